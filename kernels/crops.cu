@@ -1,24 +1,23 @@
-// From the crops that workers hand over to the rows of a batch, or of a part of one:
-// resize, turn, colour, normalise, cast, lay out. A block makes a tile of a row.
+// Makes rows of a batch, or of a part of one, from the crops that workers write: resize,
+// orientation, colour, normalise, cast, layout. A block makes a tile of a row.
 //
-// Contrast takes the mean of a whole row. Batches that have it are launched twice:
-// the first launch does the steps before it and sums the grey of each row,
-// the second makes the rows.
+// Contrast needs the mean of a whole row. Batches with contrast are launched twice. The first
+// launch does the steps before it and sums the grey of each row. The second makes the rows.
 //
-// The CPU stage defines each step (src/device/tests/reference.rs and
-// src/pixels); README.md beside this file has rounding rules and tolerances.
-// Self-contained: no header, so that NVRTC needs nothing but this file.
+// The CPU stage defines each step (src/device/tests/reference.rs and src/pixels). README.md beside
+// this file has rounding rules and tolerances. This file includes no header, so NVRTC needs only
+// this file.
 //
-// The pixels and the tables were written by processes that run a decoder on
-// untrusted bytes. Descriptors were checked by the consumer, which wrote them;
-// what is read of a table is bounded here.
+// The pixels and the tables were written by processes that run a decoder on untrusted bytes. The
+// consumer wrote and checked the descriptors. The kernel bounds every offset that it reads from a
+// table.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// How a row is turned, and whether it holds a sample. As in src/decode_plan/crop_row.rs.
+// Orientation of a row, and whether it holds a sample. As in src/decode_plan/crop_row.rs.
 #define FLIP_X 1u
 #define FLIP_Y 2u
 #define TRANSPOSE 4u
@@ -49,32 +48,32 @@ struct Step {
 struct Row {
     u64 pixels;        // tight rows of RGB, from the beginning of `pixels`
     u64 tables;        // from the beginning of `tables`
-    u64 grey;          // sum of what contrast takes the mean of, 1 / GREY_ONE; 0 at first
-    u32 width;         // pixels that were handed over
+    u64 grey;          // sum for the mean of contrast, in 1 / GREY_ONE; 0 at first
+    u32 width;         // of the crop
     u32 height;
     u32 across_taps;   // table: out_width starts (u32), then taps x out_width weights (f32)
-    u32 down_taps;     // the same, out_height, right behind it
-    u32 out_width;     // as the pixels are stored, before the turn
+    u32 down_taps;     // the same for out_height, directly after it
+    u32 out_width;     // in stored orientation
     u32 out_height;
     u32 flags;
     u32 steps;
-    struct Step step[MAX_STEPS];  // of CONTRAST one at most
+    struct Step step[MAX_STEPS];  // at most one CONTRAST
 };
 
-// Grey is summed in whole parts of a level: the sum is the same in every order.
+// Grey is summed in integer parts of a level, so the sum is the same in every order.
 #define GREY_ONE 65536.0f
 
 enum Dtype { DTYPE_U8 = 0, DTYPE_F16 = 1, DTYPE_F32 = 2, DTYPE_BF16 = 3 };
 
-// From values to elements. The same for every row of a run.
+// Converts values to elements. The same for every row of a run.
 struct Emission {
     float unit;
     float mean[3];
     float std[3];
-    u32 order;         // of the output's channels: 0 RGB, 1 BGR, 2 the first alone
+    u32 order;         // of the output's channels: 0 RGB, 1 BGR, 2 only the first
     u32 dtype;
     u32 nhwc;          // or NCHW
-    u32 height;        // of an output row, as it is looked at
+    u32 height;        // of an upright output row
     u32 width;
 };
 
@@ -91,11 +90,11 @@ __device__ __forceinline__ float held(float v, float low, float high) {
 #define THREADS_ACROSS 32u
 #define THREADS_DOWN 8u
 
-// What a block makes, and what it has for it.
+// The output of a block, and its memory.
 struct Tile {
     u32 width;   // output pixels
     u32 height;
-    u32 kept;    // bytes of shared memory; parts that need more are read where they are
+    u32 kept;    // bytes of shared memory; larger parts are read in place
 };
 
 // The weights of one axis.
@@ -114,7 +113,7 @@ struct Table {
 struct Part {
     u32 left, top, width, height;
 
-    // What output pixels `first` to `last` of both axes are made from.
+    // The source parts of output pixels `first` to `last` of both axes.
     __device__ __forceinline__ void cover(const Table &across, u32 first_x, u32 last_x,
                                           const Table &down, u32 first_y, u32 last_y,
                                           const Row &row) {
@@ -127,14 +126,13 @@ struct Part {
     }
 };
 
-// Vectors of 16 bytes in which a line of so many pixels lies, wherever it begins.
+// Vectors of 16 bytes that contain a line of this number of pixels, wherever it begins.
 __device__ __forceinline__ u32 vectors(u32 width) {
     return (3 * width + 15 + 15) / 16;
 }
 
-// Reads each byte of a part once, in whole vectors: over the bus, when the source
-// is the host's memory. A row has at least 16 bytes before its pixels, and ends at
-// a multiple of 16.
+// Reads each byte of a part once, in whole vectors. If the source is host memory, this goes over
+// the bus. A row has at least 16 bytes before its pixels, and ends at a multiple of 16.
 __device__ __forceinline__ void keep(uint4 *kept, const u8 *pixels, const Row &row,
                                      const Part &part) {
     const u32 thread = threadIdx.y * THREADS_ACROSS + threadIdx.x;
@@ -143,13 +141,13 @@ __device__ __forceinline__ void keep(uint4 *kept, const u8 *pixels, const Row &r
         const u32 line = i / a_line, vector = i - line * a_line;
         const u8 *from = pixels + ((size_t)(part.top + line) * row.width + part.left) * 3;
         const uint4 *first = (const uint4 *)((u64)from & ~15ull);
-        // The last vector of a line may hold nothing of it.
+        // The last vector of a line may hold none of its bytes.
         if (first + vector < (const uint4 *)(from + 3 * part.width))
             kept[i] = __ldg(first + vector);
     }
 }
 
-// One output pixel of bytes that lie at `line(y)`, `y` and `x` counted within a part.
+// One output pixel from bytes at `line(y)`. `y` and `x` are counted within a part.
 template <typename Lines>
 __device__ __forceinline__ Rgb weighted_sum(const Lines &line, const Part &part,
                                             const Table &across, u32 sx, const Table &down,
@@ -184,7 +182,7 @@ __device__ __forceinline__ float weighted(const Rgb &p) {
     return fmaf(0.114f, p.v[2], fmaf(0.587f, p.v[1], 0.2989f * p.v[0]));
 }
 
-// What is behind the point, with the sign.
+// The fractional part, with the sign.
 __device__ __forceinline__ float part(float v) {
     return v - truncf(v);
 }
@@ -233,8 +231,8 @@ __device__ __forceinline__ float root(float t) {
     return t > 216.0f / 24389.0f ? cbrtf(t) : (841.0f / 108.0f) * t + 4.0f / 29.0f;
 }
 
-// What red and blue add to X, Y and Z of a white of 1: src/pixels/convert.rs has
-// where these come from.
+// Contributions of red and blue to X, Y and Z, relative to a white of 1. src/pixels/convert.rs
+// derives them.
 __constant__ float LAB_PARTS[2][3][2] = {
     {{0.433949947f, 0.189840287f}, {0.212672904f, 0.0721750036f}, {0.0177565832f, 0.872775435f}},
     {{0.452256411f, 0.148389801f}, {0.222504511f, 0.060616944f}, {0.0168831963f, 0.865444303f}},
@@ -264,7 +262,7 @@ __device__ __noinline__ Rgb hsv(Rgb p) {
     else
         hue = 60.0f * (r - g) / range + 240.0f;
     if (hue < 0.0f) hue += 360.0f;
-    // A hue just below 0 is rounded up to the whole circle.
+    // A hue just below 0 rounds up to 360.
     if (hue >= 360.0f) hue = 0.0f;
     return {{hue, range / most, most / 255.0f}};
 }
@@ -275,7 +273,7 @@ __device__ __forceinline__ Rgb ycbcr(const Rgb &p) {
     return {{y, (b - y) / 1.772f + 128.0f, (r - y) / 1.402f + 128.0f}};
 }
 
-// Steps before contrast; all of them in rows without it.
+// Number of steps before contrast. All steps in rows without contrast.
 __device__ __forceinline__ u32 before_contrast(const Row &row) {
     u32 n = 0;
     while (n < row.steps && row.step[n].kind != CONTRAST) n++;
@@ -288,8 +286,7 @@ __device__ __forceinline__ float mean_grey(const Row &row) {
     return __fdiv_rn(__ull2float_rn(row.grey), GREY_ONE * __ull2float_rn(pixels));
 }
 
-// The first `steps` of a row. Called by rows that have some, so that the others keep
-// their registers.
+// Applies the first `steps` of a row. Not inlined, so that rows without steps need fewer registers.
 __device__ __noinline__ Rgb coloured(Rgb p, const Row &row, u32 steps, float mean) {
     for (u32 n = 0; n < steps; n++) {
         const float amount = row.step[n].amount;
@@ -322,22 +319,21 @@ __device__ __noinline__ Rgb coloured(Rgb p, const Row &row, u32 steps, float mea
 
 // ---- elements -------------------------------------------------------------
 
-// To the nearest, halves to the even side.
+// Rounds to nearest, halves to even.
 __device__ __forceinline__ u16 f16(float v) {
     u16 h;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v));
     return h;
 }
 
-// The same, in integers: Volta has no such instruction. A NaN stays one.
+// The same in integers: Volta has no such instruction. A NaN stays a NaN.
 __device__ __forceinline__ u16 bf16(float v) {
     const u32 bits = __float_as_uint(v);
     if ((bits & 0x7fffffffu) > 0x7f800000u) return (u16)((bits >> 16) | 0x40u);
     return (u16)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-// The elements of one pixel. The type is one for all rows: no thread goes another
-// way than its neighbours.
+// Writes the elements of one pixel. All rows have the same type, so threads do not diverge.
 __device__ __forceinline__ void emit(Rgb p, bool masked, const Emission &e, u32 x, u32 y,
                                      u8 *out) {
     const u32 channels = e.order == 2 ? 1 : 3;
@@ -350,7 +346,7 @@ __device__ __forceinline__ void emit(Rgb p, bool masked, const Emission &e, u32 
             out[at] = (u8)__float2int_rn(held(v, 0.0f, 255.0f));
             continue;
         }
-        // Each step rounded, as on the CPU; of masked rows every bit is 0.
+        // Each step is rounded, as on the CPU. In masked rows every bit is 0.
         if (!masked) v = __fdiv_rn(__fsub_rn(__fdiv_rn(v, e.unit), e.mean[c]), e.std[c]);
         switch (e.dtype) {
             case DTYPE_F16: ((u16 *)out)[at] = f16(v); break;
@@ -365,7 +361,7 @@ __device__ __forceinline__ void emit(Rgb p, bool masked, const Emission &e, u32 
 #define WARP 32u
 #define ALL_LANES 0xffffffffu
 
-// Adds what each thread of the block has.
+// Adds the values of all threads of the block.
 __device__ __forceinline__ void add(u64 *to, u64 mine) {
     __shared__ u64 block;
     const u32 thread = threadIdx.y * THREADS_ACROSS + threadIdx.x;
@@ -378,10 +374,10 @@ __device__ __forceinline__ void add(u64 *to, u64 mine) {
     if (thread == 0) atomicAdd(to, block);
 }
 
-// `sums`: the launch before the one that makes the rows. It leaves `out` alone,
-// and rows without contrast as they are.
+// `sums`: the launch before the one that makes the rows. It does not write `out` and skips rows
+// without contrast.
 //
-// Three blocks of a multiprocessor: with more, some devices have too few registers.
+// Three blocks per multiprocessor: with more, some devices have too few registers.
 extern "C" __global__ void __launch_bounds__(THREADS_ACROSS * THREADS_DOWN, 3)
     crops(const u8 *tables, const u8 *source, Row *rows, Emission e, Tile tile, u8 *out,
           u32 sums) {
@@ -406,7 +402,7 @@ extern "C" __global__ void __launch_bounds__(THREADS_ACROSS * THREADS_DOWN, 3)
     const u8 *pixels = source + row.pixels;
     const bool transpose = row.flags & TRANSPOSE;
 
-    // The tile as it is stored.
+    // The tile in stored orientation.
     u32 low_x = transpose ? first_y : first_x, high_x = (transpose ? end_y : end_x) - 1;
     u32 low_y = transpose ? first_x : first_y, high_y = (transpose ? end_x : end_y) - 1;
     if (row.flags & FLIP_X) {
@@ -427,7 +423,7 @@ extern "C" __global__ void __launch_bounds__(THREADS_ACROSS * THREADS_DOWN, 3)
         keep(kept, pixels, row, part);
         __syncthreads();
     }
-    // Where line `y` of the part is read.
+    // Address of line `y` of the part.
     const auto line = [&](u32 y) {
         const u8 *there = pixels + ((size_t)(part.top + y) * row.width + part.left) * 3;
         return keeps ? (const u8 *)(kept + y * a_line) + ((u64)there & 15) : there;

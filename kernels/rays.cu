@@ -1,14 +1,15 @@
 // compile: --fmad=false
-// The rays of a step, from nothing but their numbers: draws the pixel, sends a ray through
-// its lens and into the world, looks up its colour. A thread makes a ray.
+//
+// The rays of a step, computed from their numbers alone. Chooses the pixel, sends a ray through its
+// lens into the world, and looks up its colour. One thread per ray.
 //
 // - `types`: the arguments of a launch; `draw`: chooses the pixel;
-// - `scene/lens`, `scene/plain`: from an image point to a ray; `bundle`: the ray, and the size
-//   of its pixel in the world;
+// - `scene/lens`, `scene/plain`: from an image point to a ray; `bundle`: the ray, and the size of
+//   its pixel in the world;
 // - `pose`: where the camera is.
 //
-// Must produce the CPU's rays (src/scene/jobs/rays): the same pixels and colours to the
-// bit, and the same formulas in doubles. So products and sums are not fused here.
+// Must produce the CPU's rays (src/scene/jobs/rays): the same pixels and colours to the bit, and
+// the same formulas in doubles. So products and sums are not fused here.
 
 #include "scene/types.cuh"
 
@@ -19,7 +20,7 @@
 #include "rays/bundle.cuh"
 #include "rays/pose.cuh"
 
-// The arrays of a batch, as src/scene/jobs/rays/fields.rs orders them.
+// The arrays of a batch, in the order of src/scene/jobs/rays/fields.rs.
 enum Field { INDICES, ORIGINS, DIRECTIONS, COLORS, NORMS, AREAS, DEPTHS, TIMES, VALID };
 
 template <typename T>
@@ -60,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) rays(const Launch l) {
     const Camera &camera = l.cameras[frame.camera];
     const double x = (double)pixel.col + 0.5, y = (double)pixel.row + 0.5;
     const Bundle b = bundle(camera, x, y);
-    // All of these are zero where the lens does not say.
+    // All of these are zero where the lens is not defined.
     *array<u8>(l, VALID, ray, 1) = b.valid;
     *array<float>(l, AREAS, ray, 1) = (float)b.area;
 

@@ -1,29 +1,29 @@
 // compile: --fmad=false
-// A whole image of a scene: as it is, or straightened as a pinhole camera sees it, with its
-// mask and its depths. A thread makes a pixel.
+//
+// A whole image of a scene, as it is or straightened as a pinhole camera sees it, with its mask and
+// its depths. One thread per pixel.
 //
 // - `scene/types`: cameras; `scene/lens`, `scene/plain`: lenses.
 //
-// Must produce the CPU's views (src/scene/jobs/views, src/pixels/remap.rs): the same
-// formulas in the same order, so products and sums are not fused here. A place rounds to
-// 1/16384 pixel on both, so that what libraries of sines differ in is gone but for chance.
+// Must produce the CPU's views (src/scene/jobs/views, src/pixels/remap.rs): the same formulas in
+// the same order, so products and sums are not fused here. Both round places to 1/16384 pixel. So
+// the differences between sine libraries disappear, except by rare chance.
 
 #include "scene/types.cuh"
 
 #include "scene/lens.cuh"
 #include "scene/plain.cuh"
 
-// Byte for byte as src/device/view_launch.rs has it. All of it is written and checked by the
-// consumer.
+// Byte for byte as in src/device/view_launch.rs. The consumer wrote and checked all of it.
 struct View {
-    Camera camera;       // that took the image
+    Camera camera;       // of the image
     double fx, fy, cx, cy;  // the pinhole camera of the view
-    double depth_scale;  // what a level of a depth is in the scene's units
-    const u8 *pixels;    // of the device, or of the host's memory, mapped
-    const u64 *mask;     // rows of whole words; none without one
-    u64 depths;          // so far behind the pixels, as float; 0 for none
+    double depth_scale;  // a depth level in scene units
+    const u8 *pixels;    // in device memory, or mapped host memory
+    const u64 *mask;     // rows of whole words; null without a mask
+    u64 depths;          // offset from the pixels, as float; 0 for none
     u8 *out;
-    u64 at[3];           // where the arrays lie behind `out`, as ViewField orders them
+    u64 at[3];           // offsets of the arrays in `out`, in the order of ViewField
     u32 width, height;   // of the view
     u32 source_width, source_height;
     u32 channels;
@@ -35,8 +35,8 @@ struct View {
 
 // ---- from the straight image to a place in the bent one -------------------
 
-// Where a point of the plane in front of the camera is seen, in pixels. Source:
-// src/camera/optics.rs, `project`.
+// Pixel position of a point on the plane before the camera. Source: src/camera/optics.rs,
+// `project`.
 __device__ __forceinline__ bool seen(const Camera &c, Point at, Point &place) {
     if (c.lens == FOV) {
         const double omega = c.k[0], r = sqrt(at.x * at.x + at.y * at.y);
@@ -73,7 +73,7 @@ __device__ __forceinline__ bool seen(const Camera &c, Point at, Point &place) {
 #define FRACTION 14
 #define ONE (1 << FRACTION)
 
-// In 1/16384 pixel, from the middle of the first pixel on.
+// In 1/16384 pixel, relative to the centre of the first pixel.
 struct Place {
     i32 x, y;
     bool somewhere;
@@ -86,7 +86,7 @@ __device__ __forceinline__ Place place_at(const View &v, u32 col, u32 row) {
     const bool inside = at.x >= 0.0 && at.x <= (double)v.source_width && at.y >= 0.0 &&
                         at.y <= (double)v.source_height;
     if (!inside) return {0, 0, false};
-    // Halves away from zero.
+    // Rounds halves away from zero.
     return {(i32)round((at.x - 0.5) * ONE), (i32)round((at.y - 0.5) * ONE), true};
 }
 

@@ -1,8 +1,9 @@
-"""CPU time, first batch and memory of two builds of featherload, over the same pictures.
+"""Compares CPU time, first batch and memory of two builds of featherload, over the same images.
 
     compare_cpu.py OLD NEW [--pairs N]
 
-Judges nothing: a ratio is NEW / OLD, and that of one pair means little on a shared machine.
+Ratios are NEW / OLD. The ratio of one pair means little on a shared machine. There is no limit,
+so the exit status does not depend on the figures.
 """
 
 import argparse
@@ -39,7 +40,7 @@ def compare_runs(builds, pictures, recipe, pairs):
         featherload(build, *command)
     cpu, first = {"old": [], "new": []}, {"old": [], "new": []}
     for pair in range(pairs):
-        # Who is first takes turns.
+        # The two builds take turns to run first.
         for name in sorted(builds, reverse=pair % 2 == 0):
             report = json.loads(featherload(builds[name], *command))
             cpu[name].append(report["cpu_s_per_1k_images"])

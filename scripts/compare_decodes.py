@@ -4,10 +4,10 @@
 
 PHOTOS is a folder of JPEGs. Needs featherload, torch, torchvision and Pillow; --recode needs
 imagecodecs, too. Each photo goes through Resize(side) and CenterCrop(side * 7 / 8), as
-torchvision does it on what Pillow opens, and as featherload does it from the file. Differences
-are levels of 0 to 255.
+torchvision does it on an image of Pillow, and as featherload does it from the file. Differences
+are in levels of 0 to 255.
 
---recode writes all photos anew with each of these kinds, quality 90, and compares those as well.
+--recode encodes all photos again with each of these kinds, at quality 90, and compares them too.
 
 `touched` are the photos that scaled decoding decodes at 1/2, 1/4 or 1/8. Rates are those of
 featherload with two workers, in turns, over all photos and over the touched ones.
@@ -52,7 +52,7 @@ def transform(side):
 
 
 def rows(listed, side, decode):
-    """All rows in the order of the list, as levels."""
+    """The levels of all rows, in the order of the list."""
     loader = featherload.Loader(
         list=listed,
         root="/",
@@ -87,7 +87,7 @@ def rate(listed, side, decode, epochs):
 
 
 def written(folder, paths):
-    """A list of the paths."""
+    """Writes a list file of the paths, and returns its path."""
     file = folder / f"{len(list(folder.iterdir()))}.txt"
     file.write_text("".join(f'"{path}" 0\n' for path in paths))
     return file

@@ -1,8 +1,8 @@
-"""What other readers of WebDataset shards see of ours, and we of theirs.
+"""Compares how featherload, webdataset and DALI read each other's WebDataset shards.
 
     compare_shards.py FEATHERLOAD [--dali]
 
-Prints a line for each comparison; the first difference ends with exit code 1.
+Prints a line for each comparison. The first difference ends it with exit status 1.
 """
 
 import io
@@ -43,7 +43,7 @@ def main():
 
 def ours_read_by_others(source, cache, encode, dali):
     shards = sorted(map(str, cache.glob("*.tar")))
-    assert len(shards) > 1, f"{encode}: one shard shows nothing of their order"
+    assert len(shards) > 1, f"{encode}: only one shard, so their order is not tested: use a smaller --shard-size"
     pictures = sorted(path for path in source.glob("*/*") if path.suffix == ".jpg")
     classes = sorted(path.name for path in source.iterdir() if path.is_dir())
     extension = {"raw": "npy"}.get(encode, "jpg")
@@ -63,13 +63,13 @@ def ours_read_by_others(source, cache, encode, dali):
             case _:
                 ours = numpy.asarray(Image.open(io.BytesIO(payload)).convert("RGB"))
                 assert ours.shape == whole.shape, (key, ours.shape)
-                # What this quality costs is for Pillow's encoder to say.
+                # The loss of this quality must not exceed that of Pillow's encoder.
                 pillow = io.BytesIO()
                 Image.fromarray(whole).save(pillow, "JPEG", quality=90, subsampling="4:2:0")
                 pillow = numpy.asarray(Image.open(pillow))
                 cost = [numpy.abs(made.astype(int) - whole).mean() for made in (ours, pillow)]
                 assert cost[0] <= 1.01 * cost[1] + 0.01, (key, cost)
-    print(f"webdataset {webdataset.__version__}: {len(read)} samples of {encode} are the source's")
+    print(f"webdataset {webdataset.__version__}: {len(read)} samples of {encode} equal the source")
     if dali:
         read_by_dali(shards, extension, encode, read)
 
@@ -94,8 +94,8 @@ def read_by_dali(shards, extension, encode, expected):
         payload, label = (out.at(0).tobytes() for out in built.run())
         assert payload == sample[extension], sample["__key__"]
         assert label == sample["cls"], sample["__key__"]
-    print(f"DALI {dali.__version__}: {len(expected)} samples of {encode} are webdataset's")
-    # The script that DALI's wheel brings.
+    print(f"DALI {dali.__version__}: {len(expected)} samples of {encode} equal those of webdataset")
+    # A script of DALI's wheel.
     wds2idx = next(
         script
         for folder in [Path(sys.executable).parent, *(Path(p) / "bin" for p in sys.path)]
@@ -105,20 +105,20 @@ def read_by_dali(shards, extension, encode, expected):
         theirs = Path(shard).with_suffix(".theirs")
         subprocess.run([sys.executable, wds2idx, shard, theirs], check=True, capture_output=True)
         ours = Path(shard).with_suffix(".idx")
-        assert ours.read_text() == theirs.read_text(), f"{ours} is not what wds2idx writes"
+        assert ours.read_text() == theirs.read_text(), f"{ours} differs from the index of wds2idx"
         theirs.unlink()
-    print(f"DALI {dali.__version__}: {len(shards)} indexes of {encode} are what wds2idx writes")
+    print(f"DALI {dali.__version__}: {len(shards)} indexes of {encode} equal those of wds2idx")
 
 
 def theirs_read_here(source, folder, run):
-    """The digest of a run says ids, labels and pixels: that over shards must be
-    that over a list of the same files."""
+    """Compares a run over shards of webdataset with a run over a list of the same files. Their
+    digests, of ids, labels and pixels, must be equal."""
     folder.mkdir()
     pictures = sorted(source.glob("*/*.jpg"))
     lines = []
     with webdataset.ShardWriter(str(folder / "it-%06d.tar"), maxcount=10, verbose=0) as shards:
         for number, path in enumerate(pictures):
-            # Longer than a tar header has room for: GNU's and pax' long names.
+            # Some keys exceed the name field of a tar header, and need a long name of GNU or pax.
             key = f"{path.parent.name}/{number:05}" + "-long" * (30 * (number % 3))
             sample = {"__key__": key, "txt": "a picture", "cls": number % 7}
             sample["json"] = {"objects": [{"label": number % 5}]}
@@ -138,7 +138,7 @@ def theirs_read_here(source, folder, run):
                 found = run("bench", folder / pattern, *how)
                 assert json.loads(found)["digest"] == want, (pattern, workers, labels)
         what = "JSON labels" if labels else "cls labels"
-        print(f"featherload: {len(pictures)} samples that webdataset wrote, {what}: the files' digest")
+        print(f"featherload: {len(pictures)} samples of webdataset, {what}: the digest of the files")
 
 
 main()

@@ -1,13 +1,13 @@
-r"""Training configs of PaddleClas: its own CPU transforms beside featherload.
+r"""Compares the rate of featherload with PaddleClas' own CPU transforms, for PaddleClas configs.
 
-Each config runs in turns, as it is but for the data set (photos, repeated), the
-batch and two workers; PaddleClas through its own `build_dataloader`. The figure is
-images a second from the first batch's arrival on, the median of the turns; the
-last line is the lowest ratio. Exit status 1 when it is below --bar.
+Each config runs in turns with both loaders; PaddleClas runs its own `build_dataloader`. The script
+replaces the data set (photos, repeated), the batch size and the number of workers (2), and keeps
+the rest. Rates are images a second after the first batch. A ratio compares the medians of the
+turns. The last line is the lowest ratio, and the exit status is 1 when it is below --bar.
 
-Runs outside the product. Needs Python with paddlepaddle, opencv-python-headless, pillow,
-pyyaml, requests, scipy, tqdm, prettytable, ujson, scikit-learn and visualdl, and the folder
-that holds `ppcls` out of the wheel paddleclas-2.4.0, the last that has its data code:
+Needs Python with paddlepaddle, opencv-python-headless, pillow, pyyaml, requests, scipy, tqdm,
+prettytable, ujson, scikit-learn and visualdl. Needs the folder that holds `ppcls` from the wheel
+paddleclas-2.4.0, the last version with its data code:
 
     python scripts/compare_with_paddleclas.py target/release/featherload wheel/paddleclas \
         photos ResNet50.yaml SwinTransformer_tiny_patch4_window7_224.yaml ...
@@ -28,7 +28,7 @@ import yaml
 
 
 def label(config, mode, number):
-    """A label of the kind that the config's data set has."""
+    """A label in the form that the config's data set reads."""
     name = config["DataLoader"][mode]["dataset"]["name"]
     classes = config.get("Arch", {}).get("class_num", 1000)
     if name == "MultiLabelDataset":
@@ -42,7 +42,7 @@ def write_list(config, mode, photos, repeats, path):
     if dataset["name"] in ("MultiLabelDataset", "ICartoonDataset"):
         delimiter = "\t"
     files = sorted(p for p in photos.rglob("*") if p.suffix.lower() in (".jpeg", ".jpg"))
-    # Blanks end a path there.
+    # PaddleClas splits lines at blanks, so leave out paths with blanks.
     files = [p for p in files if " " not in p.name]
     lines = []
     for number, file in enumerate(files * repeats):
@@ -53,7 +53,7 @@ def write_list(config, mode, photos, repeats, path):
 
 
 def paddleclas(config, mode, photos, listed, batch, workers, seconds):
-    """Images a second of PaddleClas' own loader."""
+    """The rate of PaddleClas' own loader, in images a second."""
     from ppcls.data import build_dataloader
     from ppcls.utils import logger
 
@@ -108,7 +108,7 @@ def main():
     args = parser.parse_args()
     shape = (args.batch_size, args.num_workers)
     sys.path.insert(0, str(args.ppcls))
-    # Its last packages with this code were written for an older NumPy.
+    # This version of PaddleClas was written for an older NumPy.
     numpy.int = int
     args.work.mkdir(parents=True, exist_ok=True)
     lowest = None

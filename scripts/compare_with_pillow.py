@@ -2,16 +2,16 @@
 
     compare_with_pillow.py NPY_EXAMPLE PHOTOS OUT
 
-Three comparisons, each in levels of 0 to 255 after mean and std are undone:
+Makes three comparisons, in levels of 0 to 255 after mean and std are undone:
 
-- decoder: our pictures at full size against Pillow's, both upright. Ours come
-  out of a recipe whose resize is the identity.
-- full: our eval224 without scaled decoding against our own pictures at full
-  size, resized and cropped by Pillow: the decoders do not count.
-- scaled: our eval224 with scaled decoding against Pillow from file to crop.
+- decoder: our upright images at full size with Pillow's. Ours come from a recipe whose resize
+  is the identity.
+- full: our eval224 without scaled decoding with our own images at full size, which Pillow
+  resizes and crops. The decoders have no influence.
+- scaled: our eval224 with scaled decoding with Pillow from file to crop.
 
-Writes contact sheets into OUT for the eye. Exit status 1 when a bar is missed.
-When torchvision can be imported, its transforms must equal the Pillow pipeline.
+Writes contact sheets to OUT. The exit status is 1 when a difference exceeds its limit. If
+torchvision can be imported, its transforms must equal the Pillow pipeline.
 """
 
 import json
@@ -28,7 +28,7 @@ MEAN = np.array([0.485, 0.456, 0.406], np.float64).reshape(1, 3, 1, 1)
 STD = np.array([0.229, 0.224, 0.225], np.float64).reshape(1, 3, 1, 1)
 SHORTER, CROP = 256, 224
 
-# Bars, in levels: mean, largest, 99.9th percentile of the absolute difference.
+# Limits of the absolute difference in levels: mean, largest, 99.9th percentile.
 BARS = {
     "full": {"mean": 0.25, "max": 2},
     "scaled": {"mean": 0.6, "p99.9": 8},
@@ -37,7 +37,7 @@ WORST_SHOWN = 8
 
 
 def export(example, src, out, *options):
-    """Runs the example; gives batches joined together, and the path of each row."""
+    """Runs the example, and returns the joined batches and the path of each row."""
     shutil.rmtree(out, ignore_errors=True)
     command = [example, src, out, "--no-shuffle", *options]
     subprocess.run([str(c) for c in command], check=True, stdout=subprocess.DEVNULL)
@@ -49,7 +49,7 @@ def export(example, src, out, *options):
 
 
 def levels(normalised):
-    """Floats, NCHW, normalised -> u8, NHWC."""
+    """Converts normalised NCHW floats to u8 in NHWC."""
     x = (normalised.astype(np.float64) * STD + MEAN) * 255
     return np.clip(np.rint(x), 0, 255).astype(np.uint8).transpose(0, 2, 3, 1)
 
@@ -59,7 +59,7 @@ def upright(path):
 
 
 def resize_and_crop(image):
-    """torchvision: Resize(256, bilinear, antialias), CenterCrop(224)."""
+    """The same as torchvision's Resize(256, bilinear, antialias) and CenterCrop(224)."""
     w, h = image.size
     if w <= h:
         size = (SHORTER, int(SHORTER * h / w))
@@ -73,7 +73,7 @@ def resize_and_crop(image):
 
 
 def our_pictures(example, paths, out):
-    """Our full-size pixels of each path, by a recipe for each size."""
+    """Our full-size pixels of each path. Each size has its own recipe."""
     by_size = defaultdict(list)
     for path in paths:
         by_size[upright(path).size].append(path)
@@ -104,11 +104,11 @@ def difference(a, b):
 
 
 def report(name, ours, theirs, paths):
-    """Prints figures and the worst file of the worst classes; true when the bars hold."""
+    """Prints figures and the worst file of the worst classes. Returns whether all limits hold."""
     each = [difference(a, b) for a, b in zip(ours, theirs)]
     total = statistics(each)
     equal = sum(not d.any() for d in each)
-    print(f"\n{name}: {len(each)} pictures, {equal} bit-equal")
+    print(f"\n{name}: {len(each)} images, {equal} bit-equal")
     worst = {}
     for path, d in zip(paths, each):
         row = (float(d.mean()), int(d.max()), float(np.percentile(d, 99.9)), path.name)
@@ -121,7 +121,7 @@ def report(name, ours, theirs, paths):
     for text in missed:
         print(f"  MISSED: {text}")
     if name in BARS and not missed:
-        print("  bars hold: " + ", ".join(f"{k} <= {bar}" for k, bar in BARS[name].items()))
+        print("  limits hold: " + ", ".join(f"{k} <= {bar}" for k, bar in BARS[name].items()))
     return not missed
 
 
@@ -137,7 +137,7 @@ def compare_with_torchvision(paths, theirs):
 
 
 def sheet(file, columns, images):
-    """A grid of small pictures."""
+    """Writes a grid of small images."""
     size = 112
     rows = -(-len(images) // columns)
     canvas = Image.new("RGB", (columns * size, rows * size))
@@ -165,8 +165,8 @@ def main():
     report("decoder", [whole[p] for p in paths], pillow, paths)
     ok = report("full", full, ours_resized, paths)
     ok &= report("scaled", scaled, theirs, paths)
-    # Most photos are too small for scaled decoding: the bar is over all of
-    # them, so say what it is over those that it touches.
+    # The limit is over all photos, but most are too small for scaled decoding. Print the figures
+    # of the others alone.
     touched = [i for i in range(len(paths)) if difference(full[i], scaled[i]).any()]
     if touched:
         s = statistics([difference(scaled[i], theirs[i]) for i in touched])

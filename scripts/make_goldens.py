@@ -1,20 +1,19 @@
-"""Makes tests/goldens/formats.tar: small pictures of every format and form, and their pixels.
+"""Makes tests/goldens/formats.tar: small images of every format and form, and their pixels.
 
     make_goldens.py OUT
 
-OUT/files/     the pictures, 37 x 29 as stored unless their format forbids it
-OUT/expected/  8-bit RGB of each, upright, as PPM; equal pixels are one file
+OUT/files/     the images, stored as 37 x 29 unless their format forbids it
+OUT/expected/  the upright 8-bit RGB pixels of each as PPM; images with equal pixels share a file
 OUT/manifest.json
 
-The expected pixels are Pillow's: opened, turned upright, alpha composited on
-white, converted to RGB. Where Pillow cannot read a form, or differs from
-docs/design/decoding.md by a choice of its own, they are computed here from the known pixels,
-and the manifest says so. Pictures that Pillow cannot write are written here, by
-encoders just large enough.
+The expected pixels are Pillow's: opened, turned upright, with alpha composited on white, and
+converted to RGB. If Pillow cannot read a form, or differs from docs/design/decoding.md, this
+script computes them from the known pixels, and the manifest has `by: computed`. Small encoders
+here write the images that Pillow cannot write.
 
-What the manifest says of a file: `kind`, `expected` (or `refused`: the kind of
-fault, for a form that is not served), `by` (who says so), `tolerance` in levels
-and, for every tolerance above 0 and every choice, `why`.
+The manifest has for each file: `kind`, `expected` (or `refused`, the kind of fault of a form that
+is not supported), `by` (the source of the pixels) and `tolerance` in levels. For every tolerance
+above 0, and for every difference from Pillow, it also has `why`.
 """
 
 import io
@@ -32,11 +31,11 @@ W, H = 37, 29
 WHITE = 255
 
 
-# ---- the pictures: nothing in them can be flipped, turned or shifted unseen ----
+# ---- the images: every flip, turn or shift changes their pixels ----
 
 
 def photo(w=W, h=H):
-    """Slopes, a pattern without symmetry, an F."""
+    """An image of slopes, a pattern without symmetry, and an F."""
     y, x = np.mgrid[0:h, 0:w]
     rgb = np.stack(
         [x * 255 // (w - 1), y * 255 // (h - 1), (x * 7 + y * 13 + x * y // 5) % 256], axis=-1
@@ -52,7 +51,7 @@ def grey(rgb):
 
 
 def alpha(w=W, h=H):
-    """From 0 to 255, with all of both."""
+    """Alpha from 0 to 255, with areas of 0 and of 255."""
     y, x = np.mgrid[0:h, 0:w]
     a = np.clip((x * 9 + y * 4) - 40, 0, 255)
     return a.astype(np.uint8)
@@ -75,18 +74,18 @@ def with_alpha(rgb, a):
 
 
 def wide(values, seed):
-    """16 bits whose high byte is `values`; the low byte is anything."""
+    """16-bit values whose high byte is `values`. The low byte is arbitrary."""
     y, x = np.mgrid[0 : values.shape[0], 0 : values.shape[1]]
     low = (x * 31 + y * 17 + seed) % 256
     low = low if values.ndim == 2 else low[..., None] + np.arange(values.shape[2]) * 50
     return (values.astype(np.uint16) << 8) | (low % 256).astype(np.uint16)
 
 
-# ---- what they become: docs/design/decoding.md ----
+# ---- the expected pixels: docs/design/decoding.md ----
 
 
 def rgb_of(pixels):
-    """Grey, grey with alpha, RGB, RGBA of 8 or 16 bits -> RGB8 on white."""
+    """Converts grey, grey with alpha, RGB or RGBA, of 8 or 16 bits, to RGB8 on white."""
     p = pixels if pixels.ndim == 3 else pixels[..., None]
     if p.dtype == np.uint16:
         p = (p >> 8).astype(np.uint8)
@@ -106,7 +105,7 @@ def premultiplied(colour, a):
 
 
 def shown(colour, a):
-    """Premultiplied colours on white: they have their share of alpha already."""
+    """Composites premultiplied colours on white."""
     rest = (WHITE * (255 - a.astype(np.uint32)) + 127) // 255
     return np.minimum(colour + rest[..., None], 255).astype(np.uint8)
 
@@ -115,7 +114,7 @@ TWICE = "premultiplied colours are composited as they are; Pillow divides by alp
 
 
 def clamped(values):
-    """Floats: 0 to 1, times 255, rounded."""
+    """Clips floats to 0 to 1, and rounds 255 times their value."""
     v = np.nan_to_num(values.astype(np.float32), nan=0.0, posinf=1.0, neginf=0.0)
     return np.floor(np.clip(v, 0, 1) * np.float32(255) + np.float32(0.5)).astype(np.uint8)
 
@@ -150,7 +149,7 @@ class Goldens:
         self.expected = {}
 
     def add(self, name, kind, data, expected=None, tolerance=0, why=None, refused=None, keep=False):
-        """`expected`: None for what Pillow sees. `keep`: though the file ends too early."""
+        """Adds a file. Without `expected`, Pillow gives the pixels. `keep` allows truncation."""
         (self.out / "files" / name).write_bytes(data)
         entry = {"file": name, "kind": kind}
         if keep:
@@ -168,10 +167,10 @@ class Goldens:
             if pillow is None:
                 entry["pillow"] = "cannot read it"
             elif np.array_equal(pillow, expected):
-                # Two voices for the same pixels.
+                # Both sources have the same pixels.
                 entry["by"] = "Pillow and computed"
             else:
-                assert why, f"{name}: Pillow differs, and no word why"
+                assert why, f"{name}: Pillow differs: give a reason as why"
                 most = np.abs(pillow.astype(int) - expected).max()
                 entry["pillow"] = f"differs by up to {most} levels"
             pixels = expected
@@ -211,7 +210,7 @@ def orientation(tag):
 
 
 def cut_off(g):
-    """Files that end too early, as Pillow reads them with LOAD_TRUNCATED_IMAGES."""
+    """Truncated files, as Pillow reads them with LOAD_TRUNCATED_IMAGES."""
     rgb, a = photo(), alpha()
     cmyk = np.asarray(Image.fromarray(rgb).convert("CMYK")).copy()
     for name, image, options in [
@@ -479,12 +478,12 @@ def gifs(g):
     g.add("gif-transparent.gif", "GIF with transparency", data, shown)
     data = gif((W, H), colours, [(0, 0, index, None, False), (0, 0, index[::-1], None, False)])
     g.add("gif-animated.gif", "GIF, animated: the first picture", data, whole)
-    # Indices from 128 on have no colour.
+    # The palette has no colours for indices from 128 on.
     short = np.where((index < 128)[..., None], whole, WHITE).astype(np.uint8)
     data = gif((W, H), colours[:128], [(0, 0, index, None, False)], colours_bits=7)
     why = "an index past the palette draws nothing; Pillow takes black"
     g.add("gif-past-palette.gif", "GIF, indices past its palette", data, short, why=why)
-    # Smaller than its canvas: the rest is transparent, hence white here.
+    # The frame is smaller than the canvas. The rest is transparent, so white in the result.
     part = index[4:20, 3:30]
     placed = np.full((H, W, 3), WHITE, np.uint8)
     placed[4:20, 3:30] = colours[part]
@@ -594,7 +593,7 @@ def bmp_v4(rgba):
 
 
 def tiff(strips, w, h, bits, photometric, order="<", tags=()):
-    """One directory; `strips` of the file's bytes; `tags`: (number, type, values) more."""
+    """A TIFF with one directory, strips of bytes, and more tags of (number, type, values)."""
     out = bytearray(b"II*\0" if order == "<" else b"MM\0*") + bytes(4)
     offsets = []
     for strip in strips:
@@ -897,7 +896,7 @@ def qois(g):
 
 
 def ddss(g):
-    # Blocks of 4 x 4: the decoder takes whole ones only.
+    # The decoder reads only whole blocks of 4 x 4.
     rgb = photo(36, 28)
     rgba = with_alpha(rgb, alpha(36, 28))
     why = "colours between the two of a block are rounded in another way"
@@ -927,7 +926,7 @@ def ddss(g):
 
 
 def light():
-    """Floats from below 0 to above 1."""
+    """An image of floats from below 0 to above 1."""
     y, x = np.mgrid[0:H, 0:W]
     r = x / (W - 1) * 1.4 - 0.1
     g_ = y / (H - 1) * 1.2
@@ -936,7 +935,7 @@ def light():
 
 
 def rgbe(values):
-    """Four bytes a pixel, and the floats that they stand for."""
+    """Four bytes for each pixel, and the floats that they encode."""
     v = np.maximum(values, 0)
     m, e = np.frexp(v.max(-1))
     dark = v.max(-1) < 1e-32
@@ -971,7 +970,8 @@ def hdrs(g):
 
 
 def exr(channels, compression):
-    """`channels`: name -> array of float16 or float32. Scan lines, 0 or 3 (ZIP)."""
+    """An OpenEXR file of scan lines, with compression 0 (none) or 3 (ZIP). `channels` maps
+    names to arrays of float16 or float32."""
     attribute = lambda name, kind, data: name + b"\0" + kind + b"\0" + struct.pack("<I", len(data)) + data
     names = sorted(channels)
     listed = b"".join(

@@ -1,7 +1,7 @@
-"""Packs a folder of goldens in a tar: the same bytes for the same files.
+"""Packs a folder of goldens in a tar. The same files give the same bytes.
 
-    pack.py FOLDER TAR           writes it
-    pack.py FOLDER TAR --check   compares; exits with 1 when a file differs
+    pack.py FOLDER TAR           writes TAR
+    pack.py FOLDER TAR --check   compares with TAR, and exits with 1 when a file differs
 """
 
 import io
@@ -16,7 +16,7 @@ def packed(folder):
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name in files:
             data = (folder / name).read_bytes()
-            # Owner, time and mode are tarfile's own: 0, 0 and 0644.
+            # Owner, time and mode are the defaults of tarfile: 0, 0 and 0644.
             info = tarfile.TarInfo(name)
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))
@@ -37,7 +37,7 @@ def main():
         return
     kept = path.read_bytes()
     if kept == made:
-        print(f"{path} comes out the same")
+        print(f"{path} would not change")
         return
     old, new = contents(kept), contents(made)
     for name in sorted(old.keys() | new.keys()):
@@ -45,7 +45,7 @@ def main():
             how = "is new" if name not in old else "is gone" if name not in new else "differs"
             print(f"{path}: {name} {how}")
     if old == new:
-        print(f"{path}: the same files, packed in another way")
+        print(f"{path}: the same files in another packing: write it again")
     sys.exit(1)
 
 

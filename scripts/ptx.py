@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Makes the PTX of each kernel in kernels/ with NVRTC 12.0 for compute_70, or
-compares it with what is kept there.
+"""Compiles each kernel in kernels/ to PTX with NVRTC 12.0 for compute_70. With --check it
+compares with kernels/*.ptx and writes nothing.
 
     scripts/ptx.py FOLDER_OF_LIBNVRTC [--check]
 
-FOLDER_OF_LIBNVRTC holds libnvrtc.so.12 and its builtins, as the wheel
-nvidia-cuda-nvrtc-cu12 12.0.140 brings them: scripts/ptx fetches it. Its PTX is the
-same to the byte wherever it is made, and drivers from 525 on take it, for Volta
-to Blackwell.
+FOLDER_OF_LIBNVRTC holds libnvrtc.so.12 and its builtins, from the wheel
+nvidia-cuda-nvrtc-cu12 12.0.140, which scripts/ptx fetches. Its PTX is the same to the
+byte on every machine. Drivers from 525 on load it, for Volta to Blackwell.
 """
 
 import ctypes
@@ -17,13 +16,13 @@ import sys
 
 KERNELS = pathlib.Path(__file__).resolve().parent.parent / "kernels"
 OPTIONS = [b"--gpu-architecture=compute_70", b"--std=c++17", b"-default-device"]
-# A source whose first line begins so is compiled with what follows, too.
+# A source whose first line begins with this text is compiled with the options after it, too.
 MORE = b"// compile: "
 
 
 def library(folder):
     folder = pathlib.Path(folder)
-    # Looked for by name, and not beside the library that looks.
+    # libnvrtc loads this library by name, and would not find it in its own folder.
     ctypes.CDLL(str(folder / "libnvrtc-builtins.so.12.0"), mode=ctypes.RTLD_GLOBAL)
     return ctypes.CDLL(str(folder / "libnvrtc.so.12"))
 
@@ -50,7 +49,7 @@ def compiled(nvrtc, source):
     parts = sorted(KERNELS.glob("*/*.cuh"))
     names = (ctypes.c_char_p * len(parts))(*[f"{p.parent.name}/{p.name}".encode() for p in parts])
     texts = (ctypes.c_char_p * len(parts))(*[p.read_bytes() for p in parts])
-    # The name stands in the PTX's comments: no path.
+    # The PTX's comments contain the name, so it has no path.
     fault = call("nvrtcCreateProgram", ctypes.byref(program), code, source.name.encode(),
                  len(parts), texts, names)
     if fault:
@@ -71,7 +70,7 @@ def main():
     nvrtc = library(arguments[0])
     sources = sorted(KERNELS.glob("*.cu"))
     if not sources:
-        sys.exit(f"no kernel in {KERNELS}")
+        sys.exit(f"no kernel in {KERNELS}: run this script from a full checkout")
     for source in sources:
         made = compiled(nvrtc, source)
         kept = source.with_suffix(".ptx")
@@ -84,8 +83,8 @@ def main():
             lines = difflib.unified_diff(there.splitlines(), made.splitlines(),
                                          "kept", "made", lineterm="", n=1)
             print("\n".join(list(lines)[:20]))
-            sys.exit(f"{kept} is not what {source.name} compiles to: run scripts/ptx")
-        print(f"{kept.name}: as {source.name} compiles to")
+            sys.exit(f"{kept} differs from the PTX of {source.name}: run scripts/ptx")
+        print(f"{kept.name}: equals the PTX of {source.name}")
 
 
 main()

@@ -229,6 +229,6 @@ impl RowDecoder {
             check_size: &admit,
         };
         self.inner
-            .fill(bytes, &request, row, &mut StageMeter::default())
+            .make_row(bytes, &request, row, &mut StageMeter::default())
     }
 }

@@ -1,15 +1,15 @@
 #pragma once
 // Places in coded data: segments, units, words that were copied to shared memory.
 //
-// A state is what a decoder has between two symbols, at a unit's end: bits that it went over
-// (5) | place in the block (6) << 5 | block of the MCU (4) << 11. Where all components have
-// the same tables the last is 0: chains that differ in it alone would never meet.
+// A state describes a decoder between two symbols, at a unit's end: bits consumed beyond the end
+// (5) | place in the block (6) << 5 | block of the MCU (4) << 11. If all components have the same
+// tables, the last is 0: otherwise chains that differ only in it would never meet.
 
 #define NO_STATE 0xffffffffffffffffull
 
 extern __shared__ uint4 shared_memory[];
 
-// Where a chain or a piece lies.
+// Position of a chain or a piece.
 struct Place {
     u32 start, end;  // bits
     u32 unit;
@@ -46,12 +46,12 @@ __device__ __forceinline__ Place place_of(const Batch &b, const Picture &p, u32 
 
 __device__ __forceinline__ u32 big_endian(u32 word) { return __byte_perm(word, 0, 0x0123); }
 
-// Words in shared memory; after every 1 << spread of them one is left out, so that threads that
-// stand equally far in their parts meet different banks. 31: none is.
+// Index of a word in shared memory. After every 1 << spread words one is skipped, so that threads
+// at the same distance into their parts use different banks. 31: no word is skipped.
 __device__ __forceinline__ u32 spread_at(u32 word, u32 spread) { return word + (word >> spread); }
 
-// Copies words of coded data from the first of `from` to some behind the last of `to`. The
-// number of the first one. The caller's barrier follows.
+// Copies words of coded data from the first of `from` to a few after the last of `to`. Returns the
+// number of the first word. The caller must synchronise afterwards.
 template <u32 SPREAD>
 __device__ __forceinline__ u32 stage_words(const Batch &b, const Picture &p, Place from, Place to,
                                            u32 behind, u32 *words) {
@@ -63,7 +63,7 @@ __device__ __forceinline__ u32 stage_words(const Batch &b, const Picture &p, Pla
     return first;
 }
 
-// A reader of such words: 32 bits ahead, and a word more.
+// A reader of such words: 32 bits are always ready, and one more word is loaded.
 struct Reader {
     const u32 *words;
     u32 next, w0, w1, w2, offset, spread;
@@ -97,8 +97,8 @@ struct Reader {
 // Units that a thread sums by itself.
 #define RUN 4u
 
-// The sums of N numbers in front of each thread of a block, and those of all. `shared`: 33 words
-// a number.
+// For N numbers: the sum over the preceding threads of the block, and over all threads. `shared`:
+// 33 words a number.
 template <u32 N>
 __device__ __forceinline__ void block_sums(const u32 *values, u32 *shared, u32 *before, u32 *all) {
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;

@@ -1,22 +1,24 @@
 #pragma once
-// Where blocks begin: decodes the lengths of codes alone, from many places at once. A thread a
-// chain.
+// Finds where blocks begin: decodes only the lengths of codes, from many places at once. One thread
+// per chain.
 //
-// A chain starts at its first unit as if a picture began there, which mostly is wrong; codes
-// synchronise by themselves after some symbols. At each unit's end it stores its number, the
-// blocks that ended in the unit, and its state. The lowest chain's word stays. It walks past
-// its own units until its state is one that is stored there, or a lower chain's word is. So
-// whatever the order of threads, each unit ends with the word of the chain that began right: the
-// first chain of a segment is right, and where another meets it, their words are the same.
+// A chain starts at its first unit as if an image began there, which is usually wrong. Codes
+// synchronise by themselves after some symbols. At each unit's end a chain stores one word: its
+// number, the blocks that ended in the unit, and its state. The word of the lowest chain stays.
 //
-// A memo of each unit's last four walks makes it cheap for many chains to pass the same place.
+// A chain walks past its own units until the stored state equals its own, or the stored word
+// belongs to a lower chain. The first chain of a segment starts right. Where another chain meets
+// it, their words are equal. So each unit ends with the word of a correct chain, whatever the order
+// of threads.
+//
+// A memo of each unit's last four walks makes it cheap when many chains pass the same place.
 
-// Words of a unit, and of what a reader reads ahead.
+// Words of a unit, and of a reader's lookahead.
 #define WALK_WORDS (UNIT_BITS / 32 + 5)
-// Words of a chain: one of 64 is left out.
+// One of 64 words of a chain is skipped.
 #define CHAIN_SPREAD 6
 
-// Where a chain stands.
+// Position of a chain.
 struct Walker {
     Reader reader;
     u32 k, block;
@@ -41,8 +43,8 @@ __device__ __forceinline__ void start_walk(Walker &w, const u32 *words, u32 spre
     choose_table(w, c);
 }
 
-// Walks over `left` bits, which ends at what was taken too much, below zero. The state; `blocks`
-// is how many ended.
+// Walks over `left` bits. At the end `left` is zero, or negative by the excess bits. Returns the
+// state; `blocks` is the number of blocks that ended.
 __device__ __forceinline__ u32 walk(Walker &w, int &left, u32 &blocks, const Codes &c) {
     blocks = 0;
     while (left > 0) {
@@ -73,8 +75,8 @@ __device__ __forceinline__ u64 memo(u32 blocks, u32 end, u32 start) {
     return (u64)blocks << 32 | end << 16 | start;
 }
 
-// Dynamic shared memory: entries up to `words_at`, then the words of all chains; when those are
-// done, WALK_WORDS a thread.
+// Dynamic shared memory: entries up to `words_at`, then the words of all chains. After those,
+// WALK_WORDS a thread.
 extern "C" __global__ void __launch_bounds__(THREADS)
     jpeg_chains(const Batch b, u32 map, u32 words_at) {
     const u32 picture = b.maps[map + blockIdx.x];

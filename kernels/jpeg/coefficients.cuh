@@ -1,18 +1,19 @@
 #pragma once
-// The coefficients of the blocks that begin in each piece (ITU-T T.81, F.2.2). A thread a piece.
+// The coefficients of the blocks that begin in each piece (ITU-T T.81, F.2.2). One thread per
+// piece.
 //
-// A thread gathers a block in shared memory, in zigzag order, and copies it out as far as it
-// holds coefficients, in steps of 16. Blocks that no pixel of the window needs are decoded for
-// their DC alone. Of components of one sample a block, DC is all that is kept.
+// A thread gathers a block in shared memory, in zigzag order. It copies the block's coefficients
+// out in steps of 16, up to the last one. Blocks outside the window are decoded for their DC alone.
+// For components with one sample per block, only DC is kept.
 //
-// Addresses of shared memory are 32 bits and kept in registers by hand: the compiler computes
-// them anew for each access otherwise.
+// Addresses of shared memory are 32 bits and kept in registers by hand: otherwise the compiler
+// recomputes them for each access.
 
 // Words of a block, and four more for the banks.
 #define BLOCK_WORDS 36
-// Words of a piece: one of 16 is left out.
+// One of 16 words of a piece is skipped.
 #define PIECE_SPREAD 4
-// Words that a block takes behind its piece, and a reader ahead: 64 symbols of 31 bits.
+// Words that a block takes after its piece, and a reader's lookahead: 64 symbols of 31 bits.
 #define WORDS_BEHIND 72u
 
 __device__ __forceinline__ u32 shared_address(const void *at) {
@@ -50,9 +51,8 @@ __device__ __forceinline__ void clear_words(u32 at) {
     asm volatile("st.shared.v4.u32 [%0], {%1,%1,%1,%1};" ::"r"(at), "r"(0) : "memory");
 }
 
-// Where the blocks of an MCU go: of each its first kept block | side > 1 << 31; its place less the
-// first kept column and row, in 16 bits that wrap; blocks of an MCU across and down; columns and
-// rows.
+// Destination of an MCU's block: first kept block | side > 1 << 31; position minus the first kept
+// column and row, in 16 bits that wrap; blocks of an MCU across and down; columns and rows.
 __device__ __forceinline__ uint4 target_of(const Picture &p, u32 block) {
     const Component &c = p.component[p.order >> (2 * block) & 3];
     const u32 x = p.places[block] & 255, y = p.places[block] >> 8;
@@ -114,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             w0 = reader.w0, w1 = reader.w1, w2 = reader.w2;
         }
         u32 k = state >> 5 & 63;
-        bool is_others = k > 0;  // the block that is under way began in a piece before
+        bool is_others = k > 0;  // the current block began in an earlier piece
         const u32 mcu = block / of_mcu;
         u32 nth = block - mcu * of_mcu;
         u32 row = mcu / mcus, column = mcu - row * mcus, last = 0, sum = 0;
@@ -136,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             const int sign = ~(value_at_top >> 31);
             const u32 magnitude = (u32)(value_at_top ^ sign) >> 1 >> (31 - size);
             int value = ((int)magnitude ^ sign) - sign;
-            // A block that ends with its 63rd coefficient has no code for its end.
+            // A block that ends with its 63rd coefficient has no end code.
             if (reached >= 64) taken -= end_bits;
             offset += taken;
             const bool is_over = offset >= 32;
@@ -193,7 +193,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             }
             lookup = load_words(lookups_at + component + (k ? 16 : 0));
         } while (block < end && (left > 0 || (k && !is_others)));
-        // A segment's data end with its last block, but for bits that fill the last byte up.
+        // A segment's data end with its last block, except for the bits that fill the last byte.
         if (block == end_of_segment) {
             const int behind = (int)(b.segments[p.segment + place.segment].end - place.end) + left;
             const bool has_marker = place.segment + 1 < p.segments;

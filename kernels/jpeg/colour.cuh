@@ -1,15 +1,15 @@
 #pragma once
-// From samples to RGB: enlarging (jdsample) and colour (jdcolor). Pictures that have an error are
-// left alone.
+// From samples to RGB: upsampling (jdsample) and colour (jdcolor). Images with an error are
+// skipped.
 
-// Bytes, each held to 0 to 255.
+// Bytes, each clamped to 0 to 255.
 __device__ __forceinline__ u32 levels(int a, int b, int c, int d) {
     const u32 low = __byte_perm(min(max(a, 0), 255), min(max(b, 0), 255), 0x0040);
     const u32 high = __byte_perm(min(max(c, 0), 255), min(max(d, 0), 255), 0x0040);
     return __byte_perm(low, high, 0x5410);
 }
 
-// Factors of ITU-T T.871 with 16 bits of fraction. Not held to a byte yet.
+// Factors of ITU-T T.871 with 16 fraction bits. The result is not clamped yet.
 __device__ __forceinline__ void to_rgb(int y, int cb, int cr, int *out) {
     cb -= 128;
     cr -= 128;
@@ -37,8 +37,8 @@ __device__ __forceinline__ void pixels(const u32 *components, u32 colour, u32 *o
     for (int i = 0; i < 3; i++) out[i] = levels(v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]);
 }
 
-// Pictures whose three components have a sample of 8 x 8 blocks a pixel: samples and RGB at
-// once. A thread the three blocks of a place.
+// Images whose three components have one sample per pixel in 8 x 8 blocks: samples and RGB at once.
+// One thread per position, for its three blocks.
 extern "C" __global__ void __launch_bounds__(THREADS) jpeg_rgb(const Batch b, u32 map) {
     const u32 picture = b.maps[map + blockIdx.x];
     if (b.errors[picture]) return;
@@ -61,7 +61,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) jpeg_rgb(const Batch b, u3
 #pragma unroll
         for (u32 j = 0; j < 16; j++) samples_of[i][j][threadIdx.x] = out[j];
     }
-    // Rows of the block count from the window's first; those above it are huge.
+    // Rows of the block, relative to the window's first row. Rows above the window wrap to huge
+    // numbers.
     const u32 top = (c.top + row) * 8 - p.y;
     u8 *to = b.work + p.rgb + column * 24;
 #pragma unroll
@@ -84,7 +85,7 @@ __device__ __forceinline__ u32 held(int at, u32 size) {
     return (u32)min(max(at, 0), (int)size - 1);
 }
 
-// The samples that are kept of a component.
+// The kept samples of a component.
 struct Plane {
     const u8 *samples;
     u32 pitch, columns, rows;
@@ -100,7 +101,7 @@ struct Plane {
         return samples + (u64)held(y - top, rows) * pitch;
     }
 
-    // Of a row: the sample at x, or the one at the picture's edge.
+    // The sample of a row at x, or the one at the image's edge.
     __device__ __forceinline__ int at(const u8 *row, int x) const {
         return row[held((int)held(x, width) - left, columns)];
     }
@@ -145,7 +146,7 @@ __device__ __forceinline__ u32 enlarged(const u8 *planes, const Component &c, u3
     return levels(out[0], out[1], out[2], out[3]);
 }
 
-// All other pictures, from their planes. A thread four pixels.
+// All other images, from their planes. One thread per four pixels.
 extern "C" __global__ void __launch_bounds__(256) jpeg_colour(const Batch b, u32 map) {
     const u32 picture = b.maps[map + blockIdx.x];
     if (b.errors[picture]) return;

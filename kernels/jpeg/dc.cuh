@@ -1,6 +1,6 @@
 #pragma once
-// What the DC coefficients of each component are where each piece begins: sums of the
-// differences in the pieces before it, from zero in each segment. A block a picture.
+// The DC coefficient of each component where each piece begins: the sum of the differences in
+// earlier pieces, from zero in each segment. One block of threads per image.
 
 extern "C" __global__ void __launch_bounds__(WIDE_THREADS) jpeg_dc(const Batch b) {
     const Picture &p = b.pictures[blockIdx.x];

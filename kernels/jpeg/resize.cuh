@@ -1,19 +1,18 @@
 #pragma once
-// From a decoded window to pixels as large as the row, where the window has no room in the row as
-// pixels: the CPU's resize in whole numbers (src/pixels/resample/scalar.rs), two passes with bytes
-// between them, a launch each. RESIZE_BLOCKS blocks a window. Pictures that have an error are left
-// alone.
+// Resizes a decoded window to the size of the row, if the window does not fit into the row as
+// pixels. It is the CPU's resize in integers (src/pixels/resample/scalar.rs): two passes with bytes
+// between them, one launch each, RESIZE_BLOCKS blocks a window. Images with an error are skipped.
 //
-// A worker has written the tables, and they may even change meanwhile: the pixels that they name
-// are held to the image here.
+// A worker has written the tables, and they may even change meanwhile. So the pixel positions in
+// them are clamped to the image here.
 
 #define RESIZE_BLOCKS 64u
 #define RESIZE_THREADS 256u
 
-// Of wrapped sums, as hostile coefficients make them, the bits are the same in every order.
+// Hostile coefficients can make sums wrap. The bits of wrapped sums are the same in every order.
 __device__ __forceinline__ int weighed(u32 sum, u32 precision) { return (int)sum >> precision; }
 
-// `rows` rows across. A thread a pixel; those that fill a row up are the last one's.
+// `rows` rows across. One thread per pixel; those that pad a row repeat the last one's.
 __device__ __forceinline__ void resize_across(const ResizeAxis &a, const u8 *tables, u32 first,
                                               const u8 *from, u32 from_pitch, u8 *to, u32 to_pitch,
                                               u32 rows) {
@@ -38,8 +37,8 @@ __device__ __forceinline__ void resize_across(const ResizeAxis &a, const u8 *tab
     }
 }
 
-// Rows of `columns` pixels down, which begin `skip` bytes behind a multiple of 4. A thread four
-// bytes.
+// Rows of `columns` pixels down, which begin `skip` bytes after a multiple of 4. One thread per
+// four bytes.
 __device__ __forceinline__ void resize_down(const ResizeAxis &a, const u8 *tables, u32 first,
                                             const u8 *from, u32 from_pitch, u8 *to, u32 to_pitch,
                                             u32 skip, u32 columns) {

@@ -1,6 +1,6 @@
 #pragma once
-// Coded data from the host's memory to the device's, of all pictures at once: a copy for each
-// costs the host more. Behind them the tables of resizes. ROW_BLOCKS blocks each.
+// Copies coded data from host memory to the device, for all images at once: one copy for each costs
+// the host more. The tables of resizes follow them. ROW_BLOCKS blocks each.
 
 #define ROW_BLOCKS 4u
 
@@ -17,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(WIDE_THREADS) jpeg_rows(const Batch
     }
     const uint4 *from = (const uint4 *)source;
     uint4 *to = (uint4 *)(b.coded + place);
-    // Both begin at multiples of 16, and go on to one.
+    // Both begin at multiples of 16, and have room up to the next multiple.
     const u32 count = (bytes + 15u) / 16u, step = ROW_BLOCKS * blockDim.x;
 #pragma unroll 4
     for (u32 i = blockIdx.x % ROW_BLOCKS * blockDim.x + threadIdx.x; i < count; i += step)

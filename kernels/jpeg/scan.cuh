@@ -1,6 +1,6 @@
 #pragma once
-// The block that is under way where each piece begins: sums of the blocks that ended in the
-// pieces before it. A block a picture. Counts that do not fit the picture are an error.
+// The number of the current block where each piece begins: the sum of the blocks that ended in
+// earlier pieces. One block of threads per image. Counts that do not fit the image are an error.
 
 extern "C" __global__ void __launch_bounds__(WIDE_THREADS) jpeg_scan(const Batch b) {
     const Picture &p = b.pictures[blockIdx.x];
@@ -29,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(WIDE_THREADS) jpeg_scan(const Batch
     bool is_bad = p.segments == 1 && base < p.blocks;
     __syncthreads();
     if (p.segments > 1) {
-        // Each segment begins at a block of its own. What the sums say of it is kept aside first.
+        // Each segment begins with a new block. The sum at its start is saved first.
         u32 *before = (u32 *)(b.sums + (u64)p.first_unit * 3);
         for (u32 s = threadIdx.x; s < p.segments; s += blockDim.x)
             before[s] = firsts[segments[s].unit];

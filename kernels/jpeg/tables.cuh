@@ -1,8 +1,8 @@
 #pragma once
-// Lookups of a picture's Huffman tables (ITU-T T.81, Annex C). A block a picture.
+// Lookups of an image's Huffman tables (ITU-T T.81, Annex C). One block of threads per image.
 //
-// An entry is 16 bits: bits taken with the value (5) | bits of the value (4) << 5 | places to go
-// (7) << 9. END ends the block; NO_SYMBOL is no code.
+// An entry is 16 bits: bits taken with the value (5) | bits of the value (4) << 5 | places to
+// advance (7) << 9. END ends the block; NO_SYMBOL is no code.
 //
 // | lookups | indexed by | entry |
 // |---|---|---|
@@ -10,8 +10,8 @@
 // | pairs | 11 bits | as many symbols as they hold, without values |
 // | values | as singles | one symbol, and the end of the block after it if 9 bits hold it |
 //
-// In memory: singles of the four tables; pairs, from a DC code on and among AC codes, of up to
-// two components; values.
+// In memory: singles of the four tables; pairs, from a DC code on and among AC codes, of up to two
+// components; values.
 
 #define FIRST_BITS 9u
 #define FIRST (1u << FIRST_BITS)
@@ -68,8 +68,8 @@ __device__ u16 with_end(u32 entry, u32 slot, const u16 *ac, u32 threshold, bool 
     return (u16)(all | (entry & 0x1e0) | (END + go) << 9);
 }
 
-// As many symbols as MANY_BITS hold, up to four: none after the end of a block, and no value
-// that the bits do not hold whole, but the last one's.
+// As many symbols as MANY_BITS hold, up to four. No symbol follows the end of a block. Only the
+// last symbol's value may extend beyond the bits.
 __device__ u16 many_at(const Table *tables, const u16 (*first)[FIRST], u32 dc, u32 ac, bool in_ac,
                        u32 slot) {
     u32 taken = 0, gone = 0, table = in_ac ? ac : dc, out = 0;
@@ -115,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(WIDE_THREADS) jpeg_tables(const Bat
     __syncthreads();
     for (u32 t = 0; t < 4; t++) {
         if (!tables[t].used) continue;
-        // The AC table behind a DC table, if it is the same for all that use it.
+        // The AC table used with a DC table, if all its users have the same one.
         u32 ac = t;
         if (t < 2) {
             ac = 0;
@@ -139,14 +139,14 @@ extern "C" __global__ void __launch_bounds__(WIDE_THREADS) jpeg_tables(const Bat
     }
 }
 
-// Where a component's lookups lie in shared memory: [component * 2 + among AC codes].
+// Positions of a component's lookups in shared memory: [component * 2 + among AC codes].
 struct Lookups {
-    uint4 of[6];  // base, threshold, second, and for chains the longer one's base (0: none), or
+    uint4 of[6];  // base, threshold, second; then for chains the base of the pairs (0: none), or
                   // for coefficients the bits of the end of a block
 };
 
-// Copies the lookups of chains (singles and pairs), or of coefficients (values). The caller's
-// barrier follows.
+// Copies the lookups for chains (singles and pairs) or for coefficients (values). The caller must
+// synchronise afterwards.
 template <bool CHAINS>
 __device__ __forceinline__ void stage_tables(const Batch &b, const Picture &p, u16 *to,
                                              Lookups &lookups) {

@@ -1,9 +1,9 @@
 #pragma once
-// Inverse transforms: libjpeg's "islow" to 8 x 8 samples (jidctint) and the reduced ones to 4 x 4,
-// 2 x 2 and 1 x 1 (jidctred). A thread a block. Sums wrap and saturate as those of
-// src/picture/jpeg/decode/transform.rs do, so that absurd coefficients give the same bytes.
+// Inverse transforms: libjpeg's "islow" to 8 x 8 samples (jidctint), and the reduced ones to 4 x 4,
+// 2 x 2 and 1 x 1 (jidctred). One thread per block. Sums wrap and saturate as in
+// src/picture/jpeg/decode/transform.rs, so that absurd coefficients produce the same bytes.
 //
-// Pictures that have an error are left alone: their blocks may never have been written.
+// Images with an error are skipped: their blocks may never have been written.
 
 // FIX(x): x * 2^13.
 #define F0_211 1730
@@ -29,7 +29,7 @@
 #define F3_072 25172
 #define F3_624 29692
 
-// Place in zigzag order of each coefficient.
+// Zigzag index of each coefficient.
 __device__ constexpr u8 zigzag(int natural) {
     constexpr u8 order[64] = {
         0,  1,  5,  6,  14, 15, 27, 28, 2,  4,  7,  13, 16, 26, 29, 42, 3,  8,  12, 17, 25, 30,
@@ -38,7 +38,7 @@ __device__ constexpr u8 zigzag(int natural) {
     return order[natural];
 }
 
-// The halves of a word of coefficients that lie in none of the rows 0 and, for 4 x 4, 4.
+// The halves of a word with coefficients outside row 0 and, for 4 x 4, row 4.
 __device__ constexpr u32 lower_rows(int word, bool four) {
     u32 mask = 0xffffffff;
     for (int x = 0; x < 8; x++) {
@@ -61,14 +61,14 @@ __device__ __forceinline__ u32 halves(int low, int high) {
 __device__ __forceinline__ int low_half(u32 word) { return (int)(i16)word; }
 __device__ __forceinline__ int high_half(u32 word) { return (int)word >> 16; }
 
-// Four values as bytes: each held to -128 to 127, and 128 more.
+// Four values as bytes: each clamped to -128 to 127, plus 128.
 __device__ __forceinline__ u32 samples(int a, int b, int c, int d) {
     const u32 low = __byte_perm(min(max(a, -128), 127), min(max(b, -128), 127), 0x0040);
     const u32 high = __byte_perm(min(max(c, -128), 127), min(max(d, -128), 127), 0x0040);
     return __byte_perm(low, high, 0x5410) ^ 0x80808080;
 }
 
-// A block of coefficients in zigzag order, and its factors.
+// A block of coefficients in zigzag order, and its quantization factors.
 struct Block {
     u32 words[32];
     const i16 *factors;
@@ -96,7 +96,7 @@ struct Block {
     }
 };
 
-// Eight values of a row or column, before they are rounded by BITS, and rounded.
+// Eight values of a row or column, before and after rounding by BITS.
 template <int BITS>
 __device__ __forceinline__ void islow(int r0, int r1, int r2, int r3, int r4, int r5, int r6,
                                       int r7, int *out) {
@@ -141,7 +141,7 @@ __device__ __forceinline__ void to_8(const Block &block, u32 *out) {
         for (int row = 0; row < 8; row++)
             middle[4 * row + x / 2] = halves(saturated(y[0][row]), saturated(y[1][row]));
     }
-    // libjpeg-turbo's shorter way for such blocks wraps where the long one saturates.
+    // For such blocks, libjpeg-turbo's shortcut wraps where the full transform saturates.
     if (block.is_steep() && block.is_flat(false)) {
 #pragma unroll
         for (int i = 0; i < 32; i++)
@@ -158,7 +158,7 @@ __device__ __forceinline__ void to_8(const Block &block, u32 *out) {
     }
 }
 
-// Four values out of seven, rounded by BITS.
+// Four values from seven, rounded by BITS.
 template <int BITS>
 __device__ __forceinline__ void reduced(int r0, int r1, int r2, int r3, int r5, int r6, int r7,
                                         int *out) {
@@ -221,21 +221,21 @@ __device__ __forceinline__ void to_2(const Block &block, u32 *out) {
 #pragma unroll
     for (int row = 0; row < 2; row++) {
         const int *m = middle[row];
-        // The first one is not held to 16 bits in between.
+        // The first value is not narrowed to 16 bits in between.
         const int even = plus((int)((u32)m[0] << 15), 1 << 19);
         const int t = odd_2(saturated(m[1]), saturated(m[3]), saturated(m[5]), saturated(m[7]));
         out[row] = samples(plus(even, t) >> 20, minus(even, t) >> 20, 0, 0);
     }
 }
 
-// One sample: of absurd values the low ten bits count.
+// One sample. Absurd values keep only the low ten bits.
 __device__ __forceinline__ u32 to_1(int dc, int factor) {
     const int value = (dc * factor + 4) >> 3 & 1023;
     const int sample = value < 512 ? value : value - 1024;
     return (u32)(min(max(sample, -128), 127) + 128);
 }
 
-// The DC coefficient of a block: its piece's sum, and what stood before the piece.
+// The DC coefficient of a block: the sum within its piece plus the sum before the piece.
 __device__ __forceinline__ int dc_of(const Batch &b, const Picture &p, Info info, u32 component) {
     const u32 piece = min(info.piece, p.units - 1);
     const int *sums = b.sums + (u64)p.first_unit * 3;
@@ -260,7 +260,7 @@ __device__ __forceinline__ void load_block(const Batch &b, const Picture &p, u32
     block.factors = factors;
 }
 
-// Samples of the components, to their planes. A block of threads is for one component.
+// Writes the samples of the components to their planes. A block of threads serves one component.
 extern "C" __global__ void __launch_bounds__(THREADS) jpeg_planes(const Batch b, u32 map) {
     const u32 picture = b.maps[map + blockIdx.x];
     if (b.errors[picture]) return;

@@ -1,4 +1,4 @@
-// A ray in the camera, and how much of the world its pixel sees: src/camera/unprojector.rs
+// A ray in camera coordinates, and the size of its pixel in the world: src/camera/unprojector.rs
 // and footprint.rs.
 
 struct Bundle {
@@ -27,14 +27,14 @@ __device__ __forceinline__ double directions_norm(const Camera &c, Vector v) {
         case BROWN:
         case RATIONAL:
         case FOV: return length_of(v);
-        // As far as doubles can tell from sideways.
+        // The smallest z that doubles distinguish from a sideways direction.
         case FISHEYE624: return v.z > 1e-15 ? length_of(v) / v.z : 1.0;
         default: return 1.0;
     }
 }
 
-// How far the direction through a point is from `here`, where the lens ends between them: that
-// on the other side takes its place; round the sphere there is none.
+// Distance from `here` to the direction through a point. If the lens ends between them, the point
+// on the opposite side is used. A sphere has no end.
 __device__ __noinline__ double other_side(const Camera &c, Vector here, double x, double y,
                                           double step_x, double step_y) {
     Vector next;
@@ -49,7 +49,8 @@ __device__ __noinline__ double other_side(const Camera &c, Vector here, double x
 
 __device__ __forceinline__ Bundle bundle(const Camera &c, double x, double y) {
     Bundle b = {{0.0, 0.0, 0.0}, 0.0, 0.0, false};
-    // One copy of the lens's code: the pixel, that to the right, that below.
+    // In a loop, so that the lens's code exists once: the pixel, the one to the right, the one
+    // below.
     double apart[2] = {0.0, 0.0};
     bool beside = true;
 #pragma unroll 1

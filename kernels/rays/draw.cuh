@@ -1,5 +1,5 @@
-// Which pixel a ray looks through: src/scene/draw, integer by integer. Each part is
-// explained there: `random`, `bits`, `region`, `draw`.
+// The pixel of a ray: src/scene/draw, integer by integer. Its files explain each part: `random`,
+// `bits`, `region`, `draw`.
 
 // ---- random ---------------------------------------------------------------
 
@@ -28,14 +28,14 @@ __device__ __forceinline__ Words words(const Launch &l, u64 unit, u32 drawn) {
     return {(u64)a << 32 | b, (u64)c << 32 | d};
 }
 
-// A whole number below n; what is left of the word stays in `word`.
+// An integer below n. The unused part of the word stays in `word`.
 __device__ __forceinline__ u64 below(u64 &word, u64 n) {
     const u64 drawn = __umul64hi(word, n);
     word *= n;
     return drawn;
 }
 
-// The first place whose running sum is above n.
+// The first index whose running sum is above n.
 template <typename T>
 __device__ __forceinline__ u32 place_of(const T *sums, u32 count, T n) {
     u32 low = 0, high = count;
@@ -56,7 +56,7 @@ struct Range {
     __device__ __forceinline__ u32 len() const { return end > start ? end - start : 0; }
 };
 
-// The root of n, rounded down.
+// The square root of n, rounded down.
 __device__ __forceinline__ u64 root_of(u64 n) {
     u64 root = (u64)__dsqrt_rn(__ull2double_rn(n));
     while (root * root > n) root--;
@@ -101,7 +101,7 @@ struct Mask {
         return words + (u64)row * ((width + 63) / 64);
     }
 
-    // Pixels in the mask, of some columns of a row.
+    // Number of pixels in the mask, in some columns of a row.
     __device__ __forceinline__ u32 count(u32 at, Range cols) const {
         const u64 *line = row(at);
         u32 sum = 0;
@@ -110,7 +110,7 @@ struct Mask {
         return sum;
     }
 
-    // The column of pixel n of the mask, of some columns of a row.
+    // The column of pixel n of the mask, in some columns of a row.
     __device__ __forceinline__ u32 select(u32 at, Range cols, u32 n) const {
         const u64 *line = row(at);
         for (u32 number = cols.start / 64; number * 64 < cols.end; number++) {
@@ -131,11 +131,11 @@ struct Mask {
             }
             n -= here;
         }
-        // Not in a mask that was counted.
+        // Cannot happen in a mask that was counted.
         return cols.start;
     }
 
-    // A word that begins at column `at`, without the pixels of other columns.
+    // A word that begins at column `at`, cleared outside `cols`.
     __device__ __forceinline__ static u64 within(u64 word, u32 at, Range cols) {
         if (cols.start > at) word &= ~0ull << (cols.start - at);
         if (cols.end < at + 64) word &= ~0ull >> (at + 64 - cols.end);
@@ -149,7 +149,7 @@ __device__ __forceinline__ Mask mask_of(const Launch &l, u32 image, u32 width) {
 
 // ---- units ----------------------------------------------------------------
 
-// The row of an image that is not whole, and which of its units.
+// The row of an image that is restricted to a part, and the unit's number in the row.
 __device__ __forceinline__ u32 row_of(const Launch &l, const Image &image, u32 height, u64 word,
                                       u32 &nth) {
     const u32 *counts = l.counts + image.counts;
@@ -164,7 +164,7 @@ __device__ __forceinline__ u32 row_of(const Launch &l, const Image &image, u32 h
     const u32 row = place_of(weights, height, n);
     const u64 start = row ? weights[row - 1] : 0;
     const u32 first = row ? counts[row - 1] : 0;
-    // All pixels of a row weigh the same: its sine.
+    // All pixels of a row have the same weight: its sine.
     const u64 sine = (weights[row] - start) / (counts[row] - first);
     nth = (u32)((n - start) / sine);
     return row;
@@ -201,12 +201,12 @@ __device__ __forceinline__ Pixel first_of(const Launch &l, u64 unit) {
     return pixel;
 }
 
-// The pixels about the first of a pair.
+// The pixels around the first of a pair.
 struct Window {
     const Image &image;
     Mask mask;
     Range rows, cols;
-    u32 each;  // pixels of each row, where all rows are full; else 0
+    u32 each;  // pixels of each row if all rows are full; else 0
 
     __device__ __forceinline__ Range here(u32 row) const {
         const Range all = columns(image, 0, row);
@@ -258,7 +258,7 @@ __device__ __noinline__ Pixel partner_of(const Launch &l, u64 unit, Pixel first)
     const u32 n = (u32)below(word, others);
     Pixel pair = first;
     window.find(n, pair);
-    // The last of the window stands in for the first of the pair, which is left out.
+    // The first of the pair is excluded: if drawn, the last pixel of the window replaces it.
     if (pair.row == first.row && pair.col == first.col && others) window.find(others, pair);
     return pair;
 }
@@ -279,7 +279,7 @@ __device__ __forceinline__ Pixel pixel_of(const Launch &l, u32 ray) {
     return first_of(l, ray);
 }
 
-// The moment of a ray within the exposure of its image, 0 to below 1.
+// Time of a ray within the exposure of its image, 0 to below 1.
 __device__ __forceinline__ double moment_of(const Launch &l, u32 ray) {
     return (double)(words(l, ray, MOMENT).first >> 11) / 9007199254740992.0;
 }

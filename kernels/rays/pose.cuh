@@ -1,6 +1,6 @@
 // Where the camera is: src/scene/data/rolling_shutter.rs, and src/scene/jobs/rays/ray_tracer.rs.
 
-// By less than this the square of a length is 1.
+// A squared length that differs from 1 by less counts as 1.
 #define EXACT 1e-6
 
 struct Pose {
@@ -11,7 +11,8 @@ struct Pose {
                 m[8] * d.x + m[9] * d.y + m[10] * d.z};
     }
 
-    // A rotated direction of length 1, though a pose may stretch it; its length before.
+    // A rotated direction of length 1, although a pose may scale it. Also returns the length
+    // before.
     __device__ __forceinline__ Vector direction(Vector d, double &length) const {
         Vector to = rotated(d);
         const double square = to.x * to.x + to.y * to.y + to.z * to.z;
@@ -39,7 +40,7 @@ struct Quaternion {
     }
 };
 
-// Shepperd's way, by the largest of the four.
+// Shepperd's method, by the largest of the four components.
 __device__ Quaternion quaternion(const double *m) {
     const double trace = m[0] + m[5] + m[10];
     double most = trace;
@@ -57,10 +58,10 @@ __device__ Quaternion quaternion(const double *m) {
     return q.unit();
 }
 
-// Quaternions nearer than this go in a straight line.
+// Quaternions closer than this are interpolated linearly.
 #define NEAR (1.0 - 1e-12)
 
-// On the shorter way.
+// Takes the shorter way.
 __device__ Quaternion slerp(const Quaternion &from, Quaternion to, double t) {
     double cosine = from.dot(to);
     if (cosine < 0.0) {
@@ -78,7 +79,7 @@ __device__ Quaternion slerp(const Quaternion &from, Quaternion to, double t) {
     return q.unit();
 }
 
-// The pose when the point (u, v) of the image is seen.
+// The pose at the time when the point (u, v) of the image is exposed.
 __device__ __noinline__ void pose_at(const Shutter &shutter, double u, double v, double random,
                                      Pose &pose) {
     const double *timing = shutter.timing;

@@ -1,7 +1,7 @@
-// The arguments of a launch of `rays`, byte for byte as in src/device/ray_launch.rs. The
-// table is that of src/scene/draw/table_format.rs, as it lies in shared memory.
+// The arguments of a launch of `rays`, byte for byte as in src/device/ray_launch.rs. The table has
+// the format of src/scene/draw/table_format.rs and is copied to shared memory.
 //
-// All of it is written and checked by the consumer: no number here leads out of its part.
+// The consumer wrote and checked all of it: no number here leads outside its array.
 
 // ---- the table of the draws ----
 
@@ -11,12 +11,12 @@
 #define MASKED 0x80000000u
 
 struct Image {
-    u64 limit;    // of a disc: the square of its diameter
+    u64 limit;    // for a disc: the square of its diameter
     u32 width;
     u32 height;
     u32 shape;    // and MASKED
-    u32 counts;   // where its counts of rows begin
-    u32 weights;  // where its weights of rows begin
+    u32 counts;   // start of its row counts
+    u32 weights;  // start of its row weights
     u32 zero;
 };
 
@@ -34,13 +34,13 @@ struct Shutter {
 
 struct Frame {
     double pose[12];    // camera to world, 3 rows of 4
-    const u8 *pixels;   // of the device, or of the host's memory, mapped
+    const u8 *pixels;   // in device memory, or mapped host memory
     u64 mask;           // its first word
-    u64 depths;         // so far behind the pixels, as float; 0 for none
+    u64 depths;         // offset from the pixels, as float; 0 for none
     u32 camera;
     float time;
     u32 width;
-    u32 shutter;        // its number and 1; 0 for none
+    u32 shutter;        // its number plus 1; 0 for none
 };
 
 // ---- a launch ----
@@ -56,20 +56,20 @@ struct Launch {
     const Frame *frames;
     const Shutter *shutters;
     u8 *out;
-    u64 at[9];          // where the arrays lie behind `out`, as RayField orders them
-    double depth_scale; // what a level of a depth is in the scene's units
-    u64 total;          // images to draw from where those are even, else units
+    u64 at[9];          // offsets of the arrays in `out`, in the order of RayField
+    double depth_scale; // a depth level in scene units
+    u64 total;          // images to draw from if they are even, else units
     u32 key[2];         // of the step
-    u32 joined;         // images that are drawn from: the first so many of the order
+    u32 joined;         // number of images drawn from: the first of the order
     u32 even;           // all images are equally likely
-    u32 alike_width;    // of every image, where all are whole and alike; else 0
+    u32 alike_width;    // of every image if all are whole and equal; else 0
     u32 alike_height;
     u32 sampler;
     u32 first;          // size of a patch, radius of a pair
     u32 second;         // dilation
-    u32 extent;         // how far the last row of a patch is from its first
+    u32 extent;         // distance from the first row of a patch to the last
     u32 rays;
-    u32 has;            // which arrays there are beside those that always are: Times, Depths
+    u32 has;            // optional arrays: Times, Depths
     u32 channels;       // bytes of a pixel, and numbers of a colour: 3, or 4 with alpha
     u32 zero;
 };

@@ -1,8 +1,8 @@
 // From an image point to a ray: src/camera, formula by formula, in doubles and never fused.
 //
-// The fast way (src/camera/lanes.rs): Newton's method, as many steps as the camera's points
-// need. What has not converged, or lies near the end of the lens, goes the plain way
-// (src/camera/optics.rs), as do lenses whose formula needs no steps.
+// The fast path (src/camera/lanes.rs) is Newton's method, with as many steps as the camera's points
+// need. The plain path (src/camera/optics.rs) computes points that did not converge or are near the
+// end of the lens. It also computes lenses whose formula needs no steps.
 
 struct Point {
     double x, y;
@@ -20,7 +20,7 @@ __device__ __forceinline__ Vector less(Vector a, Vector b) {
     return {a.x - b.x, a.y - b.y, a.z - b.z};
 }
 
-// A bent point, and its derivatives: x_y is that of x by y.
+// A distorted point, and its derivatives: x_y is that of x by y.
 struct Bent {
     double x, y, x_x, x_y, y_x, y_y;
 
@@ -56,8 +56,8 @@ __device__ __forceinline__ Bent tangential(double x, double y, double d, double 
             d + twice * yy + p2x + 3.0 * p1y};
 }
 
-// Of BROWN and FISHEYE, with PRISM of THIN_PRISM; N = 6 without tangential terms is the
-// polynomial of FISHEYE624.
+// BROWN and FISHEYE, with PRISM for THIN_PRISM. N = 6 without tangential terms is the polynomial of
+// FISHEYE624.
 template <int N, bool PRISM>
 struct Polynomial {
     const Camera &c;
@@ -93,7 +93,7 @@ struct Quotient {
     }
 };
 
-// What FISHEYE624 does to points that its polynomial has bent. Its first p belongs to x.
+// The terms that FISHEYE624 applies after its polynomial. Its first p belongs to x.
 struct Prism {
     const Camera &c;
 
@@ -114,11 +114,11 @@ struct Prism {
 
 // ---- the fast way back ----------------------------------------------------
 
-// As src/camera/lanes.rs has them.
+// As in src/camera/lanes.rs.
 #define RESIDUAL 2e-11
 #define LEAST_GROWTH 0.02
 
-// False: perhaps there is an answer all the same.
+// False means that the plain path may still find a solution.
 template <typename Plane>
 __device__ __forceinline__ bool unbend(const Plane &plane, double limit, u32 steps, Point bent,
                                        Point &point) {
@@ -134,12 +134,12 @@ __device__ __forceinline__ bool unbend(const Plane &plane, double limit, u32 ste
     const Bent at = plane.bend(x, y);
     const double left_x = bent.x - at.x, left_y = bent.y - at.y;
     point = {x, y};
-    // Not a number is false in each of them.
+    // Each comparison is false for NaN.
     return left_x * left_x + left_y * left_y <= RESIDUAL * RESIDUAL && at.growth() > LEAST_GROWTH &&
            x * x + y * y < limit * limit;
 }
 
-// sin t / t and cos t, in t2: Taylor's series.
+// sin t / t and cos t, in t2: Taylor series.
 #define TERMS 15
 __constant__ double SINE[TERMS] = {1.0,
                                    -0.16666666666666666,
@@ -172,7 +172,7 @@ __constant__ double COSINE[TERMS] = {1.0,
                                      -2.4795962632247972e-27,
                                      3.279889237069838e-30};
 
-// The ray of length 1 with these angles, of pi at most.
+// The ray of length 1 with these angles, of at most pi.
 __device__ __forceinline__ Vector ray_at(Point angles) {
     const double square = angles.x * angles.x + angles.y * angles.y;
     double sine = 0.0, cosine = 0.0;

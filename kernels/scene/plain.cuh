@@ -1,7 +1,7 @@
-// The plain way from an image point to a ray: src/camera/optics.rs and src/camera/lens, with
-// bounds around each step. For points near the end of a lens, and for lenses without steps.
+// The plain path from an image point to a ray: src/camera/optics.rs and src/camera/lens, with
+// bounds on each step. For points near the end of a lens, and for lenses without steps.
 
-// As src/camera/lens/radial.rs and plane.rs have them.
+// As in src/camera/lens/radial.rs and plane.rs.
 #define TOLERANCE 1e-12
 #define FARTHEST 1e9
 #define HALVINGS 128
@@ -33,7 +33,7 @@ __device__ double plain_radial(const Camera &c, double s, double &by_s) {
     return d;
 }
 
-// The length that t has behind the lens.
+// The length that the lens maps t to.
 __device__ double curve(const Camera &c, double t, double &slope) {
     double by_s;
     const double s = t * t, d = plain_radial(c, s, by_s);
@@ -41,7 +41,7 @@ __device__ double curve(const Camera &c, double t, double &slope) {
     return t * d;
 }
 
-// The t in [0, limit) that the lens bends to `bent`.
+// The t in [0, limit) that the lens maps to `bent`.
 __device__ bool straighten(const Camera &c, double bent, double &t) {
     const double limit = c.limit;
     double slope, low = 0.0, high = fmin(limit, 2.0 * bent);
@@ -79,7 +79,7 @@ __device__ bool radially(const Camera &c, Point bent, Point &point) {
     return true;
 }
 
-// Where a point goes; false outside of the lens, and where the plane is folded over.
+// Maps a point. False outside the lens, and where the plane folds over.
 __device__ bool inside(const Camera &c, Point at, Bent &bent) {
     const double x = at.x, y = at.y, r2 = x * x + y * y;
     if (c.lens == FISHEYE624) {
@@ -101,7 +101,7 @@ __device__ bool inside(const Camera &c, Point at, Bent &bent) {
     return bent.growth() > 0.0;
 }
 
-// Newton's method; a step that leads outside, or away, is halved until it does not.
+// Newton's method. A step that leads outside or away is halved until it does not.
 __device__ bool plain_unbend(const Camera &c, Point start, Point wanted, Point &point) {
     Bent here;
     point = start;
@@ -126,7 +126,7 @@ __device__ bool plain_unbend(const Camera &c, Point start, Point wanted, Point &
                 const double x = wanted.x - there.x, y = wanted.y - there.y;
                 const double smaller = sqrt(x * x + y * y);
                 if (smaller < error) {
-                    // What is left now is rounding.
+                    // The remaining error is rounding.
                     last = good && smaller > 0.5 * error;
                     point = next;
                     here = there;
@@ -176,7 +176,7 @@ __device__ bool undistort_fov(double omega, Point bent, Point &point) {
     return true;
 }
 
-// The direction through a point of the sphere's image; it goes on round the sphere.
+// The direction through a point of a spherical image, which wraps around.
 __device__ __forceinline__ Vector on_sphere(Point at) {
     double sine, cosine, across, up;
     sincos(PI * at.x, &sine, &cosine);

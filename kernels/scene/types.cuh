@@ -1,5 +1,5 @@
-// Numbers, and the camera arguments of every scene kernel, byte for byte as
-// src/device/scene_launch.rs has it.
+// Numbers, and the camera arguments of every scene kernel, byte for byte as in
+// src/device/scene_launch.rs.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -23,15 +23,15 @@ enum LensKind {
 struct Camera {
     double fx, fy, cx, cy;
     double width, height;
-    double limit;   // radius or angle at which the lens ends; may be infinite
+    double limit;   // radius or angle where the lens ends; may be infinite
     double k[6];    // of FOV: omega
     double p[2];
     double s[4];
     u32 lens;
-    u32 steps;        // Newton's, of the plane
-    u32 prism_steps;  // of what FISHEYE624 does behind its polynomial
+    u32 steps;        // of Newton's method on the plane
+    u32 prism_steps;  // of FISHEYE624, after its polynomial
     u32 zero;
 };
 
-// Of doubles.
+// Infinity as a double.
 #define INFINITE __longlong_as_double(0x7ff0000000000000ll)

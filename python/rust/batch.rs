@@ -1,4 +1,4 @@
-//! A batch, as Python holds it, and the memory that its tensors keep.
+//! A batch in Python, and the memory of its tensors.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::dlpack::ElementType;
 use crate::errors::raised;
 use crate::tensor::{PER_THREAD_DEFAULT, Tensor, TensorMemory, per_thread};
 
-/// A batch that Python has, counted for as long as any tensor of it is alive.
+/// A batch that Python holds. It is counted while any of its tensors is alive.
 pub struct HeldBatch {
     pub batch: Batch,
-    /// The address of the pixels on the host; 0 on a device.
+    /// Address of the pixels on the host. 0 on a device.
     pub pixels: u64,
     count: Option<Arc<AtomicU32>>,
 }
@@ -44,7 +44,7 @@ impl Drop for HeldBatch {
     }
 }
 
-/// What is known of the rows, whoever has the pixels.
+/// Facts about the rows, available also when the pixels were moved elsewhere.
 struct Facts {
     epoch: u64,
     number: u64,
@@ -58,7 +58,7 @@ struct Facts {
     /// Labels are one float a sample: an array of N numbers, not of N x 1.
     has_float_labels: bool,
     faults: Vec<RowFault>,
-    /// Names of the samples: those of the loader, and after it.
+    /// Index with the names of the samples. It stays after the loader is gone.
     index: Arc<Index>,
 }
 
@@ -67,21 +67,21 @@ struct Facts {
 #[pyclass(frozen, module = "featherload._featherload")]
 pub struct RawBatch {
     facts: Arc<Facts>,
-    /// None without the pixels.
+    /// `None` in a copy without pixels.
     held: Option<Arc<HeldBatch>>,
-    /// It lies in memory of its own, since Python holds all others.
+    /// The batch was copied to memory of its own, because Python holds all other batches.
     #[pyo3(get)]
     copied: bool,
-    /// It is the last that a device has memory for.
+    /// No device memory is left for another batch.
     #[pyo3(get)]
     last_on_device: bool,
-    /// It is the last one of its epoch.
+    /// The batch is the last one of its epoch.
     #[pyo3(get)]
     ends_epoch: bool,
 }
 
 impl RawBatch {
-    /// `last` = Python would hold all memory that there is for batches.
+    /// `last`: with this batch, Python would hold all memory for batches.
     pub fn new(
         batch: Batch,
         index: Arc<Index>,
@@ -129,8 +129,8 @@ impl RawBatch {
         })
     }
 
-    /// Where the run stands before the batch is taken: the epoch, and the samples of it that
-    /// are in front of the batch.
+    /// Where the run is before this batch: the epoch, and the number of its samples before this
+    /// batch.
     pub fn place(&self) -> (u64, u64) {
         (self.facts.epoch, self.facts.samples_before)
     }
@@ -138,7 +138,7 @@ impl RawBatch {
     fn held(&self) -> PyResult<&Arc<HeldBatch>> {
         self.held.as_ref().ok_or_else(|| {
             PyRuntimeError::new_err(
-                "the pixels of this batch were moved elsewhere: take them from batch.images",
+                "the pixels of this batch were moved elsewhere: use batch.images",
             )
         })
     }
@@ -156,7 +156,7 @@ impl RawBatch {
         self.facts.number
     }
 
-    /// Samples of the epoch, of all ranks, that are in front of it.
+    /// Samples of the epoch, over all ranks, before this batch.
     #[getter]
     fn samples_before(&self) -> u64 {
         self.facts.samples_before
@@ -178,26 +178,26 @@ impl RawBatch {
         self.facts.layout.to_string()
     }
 
-    /// How many rows hold pixels of a sample.
+    /// Number of rows that hold pixels of a sample.
     #[getter]
     fn good(&self) -> usize {
         let status = self.facts.status.iter();
         status.filter(|status| !status.is_masked()).count()
     }
 
-    /// How many samples gave no pixels.
+    /// Number of samples without pixels because of a fault.
     #[getter]
     fn failed(&self) -> usize {
         self.facts.faults.len()
     }
 
-    /// The pixels are there: they were not moved elsewhere.
+    /// True unless the pixels were moved elsewhere.
     #[getter]
     fn has_pixels(&self) -> bool {
         self.held.is_some()
     }
 
-    /// The pixels as one tensor; None where rows have sizes of their own.
+    /// The pixels as one tensor. None if rows have different sizes.
     fn images(&self) -> PyResult<Option<Tensor>> {
         let held = self.held()?;
         if held.batch.descriptors().is_some() {
@@ -222,7 +222,7 @@ impl RawBatch {
         Ok(held.batch.rows().map(place).collect())
     }
 
-    /// Classes (int64) or vectors (float32) of the rows; None where there are none.
+    /// Classes (int64) or vectors (float32) of the rows. None if the data set has no labels.
     fn labels(&self) -> Option<Tensor> {
         match &self.facts.labels {
             BatchLabels::Classes(classes) => {
@@ -255,19 +255,19 @@ impl RawBatch {
         }
     }
 
-    /// Numbers of the samples (uint64).
+    /// Sample numbers of the rows (uint64).
     fn ids(&self) -> Tensor {
         let ids = &self.facts.ids;
         Tensor::of_words(ids.clone(), ElementType::UInt64, &[ids.len()])
     }
 
-    /// What each row is, as numbers.
+    /// The status of each row, as a number.
     fn status<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         let numbers: Vec<_> = self.facts.status.iter().map(|s| *s as u8).collect();
         PyBytes::new(py, &numbers)
     }
 
-    /// Files of the samples; None for padding.
+    /// Paths of the samples. None for padding.
     fn paths(&self) -> Vec<Option<PathBuf>> {
         let index = &self.facts.index;
         let rows = self.facts.ids.iter().zip(&self.facts.status);
@@ -281,7 +281,7 @@ impl RawBatch {
         self.facts.repeated.clone()
     }
 
-    /// Rows that hold pixels of a sample.
+    /// Indices of the rows that hold pixels of a sample.
     fn good_rows(&self) -> Vec<usize> {
         let rows = self.facts.status.iter().enumerate();
         rows.filter(|(_, status)| !status.is_masked())
@@ -289,7 +289,7 @@ impl RawBatch {
             .collect()
     }
 
-    /// Samples that gave no pixels.
+    /// The samples without pixels, each with its fault.
     fn faults<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let told = |fault: &RowFault| {
             let of_it = PyDict::new(py);
@@ -304,8 +304,8 @@ impl RawBatch {
         self.facts.faults.iter().map(told).collect()
     }
 
-    /// A stream of the device that reads the batch: its memory is not written again
-    /// before what is in that stream when the batch goes is over.
+    /// Registers a stream of the device that reads the batch. The memory is not reused before the
+    /// work that is in that stream when the batch is released has ended.
     fn record_stream(&self, stream: usize) -> PyResult<()> {
         if stream == PER_THREAD_DEFAULT {
             return Err(per_thread());
@@ -313,14 +313,14 @@ impl RawBatch {
         match self.held()?.batch.on_device() {
             None => Ok(()),
             Some(rows) => {
-                // SAFETY: the contract of `Batch.record_stream`, which Python's docs state:
-                // a stream of this device that lives until the batch is dropped.
+                // SAFETY: the docs of `Batch.record_stream` require a stream of this device that
+                // lives until the batch is dropped.
                 unsafe { rows.make_wait(stream) }.map_err(|e| raised(&e))
             }
         }
     }
 
-    /// The same without the pixels, whose memory it does not keep.
+    /// The same batch without its pixels, whose memory it does not hold.
     fn without_pixels(&self) -> Self {
         Self {
             facts: self.facts.clone(),

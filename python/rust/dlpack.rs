@@ -1,8 +1,8 @@
-//! DLPack: the form in which array libraries hand memory to each other, as its header
-//! has it (dlpack.h, versions 0.8 and 1.0).
+//! DLPack, the format in which array libraries exchange memory, as its header defines it (dlpack.h,
+//! versions 0.8 and 1.0).
 //!
-//! Never in here: whose memory it is. A [`Lease`] keeps it until the taker is done, in
-//! whichever thread that is, without the GIL, after the interpreter's end too.
+//! Never in here: ownership of the memory. A [`Lease`] holds it until the consumer is done. The
+//! consumer may release it in any thread, without the GIL, and after the interpreter's end.
 
 use std::ffi::{CStr, c_void};
 
@@ -10,14 +10,14 @@ use featherload::DataType;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// What the memory of a tensor is kept by.
+/// Keeps the memory of a tensor alive.
 pub type Lease = Box<dyn Send>;
 
-/// Kinds of devices.
+/// Device type of host memory.
 pub const CPU: i32 = 1;
 pub const CUDA: i32 = 2;
 
-/// Elements: DLPack's code and bits.
+/// Element type: DLPack's code and bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ElementType {
     Int64,
@@ -81,7 +81,7 @@ struct Described {
 struct Legacy {
     tensor: Described,
     manager: *mut c_void,
-    // SAFETY: DLPack has the taker call it once, with the form itself.
+    // SAFETY: DLPack requires the consumer to call it once, with this struct.
     deleter: Option<unsafe extern "C" fn(*mut Self)>,
 }
 
@@ -99,7 +99,7 @@ struct Versioned {
 /// `DLPACK_FLAG_BITMASK_IS_COPIED` is 2; 0 says neither read-only nor copied.
 const FLAGS: u64 = 0;
 
-/// What the managed forms point into.
+/// The memory that the managed structs point to.
 struct Held {
     shape: Vec<i64>,
     strides: Vec<i64>,
@@ -109,7 +109,7 @@ struct Held {
 const LEGACY: &CStr = c"dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";
 
-/// Memory as a taker gets it.
+/// Memory for export to another library.
 pub struct DlpackExport {
     pub address: u64,
     pub shape: Vec<i64>,
@@ -120,7 +120,7 @@ pub struct DlpackExport {
 }
 
 impl DlpackExport {
-    /// A capsule in the form that the taker asks for.
+    /// A capsule in the version that the consumer requests.
     pub fn capsule(self, py: Python<'_>, versioned: bool) -> PyResult<Py<PyAny>> {
         let mut held = Box::new(Held {
             shape: self.shape,
@@ -148,11 +148,11 @@ impl DlpackExport {
                 flags: FLAGS,
                 tensor,
             }));
-            // SAFETY: the name is static; `forget_versioned` takes what `managed` is.
+            // SAFETY: the name is static; `forget_versioned` expects what `managed` points to.
             let capsule = unsafe {
                 ffi::PyCapsule_New(managed.cast(), VERSIONED.as_ptr(), Some(forget_versioned))
             };
-            // SAFETY: a new reference, or null with an error set: then nobody has it.
+            // SAFETY: a new reference, or null with an error set: then there is no other owner.
             return unsafe { owned(py, capsule, || delete_versioned(managed)) };
         }
         let managed = Box::into_raw(Box::new(Legacy {
@@ -160,10 +160,10 @@ impl DlpackExport {
             manager,
             deleter: Some(delete_legacy),
         }));
-        // SAFETY: the name is static; `forget_legacy` takes what `managed` is.
+        // SAFETY: the name is static; `forget_legacy` expects what `managed` points to.
         let capsule =
             unsafe { ffi::PyCapsule_New(managed.cast(), LEGACY.as_ptr(), Some(forget_legacy)) };
-        // SAFETY: a new reference, or null with an error set: then nobody has it.
+        // SAFETY: a new reference, or null with an error set: then there is no other owner.
         unsafe { owned(py, capsule, || delete_legacy(managed)) }
     }
 }
@@ -179,41 +179,42 @@ unsafe fn owned(
         give_back();
         return Err(PyErr::fetch(py));
     }
-    // SAFETY: not null, and by this function's contract ours.
+    // SAFETY: it is not null, and this function's contract makes it ours.
     Ok(unsafe { Bound::from_owned_ptr(py, capsule) }.unbind())
 }
 
 /// # Safety
-/// Called once with a form that `capsule` made, by its consumer or by `forget_legacy`.
+/// Called once, with a struct that `capsule` made, by its consumer or by `forget_legacy`.
 unsafe extern "C" fn delete_legacy(managed: *mut Legacy) {
     if managed.is_null() {
         return;
     }
-    // SAFETY: DLPack has it called once, with what `capsule` made by Box::into_raw.
+    // SAFETY: DLPack calls it once, with what `capsule` made by Box::into_raw.
     let managed = unsafe { Box::from_raw(managed) };
-    // SAFETY: as above: the manager was made there too, and goes with it.
+    // SAFETY: as above: `capsule` made the manager too, and it is freed once, here.
     drop(unsafe { Box::from_raw(managed.manager.cast::<Held>()) });
 }
 
 /// # Safety
-/// Called once with a form that `capsule` made, by its consumer or by `forget_versioned`.
+/// Called once, with a struct that `capsule` made, by its consumer or by `forget_versioned`.
 unsafe extern "C" fn delete_versioned(managed: *mut Versioned) {
     if managed.is_null() {
         return;
     }
-    // SAFETY: DLPack has it called once, with what `capsule` made by Box::into_raw.
+    // SAFETY: DLPack calls it once, with what `capsule` made by Box::into_raw.
     let managed = unsafe { Box::from_raw(managed) };
-    // SAFETY: as above: the manager was made there too, and goes with it.
+    // SAFETY: as above: `capsule` made the manager too, and it is freed once, here.
     drop(unsafe { Box::from_raw(managed.manager.cast::<Held>()) });
 }
 
-/// The capsule goes. Who took the tensor out renamed it, and deletes the tensor.
+/// Destructor of a capsule. A consumer that took the tensor has renamed the capsule and deletes the
+/// tensor itself.
 ///
 /// # Safety
 /// Called by Python, with a capsule that `capsule` made.
 unsafe extern "C" fn forget_legacy(capsule: *mut ffi::PyObject) {
-    // SAFETY: Python calls a capsule's destructor with the capsule; the name says that
-    // nobody took what `capsule` put in.
+    // SAFETY: Python calls a capsule's destructor with the capsule. Its name shows that no consumer
+    // has taken the tensor.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, LEGACY.as_ptr()) == 1 {
             delete_legacy(ffi::PyCapsule_GetPointer(capsule, LEGACY.as_ptr()).cast());
@@ -221,7 +222,7 @@ unsafe extern "C" fn forget_legacy(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// As `forget_legacy`.
+/// Like `forget_legacy`.
 ///
 /// # Safety
 /// Called by Python, with a capsule that `capsule` made.

@@ -1,5 +1,5 @@
-//! The library's errors as exceptions of `featherload._errors`, whose texts are the
-//! command line's.
+//! Raises the library's errors as exceptions of `featherload._errors`, with the same texts as the
+//! command line.
 
 use std::path::Path;
 
@@ -8,23 +8,23 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyDict, PyModule, PyString};
 
-/// Found once: nothing can be imported while the interpreter ends.
+/// Imported once: imports fail while the interpreter ends.
 static CLASSES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
-/// Gives the exceptions the function that their texts pass: they are imported while this module
-/// begins, and cannot import it.
+/// Passes `printable` to the module of the exceptions. That module is imported while this one
+/// initialises, so it cannot import this one.
 pub fn find_classes(this: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = this.py();
     let classes = py.import("featherload._errors")?;
     classes.setattr("printable", this.getattr("printable")?)?;
     let module = classes.unbind();
-    // Somebody was faster: it is the same module.
+    // Another thread may have set it first: it is the same module.
     let _ = CLASSES.set(py, module);
     Ok(())
 }
 
-/// Text of strangers in one line that a terminal shows and does not obey. A path that
-/// `os.fsdecode` has made has its bytes.
+/// Makes untrusted text safe for a terminal: one line, without control sequences. A path from
+/// `os.fsdecode` keeps its bytes.
 #[pyfunction]
 pub fn printable(text: &Bound<'_, PyString>) -> PyResult<String> {
     if let Ok(text) = text.to_cow() {
@@ -36,7 +36,7 @@ pub fn printable(text: &Bound<'_, PyString>) -> PyResult<String> {
     }
 }
 
-/// The exception of a mistake in one option.
+/// The exception for a mistake in one option.
 pub fn mistake(py: Python<'_>, option: &str, text: String) -> PyErr {
     let made = || {
         let what: Bound<'_, PyDict> = [("option", option)].into_py_dict(py)?;
@@ -52,7 +52,7 @@ fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     classes.bind(py).getattr(name)
 }
 
-/// The exception of an error.
+/// The exception for an error of the library.
 pub fn raised(error: &Error) -> PyErr {
     Python::attach(|py| {
         if error.path() == Some(Path::new(IN_PYTHON)) {
@@ -64,7 +64,7 @@ pub fn raised(error: &Error) -> PyErr {
     })
 }
 
-/// What the library calls a recipe that is no file.
+/// The library's name for a recipe that is not a file.
 const IN_PYTHON: &str = "the recipe";
 
 fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {

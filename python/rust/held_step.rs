@@ -1,5 +1,5 @@
-//! What a run over a scene gives for a step, as Python holds it: counted, and kept for as long
-//! as any tensor of it is alive.
+//! The batch of one step of a scene, as Python holds it. It is counted, and kept while any of its
+//! tensors is alive.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,12 +11,12 @@ use pyo3::prelude::*;
 use crate::errors::raised;
 use crate::tensor::{PER_THREAD_DEFAULT, TensorMemory, per_thread};
 
-/// A batch, counted.
+/// A counted batch.
 pub struct HeldStep<A: SceneArrays> {
     pub given: SceneBatch<A>,
-    /// Of its memory.
+    /// Address of its memory.
     address: u64,
-    /// It lies in memory of its own, since Python holds all others.
+    /// The batch was copied to memory of its own, because Python holds all other batches.
     pub copied: bool,
     count: Option<Arc<AtomicU32>>,
 }
@@ -32,7 +32,7 @@ impl<A: SceneArrays> TensorMemory for HeldStep<A> {
 }
 
 impl<A: SceneArrays> HeldStep<A> {
-    /// `last` = Python would hold all memory that there is.
+    /// `last`: with this batch, Python would hold all memory for batches.
     pub fn new(given: SceneBatch<A>, count: &Arc<AtomicU32>, last: bool) -> Result<Self> {
         let copied = last && given.is_in_slot();
         let mut given = if copied { given.detach()? } else { given };
@@ -59,7 +59,7 @@ impl<A: SceneArrays> HeldStep<A> {
         device.unwrap_or_default().to_string()
     }
 
-    /// As that of [`RawBatch`](crate::batch::RawBatch).
+    /// Like the method of [`RawBatch`](crate::batch::RawBatch).
     pub fn record_stream(&self, stream: usize) -> PyResult<()> {
         if stream == PER_THREAD_DEFAULT {
             return Err(per_thread());
@@ -67,14 +67,14 @@ impl<A: SceneArrays> HeldStep<A> {
         match self.on_device() {
             None => Ok(()),
             Some(rows) => {
-                // SAFETY: the contract of `record_stream`, which Python's docs state: a stream
-                // of this device that lives until these rows are dropped.
+                // SAFETY: the docs of `record_stream` require a stream of this device that lives
+                // until these rows are dropped.
                 unsafe { rows.make_wait(stream) }.map_err(|e| raised(&e))
             }
         }
     }
 
-    /// A copy in memory of the host.
+    /// A copy in host memory.
     pub fn to_host(&self, py: Python<'_>) -> PyResult<Self> {
         let copied = py.detach(|| self.given.to_host());
         let copied = copied.and_then(|given| Self::new(given, &Arc::default(), false));

@@ -1,18 +1,18 @@
-//! The extension module `featherload._featherload`: loaders, batches and tensors for the
-//! Python files beside it, which are the interface that people see.
+//! The extension module `featherload._featherload`: loaders, batches and tensors. The Python files
+//! beside it are the public interface.
 //!
-//! - `options`: what Python asks for, as JSON; `json`: values of the library as JSON;
+//! - `options`: options from Python, as JSON; `json`: values of the library as JSON;
 //! - `items`: samples that Python lists; `stream`: a loader; `batch`: a batch;
-//! - `stream_state`: what all streams hold; `scene_stream`: what streams over a scene share;
-//! - `scene`: cameras, frames and points; `rays`: rays of a scene; `ray_batch`: those of a step;
-//! - `views`: whole images of a scene; `raw_view`: that of a step;
-//! - `held_step`: the memory of these batches; `wait`: work behind which Python waits;
-//! - `tensor`: memory of a batch as other libraries take it; `dlpack`: the form in which
-//!   they do;
-//! - `errors`: the library's errors as Python's; `logs`: its warnings.
+//! - `stream_state`: the state that all streams have; `scene_stream`: the common part of streams
+//!   over a scene;
+//! - `scene`: cameras, frames and points; `rays`: rays of a scene; `ray_batch`: the rays of a step;
+//! - `views`: whole images of a scene; `raw_view`: the view of a step;
+//! - `held_step`: the memory of these batches; `wait`: waits for work in other threads;
+//! - `tensor`: memory of a batch for other libraries; `dlpack`: the format of the exchange;
+//! - `errors`: the library's errors as Python exceptions; `logs`: its warnings.
 //!
-//! In the consumer, in any thread. The GIL is given up wherever something is waited for.
-//! Never in here: a decoder, a worker, printing.
+//! Runs in the consumer, in any thread. It releases the GIL during every wait. Never in here: a
+//! decoder, a worker, printing.
 
 mod batch;
 mod dlpack;

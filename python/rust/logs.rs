@@ -1,7 +1,7 @@
-//! What the library says beside its results, for Python's `logging`.
+//! Passes the library's warnings to Python's `logging`.
 //!
-//! It may be said in any thread, in one without the GIL too, and while a loader is locked:
-//! so it is kept here, until a thread with the GIL hands it on.
+//! A warning may come from any thread, without the GIL, and while a loader is locked. So warnings
+//! are stored here until a thread with the GIL passes them on.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
@@ -15,25 +15,25 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Texts that nobody asks for do not grow without end: the oldest go, and are counted.
+/// Largest number of stored warnings. Beyond it the oldest are dropped and counted.
 const MOST: usize = 1000;
 
 static ANY: AtomicBool = AtomicBool::new(false);
-/// Texts that went.
+/// Number of dropped warnings.
 static LOST: AtomicU64 = AtomicU64::new(0);
 static SAID: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
 
-/// Listens from now on. Another extension of this process has a `tracing` of its own.
+/// Starts to listen. Another extension in this process has its own `tracing`.
 pub fn listen() {
-    // Fails only where somebody listens already: this function, earlier.
+    // Fails only if this function was called before.
     let _ = tracing::subscriber::set_global_default(Listener);
 }
 
 /// Python's logger `featherload`.
 static LOGGER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// Hands warnings to Python's logger `featherload`, oldest first. A handler may do what it
-/// likes: nothing is locked while it runs, and what it raises leaves the later ones here.
+/// Passes warnings to Python's logger `featherload`, oldest first. No lock is held while a handler
+/// runs. If a handler raises, the later warnings stay stored.
 #[pyfunction]
 pub fn tell_warnings(py: Python<'_>) -> PyResult<()> {
     while let Some(text) = oldest() {
@@ -47,9 +47,9 @@ pub fn tell_warnings(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// The oldest warning that was not handed on.
+/// Removes and returns the oldest warning.
 fn oldest() -> Option<String> {
-    // Asked at every batch.
+    // Called for every batch.
     if !ANY.load(Ordering::Relaxed) {
         return None;
     }
@@ -58,7 +58,7 @@ fn oldest() -> Option<String> {
         0 => {}
         lost => {
             return Some(format!(
-                "{lost} warnings before these were dropped: nobody asked for them"
+                "{lost} earlier warnings were dropped: at most {MOST} wait for the next batch"
             ));
         }
     }
@@ -84,7 +84,7 @@ impl Subscriber for Listener {
             LOST.fetch_add(1, Ordering::Relaxed);
         }
         said.push_back(text);
-        // Before another thread may take it.
+        // Set before another thread can take the warning.
         ANY.store(true, Ordering::Relaxed);
     }
 

@@ -1,5 +1,5 @@
-//! What Python asks for. It comes as JSON: the library knows its options as data
-//! (`featherload::options`), and there is no third list of them here.
+//! Options from Python. They come as JSON: the library defines its options as data
+//! (`featherload::options`), so this module needs no list of them.
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -19,14 +19,14 @@ use crate::items::RawItems;
 use crate::json::json;
 use crate::wait::in_thread;
 
-/// Rows of a batch, where neither the caller nor a config says another number: as the
-/// docs of `Loader` have it.
+/// Default rows of a batch, if neither the caller nor a config sets it. The docs of `Loader` state
+/// it.
 const BATCH: u32 = 256;
 
-/// Height and width of a picture, where no data set is named.
+/// Assumed height and width of an image, if no data set is named.
 const PICTURE: (u32, u32) = (1080, 1920);
 
-/// A plan without a data set.
+/// A memory plan without a data set.
 #[derive(Serialize)]
 struct Assumed {
     outline: RecipeOutline,
@@ -40,7 +40,7 @@ pub struct LoaderKeywords {
     loader: LoaderOptions,
 }
 
-/// A scene, and how it is read.
+/// A scene, and the options to read it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SceneRequest {
@@ -48,7 +48,7 @@ pub struct SceneRequest {
     pub scene: SceneOptions,
 }
 
-/// A run over a scene, and that scene; None where it was read already.
+/// A run over a scene, and its scene. `None` if the scene was read already.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunRequest<O> {
@@ -60,7 +60,7 @@ pub struct RunRequest<O> {
     pub run: O,
 }
 
-/// What a text asks for.
+/// A parsed request for a loader.
 pub struct LoaderRequest {
     pub builder: LoaderBuilder,
     pub recipe: Recipe,
@@ -68,10 +68,10 @@ pub struct LoaderRequest {
     pub told: Vec<String>,
 }
 
-/// Reads what Python says.
+/// Parses options from Python.
 ///
 /// # Errors
-/// A value that an option cannot have, by the option's name.
+/// A value that an option cannot have, with the option's name.
 pub fn parse<T: DeserializeOwned>(py: Python<'_>, text: &str) -> PyResult<T> {
     let from = &mut serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(from).map_err(|e| {
@@ -87,7 +87,7 @@ pub fn parse<T: DeserializeOwned>(py: Python<'_>, text: &str) -> PyResult<T> {
         };
         let why = e.inner().to_string().replace('`', "'");
         let why = why.split(" at line ").next().unwrap_or(&why);
-        // Of a sampler: its field.
+        // For a sampler: its field.
         let field = match (option, fields.next_back()) {
             ("sampler", Some(field)) => format!("{field}: "),
             _ => String::new(),
@@ -96,7 +96,7 @@ pub fn parse<T: DeserializeOwned>(py: Python<'_>, text: &str) -> PyResult<T> {
     })
 }
 
-/// Whole numbers of Rust's types as ranges.
+/// Replaces the names of Rust's integer types by ranges.
 fn in_words(why: &str) -> String {
     let types = [
         (
@@ -119,7 +119,7 @@ fn in_words(why: &str) -> String {
 }
 
 impl LoaderKeywords {
-    /// What they ask for, with the config that may be named.
+    /// Builds the request, with the config if one is named.
     /// `items`: the samples, if no source is named.
     pub fn wanted(self, items: Option<Index>) -> Result<LoaderRequest> {
         let setup = self.setup()?;
@@ -139,7 +139,7 @@ impl LoaderKeywords {
         Ok(setup)
     }
 
-    /// The forecast of the run; of pictures of a usual size where no data is named.
+    /// The memory plan of the run. Without a data set it assumes images of a usual size.
     fn plan(self, items: Option<Index>) -> Result<String> {
         let setup = self.setup()?;
         if let Some(index) = items {
@@ -164,21 +164,21 @@ impl LoaderKeywords {
     }
 }
 
-/// Operations that are left out of a config, or of a recipe for its dtype.
+/// Notes about operations that are left out of a config, or of a recipe because of its dtype.
 fn told(setup: &LoaderSetup) -> Result<Vec<String>> {
     let left_out = setup.training().into_iter().flat_map(|t| &t.skipped);
     let name = setup.loader.recipe_name();
     let of_config = left_out.map(|op| format!("{name}:{}: {} is left out", op.line, op.name));
     let of_dtype = setup.drops_normalize()?.then(|| {
         format!(
-            "{name}: normalize is left out, since rows of uint8 are levels: normalise them later, \
-             or give another dtype"
+            "{name}: normalize is left out, because uint8 rows hold levels: normalise them \
+             later, or set another dtype"
         )
     });
     Ok(of_config.chain(of_dtype).collect())
 }
 
-/// What a loader with these options would take, as JSON. Starts nothing.
+/// The memory plan of a loader with these options, as JSON. Starts nothing.
 #[pyfunction]
 #[pyo3(signature = (options, items=None))]
 pub fn plan(py: Python<'_>, options: &str, items: Option<&RawItems>) -> PyResult<String> {
@@ -187,34 +187,35 @@ pub fn plan(py: Python<'_>, options: &str, items: Option<&RawItems>) -> PyResult
     in_thread(py, move || options.plan(items))
 }
 
-/// A size as the command line reads it.
+/// Parses a size like the command line.
 ///
 /// # Errors
-/// A text that is none, with what to write.
+/// A text that is not a size, with the accepted forms.
 #[pyfunction]
 pub fn size_in_bytes(text: &str) -> PyResult<u64> {
     units::bytes(text).map_err(PyValueError::new_err)
 }
 
-/// The names of all options: of the source, which the package hands on by them, and of `Loader`.
+/// The names of all options: those of the source, which the package passes on by name, and those of
+/// `Loader`.
 #[pyfunction]
 pub fn option_names() -> (Vec<String>, Vec<String>) {
     (names::<SourceOptions>(), names::<LoaderOptions>())
 }
 
-/// As [`option_names`], of scenes and of `Rays`.
+/// Like [`option_names`], for scenes and `Rays`.
 #[pyfunction]
 pub fn rays_option_names() -> (Vec<String>, Vec<String>) {
     (names::<SceneOptions>(), names::<RaysOptions>())
 }
 
-/// As [`option_names`], of `Views`.
+/// Like [`option_names`], for `Views`.
 #[pyfunction]
 pub fn views_option_names() -> Vec<String> {
     names::<ViewsOptions>()
 }
 
-/// The fields of a struct that refuses others, by the text with which it does.
+/// The fields of a struct that rejects unknown ones, taken from the text of its error.
 fn names<T: DeserializeOwned>() -> Vec<String> {
     let Err(refused) = serde_json::from_str::<T>("{\"?\": 0}") else {
         return Vec::new();

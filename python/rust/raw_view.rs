@@ -1,4 +1,4 @@
-//! One view, as Python holds it.
+//! One view in Python.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl RawView {
         self.held.given.step()
     }
 
-    /// It lies in memory of its own, since Python holds all others.
+    /// True if the view was copied to memory of its own, because Python holds all others.
     #[getter]
     fn copied(&self) -> bool {
         self.held.copied
@@ -36,18 +36,18 @@ impl RawView {
         self.held.device()
     }
 
-    /// As that of [`RawBatch`](crate::batch::RawBatch).
+    /// Like the method of [`RawBatch`](crate::batch::RawBatch).
     fn record_stream(&self, stream: usize) -> PyResult<()> {
         self.held.record_stream(stream)
     }
 
-    /// A copy in memory of the host.
+    /// A copy in host memory.
     fn to_host(&self, py: Python<'_>) -> PyResult<Self> {
         let held = Arc::new(self.held.to_host(py)?);
         Ok(Self { held })
     }
 
-    /// The image's number in the split.
+    /// Number of the image in the split.
     #[getter]
     fn index(&self) -> u64 {
         self.held.given.index()

@@ -1,4 +1,4 @@
-//! The rays of a step, as Python holds them.
+//! The rays of a step in Python.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl RawRays {
         self.held.given.step()
     }
 
-    /// They lie in memory of their own, since Python holds all other batches.
+    /// True if the rays were copied to memory of their own, because Python holds all other batches.
     #[getter]
     fn copied(&self) -> bool {
         self.held.copied
@@ -36,24 +36,23 @@ impl RawRays {
         self.held.device()
     }
 
-    /// As that of [`RawBatch`](crate::batch::RawBatch).
+    /// Like the method of [`RawBatch`](crate::batch::RawBatch).
     fn record_stream(&self, stream: usize) -> PyResult<()> {
         self.held.record_stream(stream)
     }
 
-    /// A copy in memory of the host.
+    /// A copy in host memory.
     fn to_host(&self, py: Python<'_>) -> PyResult<Self> {
         let held = Arc::new(self.held.to_host(py)?);
         Ok(Self { held })
     }
 
-    /// How many.
+    /// Number of rays.
     fn __len__(&self) -> usize {
         self.held.given.len()
     }
 
-    /// The names of the arrays, in the order in which they lie in memory. Those that the
-    /// scene does not have are left out.
+    /// The names of the arrays, in memory order. Arrays that the scene does not have are left out.
     fn names(&self) -> Vec<&'static str> {
         let batch = &self.held.given;
         let fields = RayField::ALL.into_iter().filter(|f| batch.has(*f));
@@ -67,7 +66,7 @@ impl RawRays {
         let field = fields.find(|f| f.name() == name && batch.has(*f))?;
         let width = batch.width(field);
         let shape = [batch.len(), width];
-        // As nerfstudio has depths.
+        // Depths keep their axis of length 1, as in nerfstudio.
         let axes = if width == 1 && field != RayField::Depths {
             1
         } else {

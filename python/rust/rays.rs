@@ -1,4 +1,4 @@
-//! Rays of a scene, as Python holds them.
+//! Rays of a scene in Python.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ const TEXTS: StreamTexts = StreamTexts {
 #[pyclass(frozen, weakref, module = "featherload._featherload")]
 pub struct RayStream(SceneStream<RayKind>);
 
-/// The rays that `options` ask for, of `scene` where it was read already.
+/// A builder for the rays that `options` describe, of `scene` if it was read already.
 fn builder(py: Python<'_>, options: &str, scene: Option<&RawScene>) -> PyResult<RaysBuilder> {
     let (source, rays) = source::<RaysOptions>(options::parse(py, options)?, scene)?;
     rays.builder(source).map_err(|e| raised(&e))
@@ -31,22 +31,22 @@ fn builder(py: Python<'_>, options: &str, scene: Option<&RawScene>) -> PyResult<
 
 #[pymethods]
 impl RayStream {
-    /// Starts the rays that `options` ask for, of `scene` where it was read already.
+    /// Starts the rays that `options` describe, of `scene` if it was read already.
     #[new]
     #[pyo3(signature = (options, scene=None))]
     fn new(py: Python<'_>, options: &str, scene: Option<&RawScene>) -> PyResult<Self> {
         SceneStream::start(py, builder(py, options, scene)?, TEXTS).map(Self)
     }
 
-    /// What these rays would take, as JSON. Starts nothing.
+    /// The memory plan of these rays, as JSON. Starts nothing.
     #[staticmethod]
     #[pyo3(signature = (options, scene=None))]
     fn plan(py: Python<'_>, options: &str, scene: Option<&RawScene>) -> PyResult<String> {
         plan(py, builder(py, options, scene)?)
     }
 
-    /// The next step with so many rays. It is given again until [`RayStream::taken`] says
-    /// that Python handed it on.
+    /// The next step, with this number of rays. It is returned again until [`RayStream::taken`]
+    /// confirms that Python delivered it.
     fn next(&self, py: Python<'_>, rays: u64) -> PyResult<RawRays> {
         let held = self.0.next(
             py,
@@ -56,53 +56,53 @@ impl RayStream {
         Ok(RawRays { held })
     }
 
-    /// The batch that `next` gave was handed on.
+    /// Confirms that the batch of `next` was delivered.
     fn taken(&self) {
         drop(self.0.taken());
     }
 
-    /// It was not, after all.
+    /// Takes the confirmation back: the batch is returned again.
     fn not_taken(&self, batch: &RawRays) {
         self.0.not_taken(batch.held.clone());
     }
 
-    /// The step that comes next.
+    /// The number of the next step.
     fn step(&self, py: Python<'_>) -> PyResult<u64> {
         self.0.step(py)
     }
 
-    /// Goes on at a step.
+    /// Continues at a step.
     fn go_to(&self, py: Python<'_>, step: u64) -> PyResult<()> {
         self.0.go_to(py, step)
     }
 
-    /// Where the run stands, as JSON.
+    /// The position of the run, as JSON.
     fn state(&self, py: Python<'_>) -> PyResult<String> {
         self.0.state(py)
     }
 
-    /// Goes on where a state of [`RayStream::state`] stands.
+    /// Continues at a state of [`RayStream::state`].
     fn resume(&self, py: Python<'_>, state: &str) -> PyResult<()> {
         self.0.resume(py, state)
     }
 
-    /// What happened so far, as JSON.
+    /// The report of the run so far, as JSON.
     fn report(&self, py: Python<'_>) -> PyResult<String> {
         self.0.report(py)
     }
 
-    /// The files of the images, as the rays' indices number them.
+    /// The image files, in the order of the rays' indices.
     fn images(&self, py: Python<'_>) -> PyResult<Vec<PathBuf>> {
         self.0.images(py)
     }
 
-    /// The scene whose rays these are.
+    /// The scene of these rays.
     fn scene(&self, py: Python<'_>) -> PyResult<RawScene> {
         self.0.scene(py)
     }
 
-    /// Batches whose memory Python has, and how many it may have at a time; None where
-    /// each has memory of its own.
+    /// Number of batches whose memory Python holds, and the largest number that it may hold. None
+    /// if each batch has memory of its own.
     fn held(&self) -> (u32, Option<u32>) {
         self.0.held()
     }

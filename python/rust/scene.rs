@@ -1,4 +1,4 @@
-//! A scene, as Python holds it: numbers and paths. Pictures are not opened here.
+//! A scene in Python: numbers and paths. Images are not opened here.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,9 +14,8 @@ use crate::options::{self, SceneRequest};
 use crate::tensor::Tensor;
 use crate::wait::in_thread;
 
-/// Name, image, mask, depth; whether mask and depth are of the original images, and whether
-/// the mask is inverted; camera,
-/// time, split, radius of a fisheye crop; timing of a rolling shutter.
+/// Name, image, mask, depth; whether mask and depth belong to the original images, and whether the
+/// mask is inverted; camera, time, split, radius of a fisheye crop; timing of a rolling shutter.
 type FrameParts = (
     (String, PathBuf, Option<PathBuf>, Option<PathBuf>),
     (bool, bool, bool),
@@ -44,7 +43,7 @@ impl RawScene {
 
 #[pymethods]
 impl RawScene {
-    /// Reads the scene that `options` name.
+    /// Reads the scene that `options` describe.
     #[new]
     fn open(py: Python<'_>, options: &str) -> PyResult<Self> {
         let wanted: SceneRequest = options::parse(py, options)?;
@@ -56,17 +55,17 @@ impl RawScene {
         self.scene.root.clone()
     }
 
-    /// What there is, as JSON.
+    /// Summary of the scene, as JSON.
     fn report(&self) -> PyResult<String> {
         told(json(&self.scene.report()))
     }
 
-    /// As JSON.
+    /// The cameras, as JSON.
     fn cameras(&self) -> PyResult<String> {
         told(json(&self.scene.cameras))
     }
 
-    /// All but the poses.
+    /// The frames without their poses.
     fn frames(&self) -> Vec<FrameParts> {
         let parts = |frame: &Frame| {
             (
@@ -93,12 +92,12 @@ impl RawScene {
         self.scene.frames.iter().map(parts).collect()
     }
 
-    /// Camera to world, OpenCV's axes: float64, frames x 3 x 4.
+    /// Poses, camera to world, with OpenCV's axes: float64, frames x 3 x 4.
     fn poses(&self) -> Tensor {
         of_poses(self.scene.frames.iter().map(|frame| frame.pose))
     }
 
-    /// Those at the end of a rolling shutter; of a frame without one, its pose.
+    /// Poses at the end of a rolling shutter. A frame without one has its pose here.
     fn end_poses(&self) -> Tensor {
         let end = |frame: &Frame| frame.rolling_shutter.map_or(frame.pose, |s| s.end);
         of_poses(self.scene.frames.iter().map(end))
@@ -110,8 +109,8 @@ impl RawScene {
         Some(self.scene.frames_of(named))
     }
 
-    /// Places (float32, points x 3) and colours (uint8, points x 3; None without); None
-    /// for a scene without points.
+    /// Positions (float32, points x 3) and colours (uint8, points x 3; None if the points have no
+    /// colours). None for a scene without points.
     fn points(&self, py: Python<'_>) -> PyResult<Option<(Tensor, Option<Tensor>)>> {
         let Some(points) = self.read_points(py)? else {
             return Ok(None);
@@ -131,7 +130,7 @@ impl RawScene {
         self.scene.dataparser_transforms()
     }
 
-    /// The scene as a drawing, with its points or without.
+    /// The scene as an SVG drawing, with or without its points.
     fn svg(&self, py: Python<'_>, points: bool) -> PyResult<String> {
         let points = match points {
             true => self.read_points(py)?,
@@ -159,7 +158,7 @@ fn of_poses(poses: impl ExactSizeIterator<Item = Pose>) -> Tensor {
     Tensor::of_words(words, ElementType::Float64, &shape)
 }
 
-/// Elements out of the bytes that they have in memory.
+/// A tensor from the bytes of its elements.
 fn of_bytes(bytes: impl Iterator<Item = u8>, element: ElementType, shape: &[usize]) -> Tensor {
     let count = shape.iter().product::<usize>() * element.size();
     let mut words = Vec::with_capacity(count.div_ceil(8));

@@ -1,4 +1,4 @@
-//! A run over a scene, as Python holds it: what the streams of rays and of views share.
+//! A run over a scene in Python: the common part of the streams of rays and of views.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::wait::{LOOK, in_thread, look};
 /// Batches of a scene, step by step.
 pub type SceneStream<K> = StreamState<SceneRun<K>, Arc<HeldStep<<K as SceneKind>::Arrays>>>;
 
-/// Where the scene that `wanted` names comes from: `scene`, where it was read already. And the
-/// other options.
+/// The source of the scene: `scene` if it was read already, else the options in `wanted`. Also
+/// returns the other options.
 pub fn source<O>(wanted: RunRequest<O>, scene: Option<&RawScene>) -> PyResult<(SceneSource, O)> {
     let source = match (scene, wanted.path) {
         (Some(read), _) => SceneSource::from(read.scene().clone()),
@@ -30,7 +30,7 @@ pub fn source<O>(wanted: RunRequest<O>, scene: Option<&RawScene>) -> PyResult<(S
     Ok((source, wanted.run))
 }
 
-/// What a run would take, as JSON. Starts nothing.
+/// The memory plan of a run, as JSON. Starts nothing.
 pub fn plan<K: SceneKind + 'static>(py: Python<'_>, builder: SceneBuilder<K>) -> PyResult<String>
 where
     SceneBuilder<K>: Send,
@@ -49,8 +49,8 @@ where
         Ok(Self::new(run, depth, texts))
     }
 
-    /// The next batch that `next` gives, or the one that was not taken, where that serves. It is
-    /// given again until it is taken.
+    /// Returns the next batch, or the undelivered one if it fits the request. A batch is returned
+    /// again until its delivery is confirmed.
     pub fn next(
         &self,
         py: Python<'_>,
@@ -80,7 +80,7 @@ where
         }
     }
 
-    /// The step that comes next: that of a batch that was not taken.
+    /// The number of the next step. An undelivered batch counts as next.
     fn at(&self, run: &SceneRun<K>) -> u64 {
         let untaken = self.untaken();
         untaken.map_or_else(|| run.step(), |batch| batch.given.step())

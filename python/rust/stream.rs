@@ -1,4 +1,4 @@
-//! A loader, as Python holds it.
+//! A loader in Python.
 
 use std::path::PathBuf;
 
@@ -20,14 +20,14 @@ const TEXTS: StreamTexts = StreamTexts {
     closed: "the loader was closed: make a new one",
 };
 
-/// Batches in order out of one loader.
+/// The batches of one loader, in order.
 #[pyclass(frozen, weakref, module = "featherload._featherload")]
 pub struct Stream {
     state: StreamState<Loader, RawBatch>,
-    /// What is done to each picture, as JSON.
+    /// The operations on each image, as JSON.
     #[pyo3(get)]
     recipe: String,
-    /// What the config left out.
+    /// Notes about what the config left out.
     #[pyo3(get)]
     told: Vec<String>,
     /// Labels are one float a sample.
@@ -36,8 +36,8 @@ pub struct Stream {
 
 #[pymethods]
 impl Stream {
-    /// Builds the loader that `options` ask for. Ctrl-C ends the wait; the thread that
-    /// builds ends by itself then.
+    /// Builds the loader that `options` describe. Ctrl-C ends the wait; the building thread then
+    /// ends by itself.
     /// `items` are the samples, if the options name no source.
     #[new]
     #[pyo3(signature = (options, items=None))]
@@ -58,7 +58,7 @@ impl Stream {
         })
     }
 
-    /// The number of the epoch that `next` gives batches of.
+    /// The number of the epoch whose batches `next` returns.
     fn begin_epoch(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, |loader| {
             self.step_back(loader)?;
@@ -66,9 +66,9 @@ impl Stream {
         })
     }
 
-    /// The next batch of epoch `epoch`; None at its end, and where `is_left` says in a wait
-    /// that another thread wants to end it. It is given again until [`Stream::taken`] says that
-    /// Python handed it on.
+    /// The next batch of epoch `epoch`. None at its end, and if `is_left` returns true during a
+    /// wait: then another thread wants to end the epoch. A batch is returned again until
+    /// [`Stream::taken`] confirms that Python delivered it.
     #[pyo3(signature = (epoch, is_left=None))]
     fn next(
         &self,
@@ -112,12 +112,12 @@ impl Stream {
         }
     }
 
-    /// The batch that `next` gave was handed on.
+    /// Confirms that the batch of `next` was delivered.
     fn taken(&self) {
         drop(self.state.taken());
     }
 
-    /// It was not, after all.
+    /// Takes the confirmation back: the batch is returned again.
     fn not_taken(&self, batch: &RawBatch) {
         self.state.not_taken(batch.clone());
     }
@@ -152,17 +152,17 @@ impl Stream {
         self.with(py, |loader| Ok(loader.state().sampler_hash))
     }
 
-    /// Where the run stands, as JSON.
+    /// The position of the run, as JSON.
     fn state(&self, py: Python<'_>) -> PyResult<String> {
         self.with(py, |loader| json(&self.at(loader)))
     }
 
-    /// Epoch of the batch that comes next.
+    /// Epoch of the next batch.
     fn epoch(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, |loader| Ok(self.at(loader).epoch))
     }
 
-    /// Goes on where a state of [`Stream::state`] stands.
+    /// Continues at a state of [`Stream::state`].
     fn resume(&self, py: Python<'_>, state: &str) -> PyResult<()> {
         self.with(py, |loader| {
             loader.resume(&parse_state::<State>(state)?)?;
@@ -171,22 +171,22 @@ impl Stream {
         })
     }
 
-    /// What happened so far, as JSON.
+    /// The report of the run so far, as JSON.
     fn report(&self, py: Python<'_>) -> PyResult<String> {
         self.with(py, |loader| json(&loader.report()?))
     }
 
-    /// What the device has of the run, as JSON; `null` without one.
+    /// The device memory of the run, as JSON. `null` without a device.
     fn device_memory(&self, py: Python<'_>) -> PyResult<String> {
         self.with(py, |loader| json(&loader.device_memory()?))
     }
 
-    /// What the scan of the data set left out, as JSON; `null` for a saved index.
+    /// Files that the scan of the data set left out, as JSON. `null` for a saved index.
     fn scan_report(&self, py: Python<'_>) -> PyResult<String> {
         self.with(py, |loader| json(&loader.scan_report()))
     }
 
-    /// Batches of an epoch on this rank.
+    /// Number of batches of an epoch on this rank.
     fn batches(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, |loader| Ok(loader.batches_per_epoch()))
     }
@@ -205,12 +205,12 @@ impl Stream {
         })
     }
 
-    /// Rows of an epoch on this rank, before any batch is dropped.
+    /// Number of rows of an epoch on this rank, before a batch is dropped.
     fn rows(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, |loader| Ok(loader.plan().rows_per_rank()))
     }
 
-    /// Samples of an epoch over all ranks.
+    /// Number of samples of an epoch over all ranks.
     fn positions(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, |loader| Ok(loader.plan().positions()))
     }
@@ -261,8 +261,8 @@ impl Stream {
         of_it.ok_or_else(|| PyIndexError::new_err(format!("there is no sample {id}")))
     }
 
-    /// Batches whose memory Python has, and how many it may have at a time; None where
-    /// each has memory of its own.
+    /// Number of batches whose memory Python holds, and the largest number that it may hold. None
+    /// if each batch has memory of its own.
     fn held(&self) -> (u32, Option<u32>) {
         self.state.held()
     }
@@ -274,7 +274,7 @@ impl Stream {
 }
 
 impl Stream {
-    /// Where the run stands: in front of a batch that was not taken.
+    /// The position of the run. An undelivered batch counts as next.
     fn at(&self, loader: &Loader) -> State {
         let mut state = loader.state();
         if let Some(batch) = self.state.untaken() {
@@ -283,7 +283,7 @@ impl Stream {
         state
     }
 
-    /// Goes back in front of a batch that was not taken.
+    /// Moves the loader back before an undelivered batch.
     fn step_back(&self, loader: &mut Loader) -> Result<()> {
         let Some(batch) = self.state.taken() else {
             return Ok(());

@@ -1,5 +1,5 @@
-//! A loader, or a run over a scene, as a stream holds it: behind a lock, with the batch that
-//! Python may not have handed on.
+//! A loader or a run over a scene behind a lock, with the batch that Python may not have delivered
+//! yet.
 
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,23 +12,23 @@ use serde::de::DeserializeOwned;
 use crate::errors::raised;
 use crate::wait::lock;
 
-/// See the module: `T` gives batches, which Python has as `B`.
+/// The state of a stream. `T` makes batches, and Python holds them as `B`.
 pub struct StreamState<T: Send, B: Send> {
-    /// The process that made it. In a forked copy the lock may be held for ever, by a thread that
-    /// was not copied.
+    /// The process that made it. In a forked copy the lock may stay locked for ever, by a thread
+    /// that was not copied.
     process: u32,
-    /// None once it was closed.
+    /// `None` after it was closed.
     run: Mutex<Option<T>>,
-    /// Given to Python, and not handed on by it yet: Ctrl-C may come between. Behind the lock of
-    /// the run.
+    /// A batch that was returned to Python but not delivered: Ctrl-C may come between. Locked
+    /// together with the run.
     untaken: Mutex<Option<B>>,
-    /// Batches that Python has and whose memory workers wait for.
+    /// Number of batches that Python holds and whose memory workers wait for.
     held: Arc<AtomicU32>,
     depth: Option<u32>,
     texts: StreamTexts,
 }
 
-/// The errors of a run that cannot be used any more.
+/// Error texts for a run that can no longer be used.
 #[derive(Clone, Copy)]
 pub struct StreamTexts {
     pub copied: &'static str,
@@ -47,35 +47,35 @@ impl<T: Send, B: Send + Clone> StreamState<T, B> {
         }
     }
 
-    /// The count of batches that Python has, and whether the next one would be the last: one slot
-    /// stays with the workers, whatever Python keeps.
+    /// The count of batches that Python holds, and whether the next one would be the last. The
+    /// workers always keep one slot, whatever Python holds.
     pub fn counted(&self) -> (&Arc<AtomicU32>, bool) {
         let (held, depth) = self.held();
         (&self.held, depth.is_some_and(|depth| held + 1 >= depth))
     }
 
-    /// Batches whose memory Python has, and how many it may have at a time; None where
-    /// each has memory of its own.
+    /// Number of batches whose memory Python holds, and the largest number that it may hold. `None`
+    /// if each batch has memory of its own.
     pub fn held(&self) -> (u32, Option<u32>) {
         (self.held.load(Ordering::Relaxed), self.depth)
     }
 
-    /// The batch that was given and not handed on.
+    /// The undelivered batch.
     pub fn untaken(&self) -> Option<B> {
         lock(&self.untaken).clone()
     }
 
-    /// The same, which is then forgotten.
+    /// Removes and returns the undelivered batch.
     pub fn taken(&self) -> Option<B> {
         lock(&self.untaken).take()
     }
 
-    /// A batch was not handed on: it is given again.
+    /// Stores a batch as undelivered: it is returned again.
     pub fn not_taken(&self, batch: B) {
         *lock(&self.untaken) = Some(batch);
     }
 
-    /// Calls `f` without the GIL: another thread may wait with it for this run.
+    /// Calls `f` without the GIL, because another thread with the GIL may wait for this run.
     pub fn with<R: Send>(
         &self,
         py: Python<'_>,
@@ -104,7 +104,7 @@ impl<T: Send, B: Send + Clone> StreamState<T, B> {
 }
 
 impl<T: Send, B: Send> StreamState<T, B> {
-    /// Whether this is a forked copy of the process that made it.
+    /// True in a forked copy of the process that made it.
     fn is_copy(&self) -> bool {
         process::id() != self.process
     }
@@ -123,10 +123,10 @@ impl<T: Send, B: Send> Drop for StreamState<T, B> {
     }
 }
 
-/// A state that Python kept.
+/// Parses a state that Python saved.
 ///
 /// # Errors
-/// Text that is no state.
+/// A text that is not a state.
 pub fn parse_state<S: DeserializeOwned>(text: &str) -> Result<S> {
     serde_json::from_str(text).map_err(|e| {
         let text = e.to_string().replace('`', "'");

@@ -1,5 +1,5 @@
-//! Memory with a shape, as NumPy, torch, JAX and CuPy take it: DLPack, the buffer protocol,
-//! `__cuda_array_interface__`. Nothing is copied; who took it keeps the batch.
+//! Memory with a shape, for NumPy, torch, JAX and CuPy: DLPack, the buffer protocol,
+//! `__cuda_array_interface__`. Nothing is copied. An array made from it keeps the batch alive.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::dlpack::{CPU, CUDA, DlpackExport, ElementType};
 use crate::errors::raised;
 
-/// Memory that tensors point into: a batch, rays, a view.
+/// Memory that tensors point to: a batch, rays, a view.
 pub trait TensorMemory: Send + Sync {
     fn address(&self) -> u64;
 
-    /// The rows, where they lie on a device.
+    /// The rows on a device. `None` on the host.
     fn on_device(&self) -> Option<&DeviceRows>;
 }
 
-/// What is no batch's: labels and ids, the numbers of a scene.
+/// Memory outside any batch: labels and ids, the numbers of a scene.
 impl TensorMemory for Vec<u64> {
     fn address(&self) -> u64 {
         self.as_ptr() as u64
@@ -40,25 +40,25 @@ pub struct Tensor {
     element: ElementType,
     shape: Vec<i64>,
     strides: Vec<i64>,
-    /// The same in bytes, for the buffer protocol, which points into them.
+    /// Strides in bytes. The buffer protocol points to them.
     byte_strides: Vec<isize>,
     lengths: Vec<isize>,
 }
 
-/// Streams that stand for a thread's or a process's default one.
+/// Stream numbers that mean the default stream of a thread or of the process.
 const LEGACY_DEFAULT: usize = 1;
 pub const PER_THREAD_DEFAULT: usize = 2;
 
-/// What is said to takers on a thread's own default stream.
+/// The error for a consumer on the per-thread default stream.
 pub fn per_thread() -> PyErr {
     PyBufferError::new_err(
-        "a thread's own default stream cannot be waited for when the tensor goes in another \
-         thread: use another stream",
+        "the per-thread default stream cannot be waited for, because another thread may release \
+         the tensor: use another stream",
     )
 }
 
 impl Tensor {
-    /// Memory of `memory` from byte `at` on.
+    /// A tensor in `memory` from byte `at` on.
     pub fn new(
         memory: Arc<dyn TensorMemory>,
         at: usize,
@@ -82,7 +82,7 @@ impl Tensor {
         }
     }
 
-    /// Elements that lie in `words`, tight.
+    /// A tensor of the elements in `words`, without gaps.
     pub fn of_words(words: Vec<u64>, element: ElementType, shape: &[usize]) -> Self {
         Self::new(Arc::new(words), 0, element, shape)
     }
@@ -95,10 +95,10 @@ impl Tensor {
         self.shape.iter().product::<i64>() as usize * self.element.size()
     }
 
-    /// `stream` waits for the rows, and they for it before they are written again.
+    /// Makes `stream` wait for the rows, and the next write of the rows wait for `stream`.
     fn make_wait(&self, rows: &DeviceRows, stream: usize) -> PyResult<()> {
-        // SAFETY: DLPack's contract of `stream`: one of this device, alive while the taker
-        // has the tensor. PER_THREAD_DEFAULT is refused by the caller.
+        // SAFETY: DLPack requires that `stream` belongs to this device and lives while the consumer
+        // has the tensor. The caller rejects PER_THREAD_DEFAULT.
         unsafe { rows.make_wait(stream) }.map_err(|e| raised(&e))
     }
 }
@@ -110,7 +110,7 @@ impl Tensor {
         PyTuple::new(py, &self.shape)
     }
 
-    /// As NumPy calls it.
+    /// The dtype's name in NumPy.
     #[getter]
     fn dtype(&self) -> &'static str {
         match self.element {
@@ -128,7 +128,9 @@ impl Tensor {
     /// The same memory as 16-bit integers, for libraries without bfloat16.
     fn bits(&self) -> PyResult<Self> {
         if self.element.size() != 2 {
-            return Err(PyValueError::new_err("its elements do not have 16 bits"));
+            return Err(PyValueError::new_err(
+                "bits() needs elements of 16 bits: use float16 or bfloat16",
+            ));
         }
         let shape: Vec<usize> = self.shape.iter().map(|n| *n as usize).collect();
         let mut same = Self::new(self.memory.clone(), 0, ElementType::UInt16, &shape);
@@ -161,7 +163,7 @@ impl Tensor {
         }
     }
 
-    /// DLPack's: a versioned capsule where the taker knows that form, else a legacy one.
+    /// DLPack export: a versioned capsule if the consumer supports it, else a legacy one.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__(
         &self,
@@ -173,24 +175,26 @@ impl Tensor {
     ) -> PyResult<Py<PyAny>> {
         if copy == Some(true) {
             return Err(PyBufferError::new_err(
-                "a tensor of a batch is not copied: copy the array",
+                "a tensor of a batch cannot be exported as a copy: export it, then copy the array",
             ));
         }
         let device = self.__dlpack_device__();
         if dl_device.is_some_and(|wanted| wanted != device) {
             return Err(PyBufferError::new_err(format!(
-                "the tensor is on device {device:?}: move the array there"
+                "the tensor is on device {device:?}: export it there, then move the array"
             )));
         }
         match (self.on_device(), stream) {
             (None, None | Some(-1)) => {}
             (None, Some(_)) => {
-                return Err(PyValueError::new_err("memory of the host takes no stream"));
+                return Err(PyValueError::new_err(
+                    "a tensor in host memory has no stream: pass stream=None",
+                ));
             }
             (Some(rows), None) => self.make_wait(rows, LEGACY_DEFAULT)?,
             (Some(_), Some(0)) => {
                 return Err(PyValueError::new_err(
-                    "stream 0 may mean two streams: give 1 or 2",
+                    "stream 0 is ambiguous: pass 1 (the legacy default stream) or a stream handle",
                 ));
             }
             (Some(rows), Some(-1)) => {
@@ -198,8 +202,9 @@ impl Tensor {
                 self.make_wait(rows, LEGACY_DEFAULT)?;
             }
             (Some(rows), Some(stream)) => {
-                let stream = usize::try_from(stream)
-                    .map_err(|_| PyValueError::new_err("a stream is -1, 1, or a handle"))?;
+                let stream = usize::try_from(stream).map_err(|_| {
+                    PyValueError::new_err("stream must be -1, 1 or a stream handle")
+                })?;
                 if stream == PER_THREAD_DEFAULT {
                     return Err(per_thread());
                 }
@@ -217,12 +222,12 @@ impl Tensor {
         export.capsule(py, max_version.is_some_and(|(major, _)| major >= 1))
     }
 
-    /// For CuPy and Numba. Their work on the legacy default stream is waited for.
+    /// Export to CuPy and Numba. The next write waits for their work on the legacy default stream.
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let Some(rows) = self.on_device() else {
             return Err(PyAttributeError::new_err(
-                "the tensor is in memory of the host",
+                "the tensor is in host memory: use numpy.asarray",
             ));
         };
         let kind = match self.element {
@@ -232,7 +237,7 @@ impl Tensor {
             ElementType::Int64 => "<i8",
             _ => {
                 return Err(PyAttributeError::new_err(
-                    "__cuda_array_interface__ has no bfloat16: take __dlpack__",
+                    "__cuda_array_interface__ has no bfloat16: use __dlpack__",
                 ));
             }
         };
@@ -266,7 +271,7 @@ impl Tensor {
             ElementType::Pixel(DataType::F32) => c"f",
             ElementType::Pixel(DataType::Bf16) => {
                 return Err(PyBufferError::new_err(
-                    "buffers have no bfloat16: take __dlpack__ (torch, JAX), or dtype=\"float32\"",
+                    "buffers have no bfloat16: use __dlpack__ (torch, JAX), or dtype=\"float32\"",
                 ));
             }
         };
@@ -275,12 +280,12 @@ impl Tensor {
         }
         if this.on_device().is_some() {
             return Err(PyBufferError::new_err(
-                "the tensor is on a device: take __dlpack__, or Batch.numpy() for a copy",
+                "the tensor is on a device: use __dlpack__, or Batch.numpy() for a copy",
             ));
         }
         let asked = |flag: c_int| flags & flag == flag;
-        // SAFETY: Python gave a view to fill. What it points to belongs to the tensor, to
-        // which the view has a reference until it is released: address and vectors stay.
+        // SAFETY: Python passes a view to fill. It points to memory of the tensor. The view holds a
+        // reference to the tensor until its release, so address and vectors stay valid.
         unsafe {
             (*view).buf = this.address as *mut c_void;
             (*view).len = this.bytes() as isize;

@@ -1,4 +1,4 @@
-//! Views of a scene, as Python holds them.
+//! Views of a scene in Python.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ const TEXTS: StreamTexts = StreamTexts {
 #[pyclass(frozen, weakref, module = "featherload._featherload")]
 pub struct ViewStream(SceneStream<ViewKind>);
 
-/// The views that `options` ask for, of `scene` where it was read already.
+/// A builder for the views that `options` describe, of `scene` if it was read already.
 fn builder(py: Python<'_>, options: &str, scene: Option<&RawScene>) -> PyResult<ViewsBuilder> {
     let (source, views) = source::<ViewsOptions>(options::parse(py, options)?, scene)?;
     views.builder(source).map_err(|e| raised(&e))
@@ -32,22 +32,22 @@ fn builder(py: Python<'_>, options: &str, scene: Option<&RawScene>) -> PyResult<
 
 #[pymethods]
 impl ViewStream {
-    /// Starts the views that `options` ask for, of `scene` where it was read already.
+    /// Starts the views that `options` describe, of `scene` if it was read already.
     #[new]
     #[pyo3(signature = (options, scene=None))]
     fn new(py: Python<'_>, options: &str, scene: Option<&RawScene>) -> PyResult<Self> {
         SceneStream::start(py, builder(py, options, scene)?, TEXTS).map(Self)
     }
 
-    /// What these views would take, as JSON. Starts nothing.
+    /// The memory plan of these views, as JSON. Starts nothing.
     #[staticmethod]
     #[pyo3(signature = (options, scene=None))]
     fn plan(py: Python<'_>, options: &str, scene: Option<&RawScene>) -> PyResult<String> {
         plan(py, builder(py, options, scene)?)
     }
 
-    /// The next view. It is given again until [`ViewStream::taken`] says that Python handed
-    /// it on.
+    /// The next view. It is returned again until [`ViewStream::taken`] confirms that Python
+    /// delivered it.
     fn next(&self, py: Python<'_>) -> PyResult<RawView> {
         let held = self
             .0
@@ -55,63 +55,63 @@ impl ViewStream {
         Ok(RawView { held })
     }
 
-    /// The view that `next` gave was handed on.
+    /// Confirms that the view of `next` was delivered.
     fn taken(&self) {
         drop(self.0.taken());
     }
 
-    /// It was not, after all.
+    /// Takes the confirmation back: the view is returned again.
     fn not_taken(&self, view: &RawView) {
         self.0.not_taken(view.held.clone());
     }
 
-    /// The step that comes next.
+    /// The number of the next step.
     fn step(&self, py: Python<'_>) -> PyResult<u64> {
         self.0.step(py)
     }
 
-    /// Goes on at a step.
+    /// Continues at a step.
     fn go_to(&self, py: Python<'_>, step: u64) -> PyResult<()> {
         self.0.go_to(py, step)
     }
 
-    /// Steps of an epoch of this rank.
+    /// Number of steps of an epoch on this rank.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         self.0.with(py, |views| Ok(views.epoch_len() as usize))
     }
 
-    /// Where the run stands, as JSON.
+    /// The position of the run, as JSON.
     fn state(&self, py: Python<'_>) -> PyResult<String> {
         self.0.state(py)
     }
 
-    /// Goes on where a state of [`ViewStream::state`] stands.
+    /// Continues at a state of [`ViewStream::state`].
     fn resume(&self, py: Python<'_>, state: &str) -> PyResult<()> {
         self.0.resume(py, state)
     }
 
-    /// What happened so far, as JSON.
+    /// The report of the run so far, as JSON.
     fn report(&self, py: Python<'_>) -> PyResult<String> {
         self.0.report(py)
     }
 
-    /// The files of the images, as views number them.
+    /// The image files, in the order of the views' indices.
     fn images(&self, py: Python<'_>) -> PyResult<Vec<PathBuf>> {
         self.0.images(py)
     }
 
-    /// The camera of each image as it is shown, as JSON.
+    /// The camera of each delivered image, as JSON.
     fn cameras(&self, py: Python<'_>) -> PyResult<String> {
         self.0.with(py, |views| json(&views.cameras()))
     }
 
-    /// The scene whose views these are.
+    /// The scene of these views.
     fn scene(&self, py: Python<'_>) -> PyResult<RawScene> {
         self.0.scene(py)
     }
 
-    /// Views whose memory Python has, and how many it may have at a time; None where each
-    /// has memory of its own.
+    /// Number of views whose memory Python holds, and the largest number that it may hold. None if
+    /// each view has memory of its own.
     fn held(&self) -> (u32, Option<u32>) {
         self.0.held()
     }

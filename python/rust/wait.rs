@@ -1,4 +1,5 @@
-//! Work behind which Python waits without the GIL, in looks: Ctrl-C ends any wait.
+//! Waits without the GIL for work in another thread. It checks for signals regularly, so Ctrl-C
+//! ends any wait.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,17 +12,17 @@ use pyo3::prelude::*;
 use crate::errors::raised;
 use crate::logs::tell_warnings;
 
-/// How long to wait before signals are looked at.
+/// Time between two checks for signals.
 pub const LOOK: Duration = Duration::from_millis(50);
 
-/// Between two waits: what the library warned of meanwhile goes to Python's `logging`, and
-/// signals are looked at. Nothing of a run may be locked: a handler may ask for its state.
+/// Passes the library's warnings to Python's `logging` and checks for signals. No run may be
+/// locked: a handler may request its state.
 pub fn look(py: Python<'_>) -> PyResult<()> {
     tell_warnings(py)?;
     py.check_signals()
 }
 
-/// What `work` gives, done in a thread. After Ctrl-C that thread ends by itself.
+/// Runs `work` in a thread and returns its result. After Ctrl-C that thread ends by itself.
 pub fn in_thread<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T> + Send + 'static,
@@ -30,7 +31,7 @@ pub fn in_thread<T: Send + 'static>(
     thread::Builder::new()
         .name("featherload".into())
         .spawn(move || {
-            // Nobody waits any more after Ctrl-C: it is dropped here.
+            // After Ctrl-C no receiver is left: the result is dropped here.
             let _ = sender.send(work());
         })
         .map_err(|e| raised(&Error::not_started("start a thread", e)))?;
@@ -40,13 +41,14 @@ pub fn in_thread<T: Send + 'static>(
             Ok(made) => return made.map_err(|e| raised(&e)),
             Err(RecvTimeoutError::Timeout) => look(py)?,
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(raised(&Error::worker("the thread of a start panicked")));
+                return Err(raised(&Error::worker("a background thread panicked")));
             }
         }
     }
 }
 
-/// A panic elsewhere leaves what is in there whole: each call checks for itself.
+/// Locks, also after a panic in another thread: each call checks the content itself, which a panic
+/// does not corrupt.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,15 +1,15 @@
-"""Writes what other libraries make of cameras and points: tests/goldens/camera.json.
+"""Writes tests/goldens/camera.json: results of other libraries for cameras and points.
 
-Axes are OpenCV's, pixel middles at 0.5. Each case has a `name`, a `camera` in the form of
-our `Camera`, and some of:
+Axes are OpenCV's, and pixel centres are at 0.5. Each case has a `name`, a `camera` in the form
+of our `Camera`, and some of:
 
 - `rays`: [x, y, dx, dy, dz]: the direction of length 1 through an image point;
-- `seen`: [X, Y, Z, x, y]: where a point of space is seen;
+- `seen`: [X, Y, Z, x, y]: a point of space, and its image point;
 - `bundle`: [x, y, dx, dy, dz, pixel_area, directions_norm]: a ray of nerfstudio's;
-- `origins`: [x, y, ox, oy, oz]: where the ray through an image point starts;
-- `straight`: the pinhole camera of the straightened image, `within` so many pixels;
-- `places`: [x, y, u, v]: where a point of the straightened image, of the camera `by` which
-  OpenCV made its map, is taken from; to 1e-3 pixels, since its map is of f32.
+- `origins`: [x, y, ox, oy, oz]: an image point, and the origin of its ray;
+- `straight`: the pinhole camera of the straightened image, with a tolerance of `within` pixels;
+- `places`: [x, y, u, v]: a point of the straightened image, and its source point in the bent
+  image. The tolerance is 1e-3 pixels, since OpenCV's map is f32.
 """
 
 import ast
@@ -26,11 +26,11 @@ import torch
 FOX = {"fx": 1375.52, "fy": 1374.49, "cx": 554.558, "cy": 965.268, "width": 1080, "height": 1920}
 FOX_K = [0.0578421, -0.0805099]
 FOX_P = [-0.000980296, 0.00015575]
-# An odd size, a principal point off the middle, unequal focal lengths.
+# An odd size, a principal point that is not the centre, unequal focal lengths.
 ODD = {"fx": 612.25, "fy": 598.5, "cx": 401.75, "cy": 287.125, "width": 801, "height": 599}
 # Its corners are 80 degrees from the axis: COLMAP mirrors rays at 90 degrees and beyond.
 WIDE = {**ODD, "fx": 401.5, "fy": 405.25}
-# Its corners look backwards.
+# The rays of its corners point backwards.
 WIDEST = {**ODD, "fx": 301.5, "fy": 305.25}
 ONE = {**ODD, "fy": 612.25}
 WIDE_ONE = {**WIDE, "fy": 401.5}
@@ -39,7 +39,7 @@ random = np.random.default_rng(20261123)
 
 
 def rounded(rows, digits=11):
-    """Rows of numbers, short: to so many significant digits."""
+    """Rounds rows of numbers to a number of significant digits."""
     return [[float(f"{value:.{digits}g}") for value in row] for row in rows]
 
 
@@ -57,7 +57,7 @@ def image_points(base, count):
 
 
 def colmap_case(model, base, parameters, lens, count=120):
-    """`parameters` in COLMAP's order, behind focal lengths and principal point."""
+    """A case of COLMAP. `parameters` follow focal lengths and principal point, in its order."""
     one = len(pycolmap.Camera.create_from_model_name(1, model, 1.0, 4, 4).focal_length_idxs()) == 1
     focal = [base["fx"]] if one else [base["fx"], base["fy"]]
     if one:
@@ -128,8 +128,8 @@ def colmap_cases():
 
 
 def nerfstudio_functions():
-    """Functions of cameras/camera_utils.py, by their names: the text of the file itself, without
-    annotations and decorators, since the package takes much to import."""
+    """Compiles functions of cameras/camera_utils.py from its source. Annotations and decorators
+    are removed, so that the package's many dependencies are not needed."""
     source = Path(os.environ["NERFSTUDIO"]) / "cameras" / "camera_utils.py"
     names = {
         "_compute_residual_and_jacobian",
@@ -155,18 +155,18 @@ THEIRS = nerfstudio_functions()
 def bundle(kind, base, distortion, points):
     """Origins, directions, pixel_area and directions_norm in OpenCV's axes, all f64.
 
-    cameras/cameras.py, `_generate_rays_from_coords`, with the camera at the origin: lines of
-    main in November 2026. `distortion` is in nerfstudio's order; its undistortion by
-    nerfstudio's own functions, which get more rounds than the 10 and 5 that they have.
+    A copy of `_generate_rays_from_coords` in cameras/cameras.py, with the camera at the origin.
+    The numbers of lines are of main in November 2026. `distortion` is in nerfstudio's order.
+    nerfstudio's own functions undistort, with more rounds than their default of 10 and 5.
     """
     fx, fy, cx, cy = (base[name] for name in ("fx", "fy", "cx", "cy"))
     x, y = torch.tensor(points).T
-    # 623-632: the point, one pixel to the right, one below.
+    # Lines 623-632: the point, the pixel to its right, and the pixel below.
     pixels = torch.stack([torch.stack([x + dx, y + dy], -1) for dx, dy in [(0, 0), (1, 0), (0, 1)]])
     coord = torch.stack([(pixels[..., 0] - cx) / fx, (pixels[..., 1] - cy) / fy], -1)
     plain = coord[0].clone()
     if distortion is not None and kind in ("PERSPECTIVE", "FISHEYE"):
-        # 636-653
+        # Lines 636-653.
         k = torch.tensor(distortion, dtype=torch.float64)
         coord = THEIRS["radial_and_tangential_undistort"](
             coord, k.expand(coord.shape[:-1] + (6,)), max_iterations=100
@@ -249,7 +249,7 @@ def nerfstudio_cases():
 
 
 def straight_case(name, base, distortion, lens, within, fisheye=False, count=40):
-    """OpenCV has pixel middles at whole numbers: 0.5 off on the way in, on on the way out."""
+    """A case of OpenCV. Its pixel centres are integers, so 0.5 is subtracted and added again."""
     size = (base["width"], base["height"])
     matrix = np.array(
         [[base["fx"], 0, base["cx"] - 0.5], [0, base["fy"], base["cy"] - 0.5], [0, 0, 1]]
@@ -290,7 +290,7 @@ def straight_case(name, base, distortion, lens, within, fisheye=False, count=40)
 
 def straight_cases():
     brown = lambda k, p: {"brown": {"k": k, "p": p}}
-    # OpenCV's inverse stops after five rounds: at a weak lens that is enough.
+    # OpenCV's inverse stops after five rounds, which is enough for a weak lens.
     k = FOX_K + [0.0, 0.0]
     yield straight_case("fox", FOX, FOX_K + FOX_P, brown(k, FOX_P), 1e-4)
     k, p = [-0.12, 0.02, 0.003, 0.0], [0.001, -0.001]

@@ -1,4 +1,4 @@
-"""The recipe files. Every operation occurs at least twice, with parameters that are not defaults.
+"""The recipe files. Most operations occur at least twice, with parameters that are not defaults.
 
 A recipe is a list of lines. Each line is an operation as a recipe file spells it. `write` makes
 the files.

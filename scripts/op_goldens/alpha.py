@@ -1,11 +1,11 @@
 """Makes tests/goldens/alpha.tar: small files with transparency, and the colours that
-Pillow reads when it leaves alpha out (`Image.open(f).convert("RGB")`). Where OpenCV
-reads the format, its `imread` is held to the same.
+Pillow reads without alpha (`Image.open(f).convert("RGB")`). For PNG and WebP, OpenCV's
+`imread` must read the same colours.
 
     alpha.py OUT
 
 OUT/in/            the files
-OUT/expected.json  of each: height, width, and the levels of its pixels
+OUT/expected.json  for each file: height, width, and the levels of its pixels
 
 Needs NumPy, Pillow with WebP, and OpenCV.
 """
@@ -29,7 +29,7 @@ def main():
         old.unlink()
     rng = np.random.default_rng(5)
     rgba = rng.integers(0, 256, (HEIGHT, WIDTH, 4), dtype=np.uint8)
-    # All of it, none of it, and all between.
+    # Alpha 255 in one row, 0 in another, and any values in the rest.
     rgba[0, :, 3], rgba[1, :, 3] = 255, 0
     picture = Image.fromarray(rgba)
     picture.save(files / "rgba.png")

@@ -1,21 +1,21 @@
-"""Makes tests/goldens/augment.tar: what Pillow makes of small pictures by the
-operations that augmentation policies are made of.
+"""Makes tests/goldens/augment.tar: results of Pillow for small images, by the operations of
+augmentation policies.
 
     augment.py OUT
 
-OUT/in.u8         the pictures, made here from fixed seeds
-OUT/NAME.u8       what is to come of them, for each kind of operation
+OUT/in.u8         the images, made here from fixed seeds
+OUT/NAME.u8       the expected results, for each kind of operation
 OUT/NAME.json     the cases
-OUT/manifest.json every NAME, and the two cases that need pictures too large to keep
+OUT/manifest.json every NAME, and the two cases whose images are too large to keep
 
-Files are rows of RGB without a gap. A case has `steps`, as `Augment` is written,
-`input` and `expected` (first byte in the files), `size` (height, width) of both; every
-element must be equal. `hue_checksums` are over all colours there are: the sum over
-all of red * 65536 + green * 256 + blue of the result, times an odd number that goes
-by the colour, modulo 2**64.
+Files are rows of RGB without a gap. A case has the `steps` of an `Augment`, `input` and
+`expected` (first byte in the files), and the `size` (height, width) of both. Every
+element must be equal. `hue_checksums` are sums over all colours, modulo 2**64. A term is
+red * 65536 + green * 256 + blue of the result, times an odd number that depends on the
+colour.
 
-Mixing is NumPy's: Pillow has no such operation. Pictures wider than fixed point
-reaches are one row, of which the last pixels are compared.
+Mixing is NumPy's, since Pillow has no such operation. The image that is too wide for fixed
+point is not kept; only its last pixels are compared.
 
 Needs NumPy and Pillow.
 """
@@ -38,13 +38,13 @@ ONE, TINY, ODD, LARGE, SQUARE = (1, 1), (3, 2), (11, 17), (25, 33), (12, 12)
 
 
 def noise(size, seed):
-    """Any level beside any other."""
+    """An image of random levels."""
     rng = np.random.default_rng(seed)
     return rng.integers(0, 256, (*size, 3), dtype=np.uint8)
 
 
 def soft(size, seed):
-    """As photos are: levels between 40 and 210, neighbours alike."""
+    """An image like a photo: levels between 40 and 210, and neighbours are similar."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[: size[0], : size[1]]
     wave = 60 * np.sin(x / 3.1)[..., None] * np.cos(y / 2.3)[..., None]
@@ -57,14 +57,14 @@ def flat(size, colour):
 
 
 def two(size):
-    """Two levels in each channel, few pixels of the one."""
+    """An image of two levels in each channel. Few pixels have one of them."""
     picture = flat(size, (20, 0, 255))
     picture[1::3, ::4] = (200, 255, 254)
     return picture
 
 
 def few(size, seed):
-    """Dark but for one pixel, so that most of the histogram is empty."""
+    """A dark image with one bright pixel, so that most of the histogram is empty."""
     picture = (noise(size, seed) // 16).astype(np.uint8)
     picture[-1, -1] = 255
     return picture
@@ -75,7 +75,7 @@ def enhance(kind):
 
 
 def posterize(im, p):
-    """Pillow refuses 0 bits since version 13; before it gave black."""
+    """Posterizes. Pillow rejects 0 bits since version 13. Before, it returned black."""
     return ImageOps.posterize(im, p["bits"]) if p["bits"] else im.point(lambda _: 0)
 
 
@@ -236,7 +236,7 @@ def affines(goldens):
                     (-1, 0, w, 0, 1, 0),
                     (0, 1, 0, 1, 0, 0),
                     (1, 0, 1e6, 0, 1, 0),
-                    # Too far for fixed point.
+                    # The shift is too large for fixed point.
                     (1, 0.25, -9, 400, 0.5, -3000),
                     (1, 5000.25, -25000, 0.1, 1, 0),
                 ]
@@ -291,7 +291,7 @@ def mixes(goldens):
 
 
 def several(goldens):
-    """One behind the other, where the first has turned or moved the picture."""
+    """Several steps in a row, in which the first turns or moves the image."""
     turn = {"rotate": {"degrees": 90.0, "interpolation": "nearest", "fill": FILL}}
     half = {"rotate": {"degrees": 180.0, "interpolation": "nearest", "fill": FILL}}
     shear = {"affine": {"matrix": [1.0, 0.3, 0.0, 0.0, 1.0, 0.0], "interpolation": "bicubic", "fill": FILL}}
@@ -303,7 +303,7 @@ def several(goldens):
 
 
 def far(goldens):
-    """A side that fixed point does not reach: only its last pixels are looked at."""
+    """A case with a side too long for fixed point. Only its last pixels are compared."""
     width, seen = 33_000, 64
     picture = np.zeros((2, width, 3), np.uint8)
     x = np.arange(width)
@@ -316,7 +316,7 @@ def far(goldens):
 
 
 def checksums():
-    """The hue of all colours."""
+    """Checksums of the hue operation over all colours."""
     all_ = np.arange(1 << 24, dtype=np.uint64)
     picture = np.stack([all_ >> 16, all_ >> 8 & 255, all_ & 255], axis=1).astype(np.uint8)
     im = Image.fromarray(picture.reshape(4096, 4096, 3))

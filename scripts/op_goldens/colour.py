@@ -1,11 +1,11 @@
-"""Makes tests/goldens/colour.tar: operations that change values, not places.
+"""Makes tests/goldens/colour.tar: operations that change values, and move no pixel.
 
     colour.py OUT
 
-Cases run torchvision on `uint8` tensors, or on float tensors of levels / 255,
-wherever it has the operation. Colours are OpenCV's and Pillow's, and, because
-those approximate, the standards' formulas in float64 as well. Versions and
-command: README.md.
+Cases run torchvision if it has the operation, on `uint8` tensors or on float tensors of
+levels / 255. Results of colour spaces are OpenCV's and Pillow's. Since those approximate,
+there are also results of the standards' formulas in float64. README.md has the versions and
+the command.
 """
 
 import json
@@ -27,7 +27,7 @@ rng = np.random.default_rng(20)
 
 
 def slopes(h, w):
-    """Slopes, a pattern without symmetry, black, white, grey and pure colours."""
+    """An image of slopes, a pattern without symmetry, black, white, grey and pure colours."""
     y, x = np.mgrid[0:h, 0:w]
     rgb = np.stack(
         [x * 255 // max(w - 1, 1), y * 255 // max(h - 1, 1), (x * 7 + y * 13 + x * y // 5) % 256],
@@ -41,7 +41,7 @@ def slopes(h, w):
 
 
 def colours():
-    """Every mixture of five levels: saturated, grey, black, and what is near."""
+    """Every mixture of five levels: saturated, grey, black, and nearby colours."""
     levels = np.array([0, 1, 128, 254, 255], np.uint8)
     return np.stack(np.meshgrid(levels, levels, levels, indexing="ij"), -1).reshape(5, 25, 3)
 
@@ -58,13 +58,13 @@ BYTES = {
     "one": np.array([[[200, 17, 90]]], np.uint8),
 }
 FLOATS = {
-    # Fractions; the whole range, both ends included.
+    # Fractions over the whole range, with both ends.
     "fractions": np.clip(
         slopes(23, 19).astype(np.float32) + rng.uniform(-0.5, 0.5, (23, 19, 3)), 0, 255
     ).astype(np.float32),
     "one": np.array([[[200.25, 17.5, 90.125]]], np.float32),
 }
-# As a bicubic resize may leave them.
+# Values outside of 0 to 255, as a bicubic resize may return them.
 WIDE = {"wide": rng.uniform(-20, 280, (11, 13, 3)).astype(np.float32)}
 
 
@@ -77,7 +77,7 @@ out.mkdir(parents=True, exist_ok=True)
 
 
 def raw(pixels):
-    """Bytes and type. NumPy has no bf16: those come as their bits."""
+    """The bytes and the type of pixels. NumPy has no bf16, so uint16 holds its bits."""
     kinds = {"uint8": "u8", "float32": "f32", "float16": "f16", "uint16": "bf16"}
     kind = kinds[str(pixels.dtype)]
     little = pixels.astype(pixels.dtype.newbyteorder("<"))
@@ -85,7 +85,7 @@ def raw(pixels):
 
 
 def case(op, params, name, pixels, expected, by, tolerance, why=None):
-    """Inputs are files of their own; what an operation gives stands in one."""
+    """Adds a case. Each input is a file, and all results of an operation share one."""
     data, dtype = raw(pixels)
     (out / f"{name}.{dtype}").write_bytes(data)
     data, gives = raw(np.asarray(expected))
@@ -101,7 +101,7 @@ def case(op, params, name, pixels, expected, by, tolerance, why=None):
 
 
 def exactly(v):
-    """The float64 that an f32 is: factors travel as f32."""
+    """Rounds a number to f32, since featherload stores factors as f32."""
     return float(np.float32(v))
 
 
@@ -114,7 +114,7 @@ def array(t):
 
 
 def in_levels(op, pixels):
-    """A float operation between 0 and 1, on levels."""
+    """Applies a float operation on 0 to 1 to levels."""
     return array(op(tensor(pixels).div(255)).mul(255))
 
 
@@ -212,13 +212,13 @@ WHITES = {"d65": np.array([0.95047, 1, 1.08883]), "d50": np.array([0.96422, 1, 0
 
 
 def linear_of(pixels):
-    """IEC 61966-2-1."""
+    """Linear light, by IEC 61966-2-1."""
     c = pixels.astype(np.float64) / 255
     return np.where(c <= 0.04045, c / 12.92, ((np.maximum(c, 0) + 0.055) / 1.055) ** 2.4)
 
 
 def lab_of(pixels, white):
-    """IEC 61966-2-1, Bradford, CIE 1976."""
+    """Lab, by IEC 61966-2-1, Bradford's adaptation and CIE 1976."""
     cones = np.diag(BRADFORD @ WHITES[white] / (BRADFORD @ WHITES["d65"]))
     adapt = np.linalg.inv(BRADFORD) @ cones @ BRADFORD
     t = linear_of(pixels) @ (adapt @ SRGB_TO_XYZ).T / WHITES[white]
@@ -242,7 +242,7 @@ def hsv_of(pixels):
 
 
 def ycbcr_of(pixels):
-    """ITU-T T.871."""
+    """YCbCr, by ITU-T T.871."""
     r, g, b = np.moveaxis(pixels.astype(np.float64), -1, 0)
     y = 0.299 * r + 0.587 * g + 0.114 * b
     return np.stack([y, 128 + (b - y) / 1.772, 128 + (r - y) / 1.402], -1).astype(np.float32)
@@ -268,9 +268,9 @@ for name, pixels in (BYTES | FLOATS).items():
     by = "the standard's linear light, then OpenCV"
     case("convert", dict(to="lab"), name, pixels, got, by, 0.05, why)
     got = cv2.cvtColor(unit, cv2.COLOR_RGB2HSV)
-    # 360 and 0 are one hue; OpenCV may give either.
+    # 360 and 0 are the same hue, and OpenCV may return either.
     got[..., 0] = np.where(got[..., 0] >= 360, 0, got[..., 0])
-    # Up to 60 degrees by the part that this is of the channels' range, which is
+    # The error is up to 60 degrees times this divided by the range of the channels, which is
     # small in some pixels with fractions.
     why = "OpenCV adds 1.2e-7 to divisors that may be 0"
     tolerance = 5e-3 if pixels.dtype == np.uint8 else 0.05

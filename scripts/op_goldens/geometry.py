@@ -1,18 +1,18 @@
-"""Makes tests/goldens/geometry.tar: what other libraries make of small pictures
-by the operations that change a picture's shape.
+"""Makes tests/goldens/geometry.tar: results of other libraries for small images, by the
+operations that change an image's shape.
 
     geometry.py OUT
 
-OUT/in/        the pictures, made here from fixed seeds, no photo among them
-OUT/expected/  what is to come of them; equal pixels are one file
+OUT/in/        the images, made here from fixed seeds
+OUT/expected/  the expected results; results with equal pixels share a file
 OUT/manifest.json
 
-Files are rows of RGB without a gap, little-endian, `u8` or `f32`. A case has
-`op` and `params`, `input` and `expected`, `dtype`, `height` and `width` of what
-is expected, `by` (who says so), `tolerance` in levels, `share` (how many of the
-elements may differ at all, 1 where it is not said), and `why` for every tolerance
-above 0. Where no library does what an operation means, the formula is computed
-here, in float64, and `by` is `formula`.
+Files are rows of RGB without a gap, little-endian, `u8` or `f32`. A case has `op` and
+`params`, `input` and `expected`, the `dtype`, `height` and `width` of the result, and `by`
+(the source of the result). `tolerance` is in levels, and `why` gives the reason of every
+tolerance above 0. `share` is the part of the elements that may differ at all (default: 1).
+If no library has the operation, this script computes its formula in float64, and `by` is
+`formula`.
 
 Needs NumPy, Pillow, PyTorch, torchvision and OpenCV.
 """
@@ -50,14 +50,14 @@ PLACES = "places are float32 there, so that a value near a half may round the ot
 
 
 def noise(size, seed):
-    """Any level beside any other."""
+    """An image of random levels."""
     rng = np.random.default_rng(seed)
     return rng.integers(0, 256, (*size, 3), dtype=np.uint8)
 
 
 def soft(size, seed):
-    """A picture on which sharp filters do not leave the levels: a resize that
-    clips between its passes and one that does not mean the same by it."""
+    """An image on which sharp filters do not leave the range of levels. A resize that clips
+    between its passes gives the same result as one that does not."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[: size[0], : size[1]]
     wave = 60 * np.sin(x / 3.1)[..., None] * np.cos(y / 2.3)[..., None]
@@ -119,7 +119,7 @@ def pixels(t):
 
 
 def levels(values, dtype):
-    """To the type of the picture: whole levels, or as they are."""
+    """Converts values to the type of the image. Bytes are rounded and clipped."""
     if dtype == np.uint8:
         return np.clip(np.rint(values), 0, 255).astype(np.uint8)
     return values.astype(np.float32)
@@ -127,8 +127,8 @@ def levels(values, dtype):
 
 def pillow(picture, size, how):
     if how in (Image.BICUBIC, Image.LANCZOS) and picture.dtype == np.uint8:
-        # Levels are clipped between the passes, so their order shows. Ours is
-        # across then down; Pillow 13 chooses by the shape, so it is asked twice.
+        # Levels are clipped between the passes, so the order of the passes counts. Ours is
+        # across, then down. Pillow 13 chooses by the shape, so each pass is a call here.
         across = Image.fromarray(picture).resize((size[1], picture.shape[0]), how)
         return np.asarray(across.resize(size[::-1], how))
     if picture.dtype == np.uint8:
@@ -144,7 +144,7 @@ def interpolate(picture, size, mode):
 
 
 def matrix(n, out, weight):
-    """Rows of weights of one axis from those that `weight(o, i)` gives."""
+    """The matrix of `weight(o, i)` of one axis, with rows that sum to 1."""
     m = np.array([[weight(o, i) for i in range(n)] for o in range(out)])
     return m / m.sum(axis=1, keepdims=True)
 
@@ -158,7 +158,7 @@ def area_weights(n, out):
 
 
 def lanczos_weights(n, out):
-    """Three lobes of the input's pixels, whatever the scale."""
+    """Weights of three lobes in pixels of the input, at any scale."""
 
     def weight(o, i):
         x = i + 0.5 - (o + 0.5) * n / out
@@ -178,12 +178,12 @@ def identical(picture, size):
 
 
 def resized(picture, size, interpolation, antialias):
-    """Expected pixels, who says so, tolerance, why."""
+    """The expected pixels, their source, the tolerance and its reason."""
     bytes_ = picture.dtype == np.uint8
     floats = (0.001, FLOAT)
     if interpolation == "nearest":
         expected = interpolate(picture, size, "nearest-exact")
-        # They may differ where a centre lies between two pixels: not here.
+        # The libraries may differ where a centre lies between two pixels. None does here.
         assert (expected == pillow(picture, size, Image.NEAREST)).all(), size
         return expected, f"{TORCH}, {PILLOW}", 0, None
     if interpolation == "area":
@@ -224,7 +224,7 @@ def resizes(goldens):
             for j, (size, out) in enumerate(shapes):
                 sharp = interpolation in ("bicubic", "lanczos") and not antialias
                 picture = (soft if sharp else noise)(size, 100 + j)
-                # Bytes in every shape, floats in each other one.
+                # Bytes for every shape, and floats for every second shape.
                 kinds = [picture]
                 if (i + j) % 2 == 0:
                     kinds.append(picture.astype(np.float32) * np.float32(0.99))
@@ -244,7 +244,7 @@ def resizes(goldens):
 
 
 def resizes_then_crops(goldens):
-    """The crop of the whole resize, whatever part of the picture is at hand."""
+    """Resizes followed by a crop, which must equal the crop of the whole resize."""
     for interpolation in INTERPOLATIONS:
         for antialias in (True, False):
             for size, out, (top, left, height, width) in [
@@ -278,7 +278,7 @@ def crops(goldens):
         expected = pixels(V.crop(tensor(picture), top, left, height, width))
         params = {"top": top, "left": left, "height": height, "width": width}
         goldens.add("crop", params, picture, expected, TORCHVISION)
-    # Offsets of the middle round halves to the even number.
+    # Halves of the centre's offset are rounded to the even number.
     for size, out in [(ODD, (12, 22)), (ODD, (29, 1)), (TINY, (2, 2))]:
         picture = noise(size, 301)
         expected = pixels(V.center_crop(tensor(picture), list(out)))
@@ -301,7 +301,7 @@ def pads(goldens):
                 t = V.pad(tensor(picture), padding, padding_mode=mode, **colour)
                 params = {"padding": padding, "mode": mode, "fill": fill}
                 goldens.add("pad", params, picture, pixels(t), TORCHVISION)
-    # What torchvision refuses: NumPy reflects again, as we do.
+    # torchvision rejects padding larger than the image. NumPy reflects again, as featherload does.
     for size, padding in [(TINY, [11, 7, 5, 8]), (ONE, [2, 1, 0, 3])]:
         left, top, right, bottom = padding
         picture = noise(size, 401)
@@ -320,8 +320,8 @@ def rotations(goldens):
                 quarter = degrees % 180 == 90
                 for expand in (False, True):
                     if quarter and not expand and (size[0] + size[1]) % 2 == 1:
-                        # Places lie on the border of two pixels, and chance
-                        # says in float32 which of them is taken.
+                        # Places lie on the border of two pixels, and rounding
+                        # in float32 decides between them.
                         continue
                     for kind in (np.uint8, np.float32):
                         if (kind == np.float32) != (size == SMALL):
@@ -339,7 +339,7 @@ def rotations(goldens):
                         exact = degrees in (0.0, 180.0) or quarter and expand
                         tolerance, why, share = 0, None, None
                         if interpolation == "bilinear" and not exact:
-                            # A place is off by some 1e-6 pixels there.
+                            # Places differ by about 1e-6 pixels.
                             tolerance = 1 if kind == np.uint8 else 0.02
                             share = 0.05 if quarter else 0.005
                             if kind == np.float32:

@@ -1,20 +1,20 @@
-"""Makes tests/goldens/laws.tar: sizes, places and boxes of random operations, by
-the arithmetic of PaddleClas and torchvision, on stated sizes and stated numbers.
+"""Makes tests/goldens/laws.tar: sizes, places and boxes of random operations, by the
+arithmetic of PaddleClas and torchvision, for given sizes and given random numbers.
 
     laws.py OUT
 
 OUT/cases.json  lists of cases, each a list; sizes are height, width:
-  shorter   side, picture, what becomes of it (`rounding: nearest`)
-  longer    the same of the longer side
-  center    size, picture, [top, left] rounded to the nearest (halves to the
-            even number) and cut
-  bounded   picture, scale, ratio, whether the ratio's logarithm is uniform, four
-            numbers drawn, box (left, top, width, height)
-  erasing   picture, scale, ratio, log, attempts, numbers drawn from the first
+  shorter   side, image, size of the result (`rounding: nearest`)
+  longer    the same for the longer side
+  center    size, image, [top, left] rounded to the nearest (halves to the even
+            number), and [top, left] rounded down
+  bounded   image, scale, ratio, whether the ratio's logarithm is uniform, four
+            random numbers, box (left, top, width, height)
+  erasing   image, scale, ratio, log, attempts, random numbers from the first
             area on, box or null
 
-Numbers drawn are 65,536ths. A whole number up to n is the number drawn times n + 1,
-cut. Needs nothing but Python.
+Random numbers are in units of 1/65,536. An integer up to n is the random number times
+n + 1, rounded down. Needs only Python.
 """
 
 import json
@@ -29,7 +29,7 @@ SIZES += [(3024, 4032), (35, 2)]
 
 
 class Numbers:
-    """As `random`, from a list."""
+    """Replaces the module `random` with the numbers of a list."""
 
     def __init__(self, drawn):
         self.left = [n / 65536 for n in drawn]
@@ -72,7 +72,7 @@ def erasing(size, scale, ratio, log, attempts, numbers):
             aspect = math.exp(aspect)
         h = int(round(math.sqrt(area * aspect)))
         w = int(round(math.sqrt(area / aspect)))
-        # A box without pixels is drawn again.
+        # A box that is empty or does not fit is drawn again.
         if 1 <= w < width and 1 <= h < height:
             top = numbers.randint(0, height - h)
             left = numbers.randint(0, width - w)

@@ -1,13 +1,13 @@
-"""Makes tests/goldens/lighting.tar: AlexNet's colour noise as PaddleClas adds it, and
-as it is usually meant.
+"""Makes tests/goldens/lighting.tar: AlexNet's colour noise in PaddleClas' units, and in the
+usual units.
 
     lighting.py OUT
 
-OUT/manifest.json   the cases: `alpha`, `eigenvalues`, `eigenvectors`, `unit`, one pixel
-                    of levels, what is `added`, and the pixel `behind`, as floats and
-                    as whole levels
+OUT/manifest.json   the cases: `alpha`, `eigenvalues`, `eigenvectors`, `unit`, the levels of
+                    one `pixel`, the noise `added`, and the resulting pixel as floats
+                    (`behind`) and as integers (`whole`)
 
-The noise is NumPy's, in float64: what is compared is float32. Needs NumPy.
+NumPy computes the noise in float64. featherload's is float32. Needs NumPy.
 """
 
 import json

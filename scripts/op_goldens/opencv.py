@@ -1,19 +1,19 @@
-"""Makes tests/goldens/opencv.tar: what PaddleClas' resizes by OpenCV make of small pictures.
+"""Makes tests/goldens/opencv.tar: results of PaddleClas' resizes by OpenCV for small images.
 
     opencv.py OUT
 
-OUT/in/            the pictures as PPM files, made here from fixed seeds, no photo among them
-OUT/expected.u8    rows of RGB, case after case; equal pixels stand there once
+OUT/in/            the images as PPM files, made here from fixed seeds
+OUT/expected.u8    rows of RGB, case after case; equal results are stored once
 OUT/manifest.json
 
-A case has `ops`, as `transform_ops` has them, their `picture`, `size` (height, width) of
-what comes out, and `at`: the first byte of each picture that may come out. Of ResizeImage
-that is one; of RandCropImage one for each box that it may draw. The classes are PaddleClas'
-own, cut out of its file, so that Paddle is not needed.
+A case has `ops` as in `transform_ops`, the `picture`, the `size` (height, width) of the
+result, and `at`: the first byte of each possible result. ResizeImage has one result, and
+RandCropImage one for each box that it may draw. The classes are PaddleClas' own. Only they are
+loaded from its file, so that Paddle is not needed.
 
-Every element must be within a level. OpenCV's weights have 11 bits; it rounds once, behind
-both passes. Ours rounds between them where no weight is negative, which is never two levels
-off, and works in floats where some are.
+Every element must be within one level. OpenCV's weights have 11 bits, and it rounds once, after
+both passes. featherload rounds also between the passes if no weight is negative, which changes
+an element by less than two levels. With negative weights it computes in floats.
 
 Needs NumPy and OpenCV, and PADDLECLAS, the folder `ppcls` of paddleclas 2.4.0.
 """
@@ -44,17 +44,17 @@ def paddleclas():
 
 
 def noise(height, width, seed):
-    """Any level beside any other."""
+    """An image of random levels."""
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
 def hard(height, width, seed):
-    """Black and white alone: what overshoots most."""
+    """An image of black and white only, on which filters overshoot most."""
     return 255 * np.random.default_rng(seed).integers(0, 2, (height, width, 3), dtype=np.uint8)
 
 
 def photo(height, width, seed):
-    """Like a photo: slopes, an edge, a bright sky that is clipped, some grain."""
+    """An image like a photo: slopes, an edge, a clipped bright sky, some grain."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[:height, :width]
     ground = 70 + 50 * np.sin(x / 4.7) * np.cos(y / 3.9)
@@ -75,10 +75,10 @@ PICTURES = {
 }
 BOXES = noise(6, 8, 8)
 
-# Width, height, as PaddleClas has them.
+# Width, height, in the order of PaddleClas.
 SIZES = [[1, 1], [5, 7], [16, 11], [34, 26], [17, 30], [29, 3]]
 SHORT = [7, 20]
-# The default, and as it is spelled out.
+# The default, the same spelled out, and another interpolation.
 WAYS = [{}, {"interpolation": "bilinear", "backend": "cv2"}, {"interpolation": "bicubic"}]
 
 
@@ -113,7 +113,7 @@ def resizes(ops, expected):
                 out = ops["ResizeImage"](**params)(picture)
                 yield case([{"ResizeImage": params}], name, [out], expected)
             for short in SHORT:
-                # Rows of a batch are of one size.
+                # The rows of a batch have one size, so crop.
                 params, crop = {"resize_short": short, **way}, {"size": short}
                 out = ops["CropImage"](**crop)(ops["ResizeImage"](**params)(picture))
                 chain = [{"ResizeImage": params}, {"CropImage": crop}]
@@ -121,7 +121,7 @@ def resizes(ops, expected):
 
 
 def crops(ops, expected):
-    """All squares that have about a third to three quarters of the picture's area."""
+    """All square boxes with about a third to three quarters of the image's area."""
     height, width = BOXES.shape[:2]
     scale = [0.34, 0.745]
     sides = {int(math.sqrt(height * width * s)) for s in np.linspace(*scale, 1000)}
@@ -136,7 +136,7 @@ def crops(ops, expected):
             params = {"size": size, "scale": scale, "ratio": [1.0, 1.0], **way}
             resize = ops["RandCropImage"](**params)._resize_func
             outs = [resize(BOXES[y : y + n, x : x + n, :], size) for x, y, n in boxes]
-            # By what comes out it must be known which box it was.
+            # The results of different boxes must differ by more than the tolerance.
             for i, one in enumerate(outs):
                 for other in outs[:i]:
                     assert np.abs(one.astype(int) - other).max() > 2

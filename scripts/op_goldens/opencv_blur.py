@@ -1,12 +1,12 @@
-"""Makes tests/goldens/opencv_blur.tar: what PaddleClas' BlurImage makes of small
-pictures, by OpenCV itself.
+"""Makes tests/goldens/opencv_blur.tar: results of PaddleClas' BlurImage for small images,
+by OpenCV itself.
 
     opencv_blur.py OUT
 
 OUT/cases.json: `cases`, each with `height`, `width`, `pixels` (rows of RGB, hexadecimal),
-`step` as a recipe's step writes it, and `expected`. The pictures are made here from fixed
-seeds. The two blurs are BlurImage's `_gaussian_blur` and `_motion_blur`, with the numbers
-that it draws handed in.
+the `step` of a recipe, and `expected`. The images are made here from fixed seeds. The two
+blurs are BlurImage's `_gaussian_blur` and `_motion_blur`. Their random numbers are
+parameters here.
 
 Needs NumPy and OpenCV (5.0.0 here).
 """

@@ -1,19 +1,18 @@
-"""Makes tests/goldens/paddleclas.tar: what PaddleClas' own operations make of small
-pictures, for configs in its words.
+"""Makes tests/goldens/paddleclas.tar: results of PaddleClas' own operations for small
+images and lines of its configs.
 
     paddleclas.py OUT
 
-OUT/in/            the pictures, PNG, made here from fixed seeds
+OUT/in/            the images, PNG, made here from fixed seeds
 OUT/expected/      their pixels: rows of RGB without a gap, `f32`, little-endian
-OUT/manifest.json  of each case: `ops`, lines of a config's transform_ops behind
-                   DecodeImage; `input`, `expected`, `height` and `width` of what is
-                   expected, `tolerance` in levels, and `why` for every one above 0
+OUT/manifest.json  for each case: `ops`, the lines of a config's transform_ops after
+                   DecodeImage; `input`, `expected`, the `height` and `width` of the
+                   result, `tolerance` in levels, and `why` for every tolerance above 0
 
-PADDLECLAS is the folder `ppcls` of paddleclas 2.4.0, as for policies.py. Its classes
-are taken out of their file without what that imports (Paddle): of Paddle they need the
-draw of a random box, of which the part without random numbers stands here.
-CropImageAtRatio is younger than that package; it is written out here, on the package's
-own UnifiedResize.
+PADDLECLAS is the folder `ppcls` of paddleclas 2.4.0, as for policies.py. Its classes are
+loaded without the imports of their file (Paddle). They need Paddle's draw of a random box,
+and this script has the part of it without random numbers. CropImageAtRatio is newer than the
+package, so this script has its code, which uses the package's own UnifiedResize.
 
 Needs NumPy, Pillow and OpenCV.
 """
@@ -36,7 +35,7 @@ FLOATS = "sums of float32 in another order"
 
 
 class RandomResizedCrop:
-    """paddle.vision's, where no box of the drawn shapes fits: the largest one in the
+    """paddle.vision's RandomResizedCrop if no drawn box fits: the largest box in the
     middle."""
 
     def __init__(self, size, scale, ratio, interpolation, keys):
@@ -50,7 +49,7 @@ class RandomResizedCrop:
 
 
 class Functional:
-    """Of paddle.vision.transforms.functional, on arrays."""
+    """Functions of paddle.vision.transforms.functional, for arrays."""
 
     @staticmethod
     def crop(picture, top, left, height, width):
@@ -108,7 +107,7 @@ def main():
         Image.fromarray(picture).save(out / name)
         made = make(picture).astype(np.float32)
         if not text.startswith("- CropImageAtRatio"):
-            # All of it: rows of a batch need a size that is known.
+            # A crop of the whole result, since the rows of a batch need a known size.
             text += f"\n- CropImage: {{size: [{made.shape[1]}, {made.shape[0]}]}}"
         raw = np.ascontiguousarray(made).astype("<f4").tobytes()
         expected = f"expected/{hashlib.sha256(raw).hexdigest()[:12]}.f32"
@@ -141,10 +140,10 @@ def main():
     add(21, 30, text, padding([], 8, 1, None, 0))
     text = "- Padv2: {size: 41, pad_mode: -1, offsets: [11, 20], fill_value: 7}"
     add(21, 30, text, padding(41, 32, -1, [11, 20], 7))
-    # One that has the size stays, whatever its offsets.
+    # An image that already has the size does not change, whatever the offsets.
     text = "- Padv2: {size: [30, 21], pad_mode: -1, offsets: [11, 20]}"
     add(21, 30, text, padding([30, 21], 32, -1, [11, 20]))
-    # It leaves floats: what follows keeps fractions.
+    # Padv2 returns floats, so the resize after it keeps fractions.
     text = "- Padv2: {size: 41, pad_mode: 1}\n- ResizeImage: {size: [23, 19]}"
     pad = padding(41, 32, 1)
     add(21, 30, text, lambda p: resize()(pad(p), (23, 19)), 0.01, FLOATS)

@@ -1,9 +1,9 @@
-"""What PaddleClas' augmentation policies ask of Pillow, for every strength.
+"""Records the calls that PaddleClas' augmentation policies make to Pillow, for every strength.
 
-PADDLECLAS is the folder `ppcls` of paddleclas 2.4.0 (later packages leave the
-operations out): `pip download --no-deps paddleclas==2.4.0`, and unzip the wheel.
-Its functions are called with a picture that only writes down what is asked of
-it; no pixel is computed. The size is not square, so that sides cannot be mixed up.
+PADDLECLAS is the folder `ppcls` of paddleclas 2.4.0 (later packages do not contain the
+operations): `pip download --no-deps paddleclas==2.4.0`, and unzip the wheel. Its functions
+get an image that only records the calls, and no pixel is computed. The image is not square,
+so that swapped sides are found.
 """
 
 import importlib.util
@@ -14,7 +14,7 @@ import sys
 
 import numpy as np
 
-np.int = int  # that numpy has no more
+np.int = int  # removed from current NumPy
 WIDTH, HEIGHT = 100, 37
 FILTERS = {0: "nearest", 2: "bilinear", 3: "bicubic"}
 
@@ -28,7 +28,7 @@ def module(name):
 
 
 class Fixed:
-    """In place of the random numbers of a module: the sign that is wanted."""
+    """Replaces the random numbers of a module by the given sign."""
 
     def __init__(self, sign):
         self.sign = sign
@@ -44,7 +44,7 @@ class Fixed:
 
 
 class Said:
-    """In place of a picture, of Pillow's modules, and of their results."""
+    """Replaces images and Pillow's modules, and records the arguments of their calls."""
 
     size = (WIDTH, HEIGHT)
     mode = "RGB"
@@ -102,7 +102,7 @@ class Said:
 
 
 def told(loaded, call):
-    """[args] for the sign +, and for - where they differ; the rest."""
+    """The arguments for the sign +, and those for - if they differ; the filter and the fill."""
     args, said = [], None
     for sign in (1, -1):
         said = Said()

@@ -1,27 +1,25 @@
-"""Makes tests/goldens/torchvision_ops.tar: what torchvision's transforms (v2) make of
-small Pillow pictures, for given random numbers.
+"""Makes tests/goldens/torchvision_ops.tar: results of torchvision's transforms (v2) for small
+Pillow images and given random numbers.
 
     torchvision_ops.py OUT
 
-OUT/pixels.u8       all pictures: inputs, made here from fixed seeds, and results
+OUT/pixels.u8       all images: inputs, made here from fixed seeds, and results
 OUT/manifest.json   `by`, and the cases
 
-Files are rows of RGB without a gap. A case has `op` as a recipe writes it, `numbers`
-(what the operation draws, each from 0 on to below 1, in its order), `input` and
-`expected` (first byte), `size` and `becomes` (height, width). Elements may differ by
-`most` levels, and of all elements `share` may differ at all; both are 0 where they
-are left out.
+Files are rows of RGB without a gap. A case has `op` as a recipe spells it, `numbers` (the
+random numbers of the operation in its order, from 0 to below 1), `input` and `expected`
+(first byte), `size` and `becomes` (height, width). Elements may differ by `most` levels, and
+the part `share` of all elements may differ at all. Both are 0 by default.
 
-torchvision's own classes run. What they take from torch's generator comes from
-`numbers` instead: a uniform number, a whole one, a choice or an order is made of them
-as the recipe's operation makes it; noise is SplitMix64's, from the key that a number
-gives.
+torchvision's own classes run, with `numbers` instead of torch's generator. Uniform numbers,
+integers, choices and orders are made from them in the same way as in the recipe's operation.
+Noise is SplitMix64's, with a key made from a number.
 
-Tolerances. `affine` and `perspective`: sine, cosine and the solution of the corners
-may differ in the last bit, which moves a level that is cut. Where a coefficient is
-0, torch has a rounding error there, which differs between CPUs: a place on the very
-edge may then lie outside. `elastic`: torch sums the
-blur in another order, which moves places by less than a thousandth of a pixel.
+Tolerances. In `affine` and `perspective`, sine, cosine and the solution of the corners may
+differ in the last bit, which changes a level that is rounded down. Where a coefficient should
+be 0, torch has a rounding error that depends on the CPU, so a place on the edge may be
+outside. In `elastic`, torch sums the blur in another order, which moves places by less than a
+thousandth of a pixel.
 
 Needs torch, torchvision, NumPy and Pillow.
 """
@@ -38,19 +36,19 @@ from PIL import Image, __version__ as pillow
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import _container, _geometry, _transform
 
-# Height, width. A blur of 5 pixels wants sides above 20.
+# Height, width. A blur of 5 pixels needs sides above 20.
 ONE, TINY, FLAT, ODD, LARGE, SQUARE = (1, 1), (3, 2), (2, 9), (11, 17), (23, 25), (12, 12)
 FILLS = [0, [124, 116, 104], [255, 0, 9]]
 HOWS = ["nearest", "bilinear", "bicubic"]
 
 
 def noise(size, seed):
-    """Any level beside any other."""
+    """An image of random levels."""
     return np.random.default_rng(seed).integers(0, 256, (*size, 3), dtype=np.uint8)
 
 
 def soft(size, seed):
-    """As photos are: levels between 40 and 210, neighbours alike."""
+    """An image like a photo: levels between 40 and 210, and neighbours are similar."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[: size[0], : size[1]]
     wave = 60 * np.sin(x / 3.1)[..., None] * np.cos(y / 2.3)[..., None]
@@ -59,7 +57,7 @@ def soft(size, seed):
 
 
 def splitmix(key, elements):
-    """Uniform from 0 on to below 1, 24 bits."""
+    """Uniform numbers from 0 to below 1, of 24 bits."""
     z = np.uint64(key) + (elements + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -68,7 +66,7 @@ def splitmix(key, elements):
 
 
 class Listed:
-    """In place of torch: its random functions take the listed numbers."""
+    """Replaces torch. Its random functions return the listed numbers."""
 
     def __init__(self, numbers):
         self.numbers = list(numbers)
@@ -169,7 +167,7 @@ class Goldens:
         return at
 
     def add(self, op, numbers, picture, unused=(), **tolerance):
-        """`unused`: places of numbers that torchvision does not draw."""
+        """Adds a case. `unused` are the positions of numbers that torchvision does not draw."""
         drawn = [n for i, n in enumerate(numbers) if i not in unused]
         out, left = run(op, drawn, picture)
         assert not left, (op, left)
@@ -193,7 +191,7 @@ class Goldens:
 
 
 def parts(seed, count):
-    """Numbers that floats of any type hold."""
+    """Random numbers that f32 and f64 represent exactly."""
     rng = np.random.default_rng(seed)
     return [int(n) / 65536 for n in rng.integers(0, 65536, count)]
 
@@ -208,7 +206,7 @@ def levels(goldens):
     for op in ops:
         for picture in pictures:
             goldens.add(op, [0.75], picture)
-    # As often as `p` says: below it, at it, and never at 0.
+    # Numbers below `p`, equal to `p`, and 0 with a `p` of 0.
     for name in ("random_equalize", "random_autocontrast", "random_invert"):
         for p, number in ((0.5, 0.25), (0.5, 0.5), (0.0, 0.0)):
             goldens.add({name: {"p": p}}, [number], noise(ODD, 1))
@@ -235,7 +233,7 @@ def affines(goldens):
     for how in HOWS:
         params = {**everything, "interpolation": how, "fill": FILLS[1]}
         goldens.add({"random_affine": params}, parts(seed, 6), soft(LARGE, seed), **CUT)
-        # What needs no sine.
+        # Cases without a sine.
         whole = {"degrees": [0, 0], "translate": [0.5, 0.5], "interpolation": how}
         goldens.add({"random_affine": whole}, [0.5, 0.9, 0.2, 0, 0, 0], noise(ODD, 1), (3, 4, 5))
     goldens.add({"random_affine": {"degrees": 0}}, [0.5] * 6, noise(ODD, 1), (1, 2, 3, 4, 5))
@@ -243,8 +241,8 @@ def affines(goldens):
 
 def perspectives(goldens):
     seed = 500
-    # With the numbers of this seed two corners meet. No eight coefficients do that:
-    # torch solves what has no solution, ours leaves the picture.
+    # With the numbers of this seed two corners meet, so the eight coefficients have no solution.
+    # torch returns some result, and featherload returns the image unchanged.
     meet = 535
     for distortion in (0.0, 0.3, 0.5, 1.0, 0.9):
         for how in HOWS:
@@ -253,8 +251,8 @@ def perspectives(goldens):
                 if seed == meet:
                     continue
                 params = {"distortion_scale": distortion, "p": 1.0, "interpolation": how, "fill": FILLS[seed % 3]}
-                # With all corners in place ours is the picture. torchvision's solution
-                # is off in a last bit, so that any level may be cut to the next.
+                # Without distortion featherload returns the image. torchvision's solution is
+                # wrong in a last bit, so that any level may be rounded down by one.
                 cut = {"most": 1, "share": 1.0} if distortion == 0 and how != "nearest" else CUT
                 goldens.add({"random_perspective": params}, parts(seed, 9), soft(size, seed), **cut)
     goldens.add({"random_perspective": {"p": 0.25}}, [0.25], noise(ODD, 1), **CUT)
@@ -287,7 +285,7 @@ def zooms(goldens):
 
 
 def several(goldens):
-    """Operations that hold operations."""
+    """Operations that contain operations."""
     flip, upset = {"random_horizontal_flip": {"p": 0.5}}, {"random_vertical_flip": {"p": 0.5}}
     invert, poster = {"random_invert": {"p": 0.5}}, {"random_posterize": {"bits": 2, "p": 0.5}}
     sharp = {"random_adjust_sharpness": {"sharpness_factor": 3.0, "p": 0.5}}
@@ -310,13 +308,13 @@ def several(goldens):
     inner = [{"random_choice": {"transforms": [flip, upset]}}, {"random_apply": {"transforms": [invert, poster], "p": 0.9}}]
     for seed in range(6):
         numbers = parts(30 + seed, 1)
-        # Behind the order: what is first draws first.
+        # The numbers after the order: the first operation of the order draws first.
         order = [0.1, 0.2] if numbers[0] >= 0.5 else None
         rest = [0.7, 0.3, 0.2, 0.1, 0.8] if order else [0.2, 0.1, 0.8, 0.7, 0.3]
         goldens.add({"random_order": {"transforms": inner}}, [*numbers, *rest], picture)
 
 
-# Sines and solutions in their last bit.
+# The tolerance for sines and solutions that differ in the last bit.
 CUT = {"most": 1, "share": 0.02}
 
 

@@ -1,17 +1,17 @@
-"""Makes tests/goldens/warp.tar: what OpenCV 4 makes of small pictures by turns of
-any angle, as PaddlePaddle's `rotate` of arrays asks it to.
+"""Makes tests/goldens/warp.tar: results of OpenCV 4 for rotations of small images, with the
+calls of PaddlePaddle's `rotate` of arrays.
 
     OPENCV4=path warp.py OUT
 
-OUT/in.u8, OUT/out.u8   pictures, made here from fixed seeds, and what is to come of them
+OUT/in.u8, OUT/out.u8   images, made here from fixed seeds, and the expected results
 OUT/manifest.json       `by`, and the cases
 
 Files are rows of RGB without a gap. A case has `degrees`, `interpolation`, `fill`,
-`size` (height, width) of both pictures, `input` and `expected` (first byte in the
-files). Every element must be equal.
+`size` (height, width) of both images, `input` and `expected` (first byte in the files).
+Every element must be equal.
 
-`OPENCV4` is a folder with an OpenCV 4 (`pip install --target`): version 5 has other
-places, by up to half a 32nd of a pixel, and so other levels. Needs NumPy.
+`OPENCV4` is a folder with an OpenCV 4 (`pip install --target`). Version 5 computes places
+that differ by up to half a 32nd of a pixel, and so other levels. Needs NumPy.
 """
 
 import json
@@ -33,7 +33,7 @@ ANGLES = [0.0, 90.0, -90.0, 180.0, 45.0, -45.0, 33.3, -12.75, 77.123456, -89.99,
 
 
 def noise(size, seed):
-    """Any level beside any other."""
+    """An image of random levels."""
     return np.random.default_rng(seed).integers(0, 256, (*size, 3), dtype=np.uint8)
 
 

@@ -1,12 +1,12 @@
-"""Goldens of scenes: what nerfstudio's own functions make of poses and names.
+"""Writes the goldens of scenes: results of nerfstudio's own functions for poses and names.
 
-Runs `auto_orient_and_center_poses` of nerfstudio's cameras/camera_utils.py, and the
-splits of data/utils/dataparsers_utils.py, out of its source files: neither needs the
-rest of the package. Tensors are float64, and so is torch's default, so that what
-nerfstudio rounds to float32 does not hide what is wrong.
+Runs `auto_orient_and_center_poses` of nerfstudio's cameras/camera_utils.py and the splits of
+data/utils/dataparsers_utils.py. It compiles them from their source files, without the rest of
+the package. Tensors and torch's default are float64, so that rounding to float32 does not hide
+errors.
 
-Made with Python 3.11, torch 2.15.0, NumPy 2.4.6 and nerfstudio main (2026-11). Signs of
-eigenvectors are those of torch's LAPACK.
+The file was made with Python 3.11, torch 2.15.0, NumPy 2.4.6 and nerfstudio main (2026-11).
+Signs of eigenvectors are those of torch's LAPACK.
 """
 
 import ast
@@ -24,11 +24,11 @@ torch.set_num_threads(1)
 
 
 def functions(path, names):
-    """The functions of these names, without the imports of their file."""
+    """Compiles the functions of these names, without the imports of their file."""
     tree = ast.parse(open(path, encoding="utf-8").read())
     kept = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name in names]
     for node in kept:
-        # Annotations name types of packages that are not needed to run.
+        # Annotations need packages that the functions do not use.
         node.returns = None
         for argument in node.args.args:
             argument.annotation = None
@@ -53,7 +53,7 @@ def rotations(rng, count):
 
 
 def looking(rng, count, outward, tilt):
-    """Cameras on a ring, which look at its middle or away from it."""
+    """The poses of cameras on a ring, which look at its centre or away from it."""
     poses = np.tile(np.eye(4), (count, 1, 1))
     for i in range(count):
         a = 2 * np.pi * i / count + 0.1 * rng.normal()
@@ -67,7 +67,7 @@ def looking(rng, count, outward, tilt):
 
 
 def forward(rng, count):
-    """Cameras that look the same way, side by side."""
+    """The poses of cameras side by side, which look in the same direction."""
     poses = np.tile(np.eye(4), (count, 1, 1))
     poses[:, :3, 3] = rng.normal(size=(count, 3)) * [1, 0.5, 0.1]
     return poses
@@ -102,7 +102,7 @@ def main():
     rng = np.random.default_rng(7)
     cases = []
     for name, poses in sets(rng):
-        # As many digits as a file of poses has, so that both read the same numbers.
+        # Rounded as in a file of poses, so that both programs read the same numbers.
         poses = np.round(poses, 9)
         transforms = {}
         for method in ["up", "vertical", "pca", "none"]:
@@ -110,14 +110,14 @@ def main():
                 if center != "poses" and method in ("pca", "vertical") and "random" in name:
                     continue
                 if method == "pca" and len(poses) < 4:
-                    # Three centres lie in a plane: two axes, or the sign of one, are anybody's.
+                    # Three centres are in a plane, so two axes or the sign of one are arbitrary.
                     continue
                 try:
                     oriented, transform = part.auto_orient_and_center_poses(
                         torch.tensor(poses), method=method, center_method=center
                     )
                 except (IndexError, torch.linalg.LinAlgError):
-                    # Its `vertical` wants three poses, its `focus` two that do not look alike.
+                    # `vertical` needs three poses, and `focus` two with different directions.
                     continue
                 transforms[f"{method}/{center}"] = {
                     "transform": [[float(v) for v in row] for row in transform.numpy()],

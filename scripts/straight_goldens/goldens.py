@@ -1,9 +1,9 @@
-"""Writes what OpenCV makes of bent images: tests/goldens/straight.json.
+"""Writes tests/goldens/straight.json: bent images, and the straight images of OpenCV.
 
 The calls are those of nerfstudio 1.1.5, `_undistort_image` of
 data/datamanagers/full_images_datamanager.py, for perspective lenses and fisheyes. Each case
-has `keys`, which are those of a transforms.json, the bent `image` and the `straight` one: rows
-of RGB as hexadecimal digits, and the height and width of the straight one.
+has the `keys` of a transforms.json, the bent `image` and the `straight` one as rows of RGB in
+hexadecimal digits, and the `size` (height, width) of the straight one.
 """
 
 import json
@@ -15,7 +15,7 @@ import numpy as np
 
 
 def pictured(height, width):
-    """Waves of a few pixels: a shift of half a pixel is seen everywhere."""
+    """An image of short waves, in which a shift of half a pixel changes every area."""
     rows, cols = np.mgrid[:height, :width].astype(np.float64)
     waves = [
         np.sin(cols * 0.21 + rows * 0.06),

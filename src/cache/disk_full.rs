@@ -1,7 +1,7 @@
-//! A full disk: noticed before a build begins, and explained when it comes all
-//! the same.
+//! A full disk: detected before a build begins, and explained if the disk fills up during the
+//! build.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use std::io;
 
@@ -9,27 +9,28 @@ use crate::cache::cache_folder::CacheFolder;
 use crate::cache::disk_estimate::DiskNeed;
 use crate::error::{self, Error, Result};
 
-/// Whether the system had no room, or the user no more of it.
+/// Whether the disk was full, or the user's quota was used up.
 pub(super) fn is_full(e: &Error) -> bool {
     let Error::Io { source, .. } = e else {
         return false;
     };
-    // Kinds, not numbers: what goes through a temporary file has no number.
+    // Compares kinds, because an error of a temporary file has no errno.
     matches!(
         source.kind(),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
     )
 }
 
-/// What a build still had to do when the disk was full. By default nothing but index and manifest.
+/// The work that was left when the disk was full. The default: only index and manifest.
 #[derive(Default)]
 pub(super) struct RemainingWork {
-    /// Samples in complete shards, or left out.
+    /// Samples in complete shards, and left-out ones.
     pub(super) done: u64,
     /// Samples of the source.
     pub(super) samples: u64,
-    /// Bytes that this call wrote, and of how many samples.
+    /// Bytes that this call wrote.
     pub(super) written: u64,
+    /// Number of samples that this call handled.
     pub(super) encoded: u64,
     /// Bytes that this call was expected to write.
     pub(super) needed: u64,
@@ -37,6 +38,8 @@ pub(super) struct RemainingWork {
     pub(super) freed: u64,
 }
 
+/// Checks the disk space before a build.
+///
 /// # Errors
 /// When less is available than needed.
 pub(super) fn check_room(folder: &CacheFolder, need: DiskNeed, available: u64) -> Result<()> {
@@ -56,7 +59,8 @@ pub(super) fn check_room(folder: &CacheFolder, need: DiskNeed, available: u64) -
 }
 
 impl RemainingWork {
-    /// An error of a full disk with what is needed beyond it; any other as it is.
+    /// Adds the missing space and advice to an error of a full disk. Returns any other error as it
+    /// is.
     pub(super) fn explain(&self, folder: &CacheFolder, e: Error) -> Error {
         if !is_full(&e) {
             return e;

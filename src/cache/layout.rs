@@ -1,8 +1,7 @@
-//! The names of the files of a cache, and of what is in a shard.
+//! The names of the files of a cache, and the keys of samples in a shard.
 //!
-//! Runs in the consumer. What a cache's folder holds is named here, but for
-//! manifest and index: `shard::manifest` names those, by which other parts of the
-//! program know a cache.
+//! Runs in the consumer. `shard::manifest` has the names of manifest and index, because other parts
+//! of the program recognise a cache by them.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -13,10 +12,10 @@ pub(crate) use crate::data::shard::manifest::{CACHE_INDEX as INDEX, shard_name};
 use crate::error::{Error, Result};
 use crate::sys::atomic_file::own_name;
 
-/// Held by the one process that builds; empty.
+/// The lock file of a cache's folder. It is empty.
 pub(crate) const LOCK: &str = own_name!("lock");
 
-/// What the stem of a source's file may take of a sample's key, bytes.
+/// The most bytes of a source file's stem in a sample's key.
 const STEM: usize = 60;
 
 /// The three files of a shard.
@@ -24,7 +23,7 @@ const STEM: usize = 60;
 pub(crate) enum ShardFile {
     Tar,
     Idx,
-    /// The shard is complete when it is there.
+    /// Written last: its presence makes the shard complete.
     Manifest,
 }
 
@@ -43,24 +42,24 @@ impl ShardFile {
         format!("{}.{}", shard_name(shard), self.extension())
     }
 
-    /// Its path in the cache `folder`.
+    /// The path of this file in the cache `folder`.
     pub(crate) fn path(self, folder: &Path, shard: u64) -> PathBuf {
         folder.join(self.name(shard))
     }
 }
 
-/// Which file of which shard a name is; none for any other name.
+/// Number of the shard and kind of file for a file name; `None` for any other name.
 pub(crate) fn shard_file(name: &str) -> Option<(u64, ShardFile)> {
     let (stem, extension) = name.split_once('.')?;
     let file = ShardFile::ALL
         .into_iter()
         .find(|f| f.extension() == extension)?;
     let number = stem.strip_prefix("shard-")?.parse().ok()?;
-    // `shard-+00001` and `shard-0000001` are not ours.
+    // `shard-+00001` and `shard-0000001` parse, but are not ours.
     (shard_name(number) == stem).then_some((number, file))
 }
 
-/// Removes a file of a cache, where it is there.
+/// Removes a file, if it exists.
 pub(super) fn remove_file(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io_at("remove", path, e)),
@@ -68,13 +67,13 @@ pub(super) fn remove_file(path: &Path) -> Result<()> {
     }
 }
 
-/// Bytes of a file; 0 where it cannot be looked at: reading it says why.
+/// Length of a file in bytes; 0 if it cannot be examined. Reading it reports the error.
 pub(super) fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |m| m.len())
 }
 
-/// The key of a sample: its id in the cache, and the stem of its file in the
-/// source, in letters that every file system and every reader of tar takes.
+/// The key of a sample: its id in the cache, and the stem of its file in the source. It has only
+/// characters that every file system and every reader of tars accepts.
 pub(crate) fn sample_key(id: u64, source: &Path) -> String {
     let stem = source.file_stem().map(|s| s.as_encoded_bytes());
     let kept = stem.unwrap_or_default().iter().take(STEM);
@@ -87,10 +86,10 @@ pub(crate) fn sample_key(id: u64, source: &Path) -> String {
     format!("{id:08}_{stem}")
 }
 
-/// What to say of a path that leads nowhere, where a `kind` was meant.
+/// The error text for a path where no `kind` exists.
 pub(super) fn no_such_path(kind: &str, path: &Path) -> String {
     match path.as_os_str().as_bytes().windows(3).any(|w| w == b"://") {
-        true => format!("is an address, and a {kind} of this machine is looked at: copy the cache"),
+        true => format!("is an address, but a {kind} of this machine is needed: copy the cache"),
         false => format!("no such {kind}"),
     }
 }

@@ -1,6 +1,6 @@
-//! Folders that a build makes, and removes again where it is refused.
+//! Folders that a build makes, and removes again if it is rejected.
 //!
-//! In the consumer. Removes empty folders alone, and none that was there before.
+//! Runs in the consumer. Removes only empty folders, and none that existed before.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -8,29 +8,29 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// Folders that were made here: those that are empty at the end go again, so a build that is
-/// refused leaves nothing.
+/// The folders that were made. Those that are empty at the end are removed, so a rejected build
+/// leaves nothing.
 #[derive(Debug, Default)]
 pub(super) struct NewFolders(Vec<PathBuf>);
 
 impl NewFolders {
-    /// Makes a folder and those above it.
+    /// Makes a folder and its missing parents.
     ///
     /// # Errors
-    /// Something else of that name; a system that refuses.
+    /// When a file of that name exists, or the folder cannot be made.
     pub(super) fn make(&mut self, path: &Path) -> Result<()> {
         let missing = path.ancestors().take_while(|folder| {
             !folder.as_os_str().is_empty() && folder.symlink_metadata().is_err()
         });
         self.0.extend(missing.map(Path::to_owned));
-        // The deepest first.
+        // Sorts the deepest folder first.
         self.0
             .sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));
         self.0.dedup();
         fs::create_dir_all(path).map_err(|e| match e.kind() {
             ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Error::dataset(
                 path,
-                "is not a folder, and a cache is one: name another place",
+                "is not a folder, but a cache must be one: name another place",
             ),
             _ => Error::io_at("create folder", path, e),
         })

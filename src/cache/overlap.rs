@@ -1,7 +1,7 @@
-//! A cache is not written into what it is made of: its files would change the source, or take the
-//! place of shards.
+//! Rejects a cache inside its own source: its files would change the source, or replace its shards.
 //!
-//! In the consumer. Places are paths or addresses; they are compared by what they lead to.
+//! Runs in the consumer. Places are paths or addresses. Links are resolved before they are
+//! compared.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -16,8 +16,10 @@ use crate::loader::Source;
 use crate::remote::fetch::StoreAddress;
 use crate::sys::location::ResolvedPath;
 
+/// Checks the place of a cache before the source is read.
+///
 /// # Errors
-/// A place inside the folder or the address that is the source.
+/// When `place` is inside the folder or the address of the source.
 pub(super) fn check_source(source: &Source, place: &Path) -> Result<()> {
     let is_within = |folder: &Path| -> Result<bool> {
         let folder = ResolvedPath::of(folder).map_err(|e| Error::io_at("find", folder, e))?;
@@ -31,7 +33,7 @@ pub(super) fn check_source(source: &Source, place: &Path) -> Result<()> {
             }
         }
         Source::Store(address, _) => check_address(address, place),
-        // What their files lie beside is known when they are read.
+        // The folders of their files are known only after they are read.
         _ => Ok(()),
     }
 }
@@ -51,20 +53,20 @@ fn check_address(source: &StoreAddress, place: &Path) -> Result<()> {
             )));
         }
     }
-    // Of shards that are named nothing else is read.
+    // If the source names shards, only those are read.
     match !Index::names_tars(source.as_str()) && source.contains(place)? {
         true => Err(inside(place, source.as_str())),
         false => Ok(()),
     }
 }
 
-/// The folders that links in `folder` lead into: a shard that a link stands for lies there.
+/// The folders with the targets of the links in `folder`. A linked shard is in such a folder.
 fn targets(folder: &Path) -> Result<BTreeSet<PathBuf>> {
     let failed = |e| Error::io_at("read", folder, e);
     let mut targets = BTreeSet::new();
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        // What is not there is reported by whoever reads it.
+        // Reading the source reports a missing folder.
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(targets),
         Err(e) => return Err(failed(e)),
     };
@@ -87,19 +89,21 @@ fn inside(place: &Path, source: &str) -> Error {
     ))
 }
 
+/// Checks the place of a cache after the source is read.
+///
 /// # Errors
-/// A place that files of the source lie in; of a folder of pictures also one below, where links
-/// lead to it.
+/// When `place` has files of the source. For a folder of images (`is_folder`), also when `place` is
+/// below a folder with images, because links may lead to it.
 pub(super) fn check_files(index: &Index, place: &Path, is_folder: bool) -> Result<()> {
     let Some(at) = StoreAddress::location(place)? else {
         return Ok(());
     };
     if index.shards() > 0 {
         let mut shards: Vec<PathBuf> = (0..index.shards()).map(|n| index.shard_path(n)).collect();
-        // Pages of one file are shards, too.
+        // A file with several pages is listed as several shards.
         shards.dedup();
         for shard in shards {
-            // A shard that a link leads to is replaced where it lies.
+            // A linked shard would be replaced at the link's target.
             let target = shard.canonicalize().ok();
             let mut files = [Some(shard.clone()), target].into_iter().flatten();
             if files.any(|file| file.parent().is_some_and(|f| at.is_folder(f, false))) {
@@ -124,13 +128,13 @@ pub(super) fn check_files(index: &Index, place: &Path, is_folder: bool) -> Resul
     Ok(())
 }
 
-/// The folders that samples which are files lie in, each once.
+/// The folders of samples that are files of their own, each once.
 fn folders(index: &Index) -> impl Iterator<Item = PathBuf> {
     let (mut last, mut seen): (&[u8], _) = (b"\0", HashSet::new());
     (0..index.len()).filter_map(move |id| {
         let path = index.relative_path(id).as_os_str().as_bytes();
         let end = path.iter().rposition(|&b| b == b'/').unwrap_or(0);
-        // Samples of a folder mostly follow each other.
+        // Most samples of one folder are consecutive.
         let is_new = last != &path[..end] && seen.insert(&path[..end]);
         last = &path[..end];
         is_new.then(|| index.root().join(OsStr::from_bytes(last)))

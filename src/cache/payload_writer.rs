@@ -1,8 +1,8 @@
-//! From payloads to complete shards.
+//! Writes payloads into shards.
 //!
-//! In the consumer, which alone writes: members come in order out of the pool
-//! and go one behind the other into one shard, so that no byte of a cache depends
-//! on who made which payload. Never in here: printing, pictures, what is removed.
+//! Runs in the consumer, the only process that writes. Payloads come in order from the pool, and go
+//! into one shard at a time. So no byte of a cache depends on which worker made which payload.
+//! Never in here: printing, pixels, and the removal of files.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -28,14 +28,15 @@ pub(super) struct PayloadWriter<'a, 'c> {
     pub(super) members: &'a SampleMembers<'a>,
     pub(super) order: &'a CacheOrder,
     pub(super) complete: &'a mut CompleteShards<'c>,
-    /// The shard that grows.
+    /// The shard that is being written.
     pub(super) open: Option<ShardFileWriter>,
-    /// The next place.
+    /// The next place of the order.
     pub(super) position: u64,
-    /// Places of this part of the cache that are written or left out, and all of them.
+    /// Places of this part of the cache that are written or left out.
     pub(super) done: u64,
+    /// All places of this part.
     pub(super) places: u64,
-    /// Bytes of members so far, in this call.
+    /// Bytes of members that this call has written.
     pub(super) written: u64,
 }
 
@@ -43,7 +44,7 @@ impl PayloadWriter<'_, '_> {
     /// Writes all payloads of `run`.
     ///
     /// # Errors
-    /// The first bad sample that is not left out; a system that refuses.
+    /// The first bad sample that may not be left out, or a file that cannot be written.
     pub(super) fn write_all(
         &mut self,
         mut run: EncodeRun,
@@ -59,7 +60,7 @@ impl PayloadWriter<'_, '_> {
                 if each.is_some_and(|n| self.position.is_multiple_of(n)) {
                     self.end_shard()?;
                     if let Some(each) = self.build.options.shard_samples {
-                        // It is there even if it gets no sample.
+                        // This shard is written even if all its samples are left out.
                         let (number, id) = (self.position / each, self.position);
                         self.open = Some(ShardFileWriter::begin(self.folder, number, id)?);
                     }
@@ -70,7 +71,7 @@ impl PayloadWriter<'_, '_> {
                 }
                 self.position += 1;
                 self.done += 1;
-                // Many small shards may end within one slot, which is held meanwhile.
+                // Many small shards may end within one slot, so this waits while it holds the slot.
                 if self.wait_for_upload(watch)?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
@@ -87,14 +88,14 @@ impl PayloadWriter<'_, '_> {
             }
         }
         self.end_shard()?;
-        let pool = run.engine.report()?;
+        let pool = run.filler.report()?;
         self.complete.report.worker_deaths = pool.processes.worker_deaths;
         self.complete.report.stderr_lost = pool.processes.stderr_lost;
         self.complete.report.source_bytes = pool.input_bytes;
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Waits while the store is too far behind.
+    /// Waits while too many shards wait for their upload.
     fn wait_for_upload(&self, watch: BuildWatch<'_>) -> Result<ControlFlow<()>> {
         loop {
             match self.folder.upload() {
@@ -121,7 +122,7 @@ impl PayloadWriter<'_, '_> {
         }
     }
 
-    /// The id in the source of what stands at the place.
+    /// The id in the source of the sample at the current place.
     fn source_id(&self) -> Result<u64> {
         let source = self.order.sample(self.position);
         source.ok_or_else(|| Error::protocol("more payloads than samples came"))
@@ -129,7 +130,7 @@ impl PayloadWriter<'_, '_> {
 
     fn write_sample(&mut self, payload: &[u8]) -> Result<()> {
         let source = self.source_id()?;
-        // Where shards stand alone, a sample is named by its place.
+        // In independent shards, the id of a sample is its place.
         let id = match self.build.options.shard_samples {
             Some(_) => self.position,
             None => {
@@ -162,10 +163,10 @@ impl PayloadWriter<'_, '_> {
         pushed
     }
 
-    /// Leaves out a sample that gave no picture.
+    /// Leaves out a bad sample.
     ///
     /// # Errors
-    /// The fault, where it ends the build.
+    /// The fault, if it ends the build.
     fn skip_sample(&mut self, fault: SampleFault) -> Result<()> {
         let (id, index) = (self.source_id()?, self.build.index);
         let on_error = self.build.options.on_error;
@@ -181,7 +182,7 @@ impl PayloadWriter<'_, '_> {
         Ok(())
     }
 
-    /// Completes the shard that grows, if there is one.
+    /// Completes the shard that is being written, if there is one.
     fn end_shard(&mut self) -> Result<()> {
         let Some(shard) = self.open.take() else {
             return Ok(());

@@ -1,6 +1,6 @@
-//! What the members of a sample are called, and what is in that of its label.
+//! The names of the members of a sample, and the content of its label's member.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::picture::FileFormat;
 pub(super) struct SampleMembers<'a> {
     index: &'a Index,
     encode: CacheEncoding,
-    /// Of files whose names do not say it, by id.
+    /// Formats of files whose names do not state one, by id.
     formats: &'a BTreeMap<u64, FileFormat>,
     /// Whether any sample has a class.
     classed: bool,
@@ -26,11 +26,11 @@ pub(super) struct SampleMembers<'a> {
 #[derive(Debug)]
 pub(super) struct MemberNames {
     pub(super) picture: String,
-    /// The label's member, and what is in it.
+    /// Name and content of the label's member.
     pub(super) label: Option<(String, Vec<u8>)>,
 }
 
-/// A class as text, a byte a digit, or numbers as JSON.
+/// The JSON of a label that is a vector.
 #[derive(serde::Serialize)]
 struct VectorLabel {
     label: Vec<f32>,
@@ -42,7 +42,7 @@ impl<'a> SampleMembers<'a> {
         encode: CacheEncoding,
         formats: &'a BTreeMap<u64, FileFormat>,
     ) -> Self {
-        // In a flat folder all are -1, which says that there is none.
+        // In a flat folder all classes are -1, which means no class.
         let has_class = |id| matches!(index.label(id), Label::Class(class) if class != -1);
         Self {
             index,
@@ -52,10 +52,10 @@ impl<'a> SampleMembers<'a> {
         }
     }
 
-    /// The members of sample `source`, which has this id in the cache.
+    /// The members of the sample with id `source` in the source, and `id` in the cache.
     ///
     /// # Errors
-    /// None for the numbers that an index holds.
+    /// None for the numbers of an index.
     pub(super) fn of(&self, id: u64, source: u64) -> Result<MemberNames> {
         let path = self.index.relative_path(source);
         let key = sample_key(id, path);
@@ -72,21 +72,22 @@ impl<'a> SampleMembers<'a> {
         Ok(MemberNames { picture, label })
     }
 
-    /// What its name says, where readers of shards know that; else what it is.
+    /// The extension of a copied file: that of its name if readers of shards know it, else that of
+    /// its format.
     fn extension(&self, source: u64, path: &Path) -> String {
         match (known_extension(path), self.formats.get(&source)) {
             (Some(known), _) => known,
             (None, Some(format)) => format.info().extension.to_owned(),
-            // Its header cannot be read, so that it has no member.
+            // Its header cannot be read, so it gets no member.
             (None, None) => String::new(),
         }
     }
 }
 
-/// The member of a label: its extension and its bytes. None of no label.
+/// The member of a label: its extension and its bytes. `None` if there is no label.
 ///
 /// # Errors
-/// None for the numbers that an index holds.
+/// None for the numbers of an index.
 pub(super) fn label_member(label: Label<'_>) -> Result<Option<(&'static str, Vec<u8>)>> {
     match label {
         Label::None => Ok(None),
@@ -158,7 +159,7 @@ mod tests {
         let jpeg = CacheEncoding::Jpeg { quality: 9 };
         let got = members("a.png\n", ListLabels::None, jpeg);
         assert_eq!(got[0], ("00000010_a.jpg".into(), None));
-        // As in a flat folder; but one class among others may be -1.
+        // As in a flat folder. With other classes, -1 is a class.
         let got = members("a.png -1\n", ListLabels::Scalar, jpeg);
         assert_eq!(got[0].1, None);
         let got = members("a.png -1\nb.png 1\n", ListLabels::Scalar, jpeg);

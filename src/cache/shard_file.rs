@@ -1,7 +1,7 @@
-//! One shard on its way to storage: a temporary file until it is whole.
+//! Writes the files of one shard: the tar is a temporary file until it is complete.
 //!
-//! In the consumer. The tar is put in its place first, then its `.idx`, then its
-//! manifest: a shard is complete when that is there.
+//! Runs in the consumer. The tar gets its final name first. Then its `.idx` is written, and last
+//! its manifest, which makes the shard complete.
 
 use std::io::BufWriter;
 
@@ -15,18 +15,18 @@ use crate::data::shard::shard_writer::{ShardOutput, ShardWriter};
 use crate::error::{Error, Result};
 use crate::sys::atomic_file::{create_temporary, publish, replace_by};
 
-/// Bytes that are handed to the system at a time: so many that the page cache
-/// takes them in large folios, which are mapped at a third of the cost.
+/// Bytes per write. With this many, the page cache uses large folios, which cost a third as much to
+/// map.
 const BUFFER: usize = 4 << 20;
 
-/// A shard that grows.
+/// A shard that is being written.
 pub(super) struct ShardFileWriter {
     number: u64,
     ledger: ShardLedger,
     writer: ShardWriter<BufWriter<NamedTempFile>>,
 }
 
-/// The name of a member, and what is in it.
+/// The name of a member, and its data.
 pub(super) type MemberData<'a> = (&'a str, &'a [u8]);
 
 fn entry_of<'a>((name, data): &MemberData<'a>, hash: u64) -> LedgerEntry<'a> {
@@ -35,7 +35,7 @@ fn entry_of<'a>((name, data): &MemberData<'a>, hash: u64) -> LedgerEntry<'a> {
 }
 
 impl ShardFileWriter {
-    /// An empty shard of `folder`, whose first sample will have id `first_id`.
+    /// An empty shard of `folder`. Its first sample will have id `first_id`.
     pub(super) fn begin(folder: &CacheFolder, number: u64, first_id: u64) -> Result<Self> {
         let temporary = create_temporary(&ShardFile::Tar.path(folder.path(), number))?;
         Ok(Self {
@@ -45,7 +45,7 @@ impl ShardFileWriter {
         })
     }
 
-    /// Whether a sample of these members goes into a shard of at most `most` bytes.
+    /// Whether a sample with these members fits into a shard of at most `most` bytes.
     pub(super) fn takes(&self, members: &[MemberData<'_>], most: u64) -> bool {
         self.ledger
             .takes(members.iter().map(|m| entry_of(m, 0)), most)
@@ -64,7 +64,7 @@ impl ShardFileWriter {
         self.writer.bytes()
     }
 
-    /// Puts a sample behind the others.
+    /// Appends a sample.
     pub(super) fn push(
         &mut self,
         folder: &CacheFolder,
@@ -85,7 +85,7 @@ impl ShardFileWriter {
         self.ledger.skip(skipped);
     }
 
-    /// Puts the shard's three files in their places.
+    /// Completes the three files of the shard.
     pub(super) fn finish(self, folder: &CacheFolder) -> Result<(ShardEntry, ShardManifest)> {
         let path = |file: ShardFile| file.path(folder.path(), self.number);
         let tar = path(ShardFile::Tar);
@@ -93,7 +93,7 @@ impl ShardFileWriter {
         let ShardOutput { out, bytes, hash } = self.writer.finish().map_err(failed)?;
         if bytes != self.ledger.bytes() {
             return Err(Error::protocol(format!(
-                "{} has {bytes} bytes, and should have {}",
+                "{} has {bytes} bytes, but should have {}",
                 tar.display(),
                 self.ledger.bytes()
             )));

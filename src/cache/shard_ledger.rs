@@ -1,8 +1,7 @@
-//! The ledger of a shard that grows: its members, where they lie, and the files beside it that
-//! list them.
+//! The ledger of a shard: its members, their offsets, and the files that list them.
 //!
-//! In the consumer. Arithmetic and text: written shards and the forecast of
-//! their size are counted by the same lines.
+//! Runs in the consumer. Arithmetic and text only. The build and the disk estimate use the same
+//! code.
 
 use crate::data::shard::dali_index::DaliIndexText;
 use crate::data::shard::manifest::{
@@ -15,13 +14,13 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Default)]
 pub(super) struct ShardLedger {
     first_id: u64,
-    /// Length so far.
+    /// Length of the members so far, bytes.
     at: u64,
     samples: Vec<SampleEntry>,
     skipped: Vec<SkippedEntry>,
 }
 
-/// A member that is to be written, or was.
+/// A member of a shard, before or after it is written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LedgerEntry<'a> {
     pub(super) name: &'a str,
@@ -31,7 +30,7 @@ pub(super) struct LedgerEntry<'a> {
 }
 
 impl ShardLedger {
-    /// An empty shard, whose first sample will have this id.
+    /// An empty shard. Its first sample will have id `first_id`.
     pub(super) fn new(first_id: u64) -> Self {
         Self {
             first_id,
@@ -43,13 +42,13 @@ impl ShardLedger {
         self.samples.len() as u64
     }
 
-    /// Length of the shard's file, were it ended here.
+    /// Length of the tar if it ended here, bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.at + END
     }
 
-    /// Whether the sample of these members goes into a shard of at most `most`
-    /// bytes: the first one always does.
+    /// Whether a sample with these members fits into a shard of at most `most` bytes. The first
+    /// sample always fits.
     pub(super) fn takes<'a>(
         &self,
         members: impl Iterator<Item = LedgerEntry<'a>>,
@@ -60,7 +59,7 @@ impl ShardLedger {
         self.samples.is_empty() || bytes <= most
     }
 
-    /// Enters a sample of the source with its members, in their order.
+    /// Adds a sample of the source with its members, in their order.
     pub(super) fn add<'a>(&mut self, source: u64, members: impl Iterator<Item = LedgerEntry<'a>>) {
         let mut entries = Vec::new();
         for member in members {
@@ -80,12 +79,12 @@ impl ShardLedger {
         });
     }
 
-    /// Enters a sample that gave nothing.
+    /// Adds a left-out sample.
     pub(super) fn skip(&mut self, skipped: SkippedEntry) {
         self.skipped.push(skipped);
     }
 
-    /// The manifest of the shard as it stands, whose file has this hash.
+    /// The manifest of the shard, whose tar has this hash.
     pub(super) fn manifest(self, hash: u128) -> ShardManifest {
         ShardManifest {
             format: ShardManifest::FORMAT.into(),
@@ -103,7 +102,7 @@ impl ShardLedger {
 /// The text of a shard's `.idx`.
 ///
 /// # Errors
-/// A name that cannot stand in one: no cache has such.
+/// A name that an index cannot hold. No build writes such a name.
 pub(super) fn idx_text(manifest: &ShardManifest) -> Result<Vec<u8>> {
     let mut text = DaliIndexText::default();
     for member in manifest.samples.iter().flat_map(|s| &s.members) {
@@ -154,7 +153,7 @@ mod tests {
         let members = || [entry("a.jpg", 10_000)].into_iter();
         assert!(ledger.takes(members(), 4096));
         ledger.add(0, members());
-        // 512 + 10240 each, 1024 at the end.
+        // 512 + 10240 bytes each, and 1024 at the end.
         assert!(ledger.takes(members(), 2 * 10_752 + 1024));
         assert!(!ledger.takes(members(), 2 * 10_752 + 1023));
     }

@@ -1,7 +1,7 @@
-//! The headers of a source's samples, which are read before any is encoded, and the fingerprint of
-//! its files, which detects changes.
+//! Reads the headers of a source's samples before any is encoded, and takes the fingerprint of its
+//! files, which detects changes.
 //!
-//! In the consumer. Opens every file and reads its header, never a pixel.
+//! Runs in the consumer. Opens every file and reads its header, never a pixel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
@@ -29,26 +29,26 @@ use crate::picture::read_header::PictureHeader;
 use crate::picture::{FileFormat, PictureLimits};
 use crate::recipe::OrientationMode;
 
-/// Between two words on how many headers are read.
+/// The time between two progress reports.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The headers of all samples, or of those that a build is made of.
+/// The headers of all samples, or of the samples of one build.
 #[derive(Debug)]
 pub(super) struct SourceHeaders<'a> {
     index: &'a Index,
     pub(super) sizes: SampleSizes,
-    /// Of each sample's bytes in the source, by id; 0 where no header could be read.
+    /// Bytes of each sample in the source, by id; 0 if its header could not be read.
     file_bytes: Vec<u64>,
-    /// Of files whose names do not say it.
+    /// Formats of files whose names do not state one, by id.
     pub(super) formats: BTreeMap<u64, FileFormat>,
 }
 
 impl<'a> SourceHeaders<'a> {
-    /// Reads the headers of the samples that are `wanted`, and tells `tell` now and then how
-    /// many are read; none when that breaks it off.
+    /// Reads the headers of the `wanted` samples. `tell` receives the number of headers read so
+    /// far. `None` if `tell` ended it.
     ///
     /// # Errors
-    /// When the system gives no memory or no thread.
+    /// When there is not enough memory, or a thread cannot be started.
     pub(super) fn read(
         index: &'a Index,
         limits: &PictureLimits,
@@ -80,13 +80,13 @@ impl<'a> SourceHeaders<'a> {
                 false => ControlFlow::Continue(()),
             }
         };
-        // By another thread: who is told may not be shared by those that read.
+        // Another thread reads, because `tell` may not be shared between threads.
         let sizes = thread::scope(|scope| {
             let (open, is_over) = mpsc::channel::<()>();
             let reader = thread::Builder::new()
                 .name("featherload-headers".into())
                 .spawn_scoped(scope, || {
-                    // Closed with the thread, whatever ends it.
+                    // Dropped when the thread ends, also by a panic.
                     let _open = open;
                     survey::each_header_of(
                         index,
@@ -121,12 +121,12 @@ impl<'a> SourceHeaders<'a> {
         }))
     }
 
-    /// Asked before anything is removed to make room for the build.
+    /// Checks the samples without a header, before anything is removed to make room for the build.
     ///
     /// # Errors
-    /// The first sample at these places whose header could not be read; where
-    /// those are left out, the first of which that may pass. And a source of
-    /// which no header at all could be read: it is rather away than bad.
+    /// The first sample at these places whose header could not be read. If bad samples are left
+    /// out, the first one whose fault may pass. Also a source without any readable header: its
+    /// storage is probably not mounted.
     pub(super) fn check(
         &self,
         is_in_store: bool,
@@ -145,7 +145,7 @@ impl<'a> SourceHeaders<'a> {
                     Err(fault) => fault,
                     Ok(_) => SampleFault::new(
                         FaultKind::Changed,
-                        "its header could not be read at first, and then it could: build again",
+                        "its header could not be read at first, but now it can: build again",
                     ),
                 };
             let why = self.skip_reason(options.on_error, id, fault)?;
@@ -153,11 +153,11 @@ impl<'a> SourceHeaders<'a> {
                 reason = why;
             }
         }
-        // Shards out of a store are not away, and are what their checksums say.
+        // Shards from a store are on this machine, and have the right checksums.
         if is_in_store || (0..index.len()).any(|id| self.sizes.get(id).is_some()) {
             return Ok(());
         }
-        // Of a build that has not looked at all of them, the others are looked at now.
+        // The build may have read only some headers, so this tries the others.
         let limits = options.decode_limits();
         let readable = |id| survey::header_of(index, id, &limits, OrientationMode::Exif).is_ok();
         match (0..index.len()).any(readable) {
@@ -166,10 +166,10 @@ impl<'a> SourceHeaders<'a> {
         }
     }
 
-    /// The reason for which a sample is left out.
+    /// The reason that is listed for a left-out sample.
     ///
     /// # Errors
-    /// The fault, where it ends the build.
+    /// The fault, if it ends the build.
     pub(super) fn skip_reason(
         &self,
         on_error: OnBadSample,
@@ -186,15 +186,15 @@ impl<'a> SourceHeaders<'a> {
         })
     }
 
-    /// Height and width that a sample's picture will have, and the bytes of its
-    /// file; none when its header could not be read.
+    /// Height and width of a sample in the cache, and the bytes of its file. `None` if its header
+    /// could not be read.
     pub(super) fn output(&self, id: u64, resize: Option<CacheResize>) -> Option<((u32, u32), u64)> {
         let size = self.sizes.get(id)?;
         let bytes = *self.file_bytes.get(usize::try_from(id).ok()?)?;
         Some((resize.map_or(size, |r| r.output(size)), bytes))
     }
 
-    /// The rooms of all places of an order.
+    /// The space for the payload at each place of an order.
     pub(super) fn payload_spaces(
         &self,
         order: &CacheOrder,
@@ -210,23 +210,22 @@ impl<'a> SourceHeaders<'a> {
     }
 }
 
-/// The error of a source that has samples and no picture.
+/// The error for a source without any readable image.
 pub(super) fn no_picture(index: &Index, reason: &str) -> Error {
     Error::dataset(
         index.root(),
         format!(
-            "none of {} samples gives a picture. The first: {reason}",
+            "none of {} samples has a readable image. The first: {reason}",
             index.len()
         ),
     )
 }
 
-/// Fingerprint of the source's files, beside that of its index; of the files of `samples` alone
-/// where they are given. Looks at the files, and opens none.
+/// Fingerprint of the source's files, beside that of its index. With `samples`, only of the files
+/// of these samples. Reads their metadata, and opens none.
 ///
 /// # Errors
-/// What the system says of a file that may be there and cannot be looked at: that it
-/// was changed is not known.
+/// When a file may exist but cannot be examined, so that changes would go unnoticed.
 pub(super) fn files_hash(
     index: &Index,
     samples: Option<&mut dyn Iterator<Item = u64>>,
@@ -248,7 +247,7 @@ fn hash_files(paths: impl Iterator<Item = PathBuf>) -> Result<HexHash128> {
     for path in paths {
         let (bytes, s, ns) = match path.metadata() {
             Ok(m) => (m.len(), m.mtime(), m.mtime_nsec()),
-            // One that is missing is found when it is read.
+            // Reading a missing file reports it.
             Err(e) if lasting_faults::is_not_found(&e) => (0, 0, 0),
             Err(e) => return Err(Error::io_at("look at", path, e)),
         };

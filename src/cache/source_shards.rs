@@ -103,7 +103,7 @@ impl SourceShards {
     }
 
     /// The number of shares to make, so that the source of each fits on this machine. `None` if one
-    /// part is enough, or if no number of shares is.
+    /// part is enough, or if the cache cannot be divided so.
     pub(super) fn shares_that_fit(&self, index: &Index, options: &BuildOptions) -> Option<u64> {
         let shards = IndependentShards::of(options, index.len())?;
         let order = CacheOrder::new(index.len(), options.shuffle);

@@ -151,7 +151,7 @@ impl CacheUpload {
     }
 
     fn found(&mut self, request: &UploadRequest) -> Result<bool> {
-        match self.sender.ask(request)? {
+        match self.sender.call(request)? {
             UploadReply::Found(found) => Ok(found),
             other => Err(unexpected(&other)),
         }
@@ -189,7 +189,7 @@ impl CacheUpload {
                 folder: self.stage.clone(),
                 shards: (shards.start..end).map(shard_name).collect(),
             };
-            let there = match self.sender.ask(&request)? {
+            let there = match self.sender.call(&request)? {
                 UploadReply::There(there) if there.len() as u64 == end - shards.start => there,
                 other => return Err(unexpected(&other)),
             };
@@ -267,7 +267,7 @@ impl CacheUpload {
             from: file.path().to_owned(),
             over,
         };
-        match self.sender.ask(&request)? {
+        match self.sender.call(&request)? {
             UploadReply::Begun(true) => {}
             UploadReply::Begun(false) => {
                 return Err(Error::dataset(
@@ -334,7 +334,7 @@ impl CacheUpload {
         let numbers: Vec<u64> = numbers.into_iter().collect();
         for some in numbers.chunks(MOST_NAMES) {
             let shards = some.iter().copied().map(shard_name).collect();
-            match self.sender.ask(&UploadRequest::Remove { shards })? {
+            match self.sender.call(&UploadRequest::Remove { shards })? {
                 UploadReply::Done => {}
                 other => return Err(unexpected(&other)),
             }
@@ -380,7 +380,7 @@ impl CacheUpload {
             over,
             replace: self.replace,
         };
-        match self.sender.ask(&request)? {
+        match self.sender.call(&request)? {
             UploadReply::Ended(counts) => self.sender.counts = self.sender.counts + counts,
             other => return Err(unexpected(&other)),
         }

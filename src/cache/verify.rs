@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use crate::pool::worker_options::default_workers;
 use crate::sys::threads::with_pool;
 
-/// How a cache is verified.
+/// Options of `verify`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifyOptions {
@@ -41,8 +41,8 @@ pub struct VerifyOptions {
 /// sealed index with the manifests (samples, names, places) and with the tars (labels). It reports
 /// missing files, and shards that do not belong to the cache.
 ///
-/// If a shard's manifest is damaged, only the headers of its tar are checked. If the build of the
-/// cache has not ended, its complete shards are checked.
+/// If a shard's manifest is damaged, only headers and padding of its tar are checked. If the build
+/// of the cache has not ended, its complete shards are checked.
 ///
 /// `path` may also be one shard of a cache, such as `shard-000001.tar`. It is checked against the
 /// manifest beside it. It may also be another tar, or a folder of other tars. They have no

@@ -54,7 +54,7 @@ impl CameraOptics {
     /// sphere, it wraps around.
     fn beside(&self, x: f64, y: f64) -> Option<[f64; 3]> {
         if self.camera().lens == Lens::Equirectangular {
-            return Some(equirectangular::direction(self.without_unit(x, y)));
+            return Some(equirectangular::direction(self.to_image_plane(x, y)));
         }
         self.unproject(x, y).map(|ray| ray.unit())
     }

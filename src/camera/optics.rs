@@ -79,7 +79,7 @@ impl CameraOptics {
 
     /// Like [`Camera::unproject`].
     pub fn unproject(&self, x: f64, y: f64) -> Option<Ray> {
-        let bent = self.without_unit(x, y);
+        let bent = self.to_image_plane(x, y);
         if !(bent[0].is_finite() && bent[1].is_finite()) {
             return None;
         }
@@ -137,7 +137,7 @@ impl CameraOptics {
         (at[0].is_finite() && at[1].is_finite()).then_some(at)
     }
 
-    pub(super) fn without_unit(&self, x: f64, y: f64) -> [f64; 2] {
+    pub(super) fn to_image_plane(&self, x: f64, y: f64) -> [f64; 2] {
         let Camera { fx, fy, cx, cy, .. } = self.camera;
         [(x - cx) / fx, (y - cy) / fy]
     }

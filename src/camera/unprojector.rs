@@ -113,7 +113,7 @@ impl CameraUnprojector {
         for here in pieces(x.len().min(y.len()).min(out.len())) {
             let (x, y) = (piece_of(x, &here), piece_of(y, &here));
             let n = padded_len(here.len());
-            let (bent_x, bent_y) = self.without_unit(&x, &y, n);
+            let (bent_x, bent_y) = self.to_image_plane(&x, &y, n);
             let found = way.found(&bent_x, &bent_y, n);
             let (directions, valid) = self.completed(&found, &x, &y, here.len());
             out.write(here, &directions, &valid);
@@ -153,8 +153,8 @@ impl CameraUnprojector {
             let (x, y) = (piece_of(x, &here), piece_of(y, &here));
             let size = here.len();
             let n = padded_len(size);
-            let (bent_x, bent_y) = self.without_unit(&x, &y, n);
-            let (right_x, below_y) = self.without_unit(&one_more(&x), &one_more(&y), n);
+            let (bent_x, bent_y) = self.to_image_plane(&x, &y, n);
+            let (right_x, below_y) = self.to_image_plane(&one_more(&x), &one_more(&y), n);
             let middle = way.found(&bent_x, &bent_y, n);
             let right = way.beside(&middle, &right_x, &bent_y, n);
             let below = way.beside(&middle, &bent_x, &below_y, n);
@@ -196,7 +196,7 @@ impl CameraUnprojector {
     /// Start of the ray through `(x, y)`, in camera coordinates.
     pub fn origin(&self, x: f64, y: f64) -> [f64; 3] {
         match self.optics.camera().lens {
-            Lens::Orthographic => orthographic::origin(self.optics.without_unit(x, y)),
+            Lens::Orthographic => orthographic::origin(self.optics.to_image_plane(x, y)),
             _ => [0.0; 3],
         }
     }
@@ -234,7 +234,7 @@ impl CameraUnprojector {
     }
 
     #[inline(always)]
-    fn without_unit(&self, x: &LaneValues, y: &LaneValues, n: usize) -> (LaneValues, LaneValues) {
+    fn to_image_plane(&self, x: &LaneValues, y: &LaneValues, n: usize) -> (LaneValues, LaneValues) {
         let Camera { fx, fy, cx, cy, .. } = *self.optics.camera();
         let (mut bent_x, mut bent_y) = ([0.0; LANES], [0.0; LANES]);
         for i in 0..n {
@@ -546,7 +546,7 @@ fn samples(optics: &CameraOptics) -> Vec<[f64; 2]> {
     points
         .map(|(x, y)| (x * width, y * height))
         .filter(|(x, y)| optics.unproject(*x, *y).is_some())
-        .map(|(x, y)| optics.without_unit(x, y))
+        .map(|(x, y)| optics.to_image_plane(x, y))
         .collect()
 }
 

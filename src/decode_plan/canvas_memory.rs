@@ -2,10 +2,16 @@
 //! begins a sample, and `plan` prints it.
 //!
 //! Follows the effects of steps (`recipe::buffer_effect`) on the buffers of `pixels/canvas` and
-//! `pixels/resample`: two buffers of `u8` and two of `f32` (a step that cannot work in place reads
-//! one and writes the other), rows of a blur, images that AugMix keeps and adds, rows and tables of
-//! a resize. Each buffer keeps its largest size, so a sample takes the sum of the maxima. All sums
-//! saturate, because sizes come from files.
+//! `pixels/resample`:
+//!
+//! - two buffers of `u8` and two of `f32`: a step that cannot work in place reads one and writes
+//!   the other;
+//! - rows of a blur;
+//! - images that AugMix keeps and adds;
+//! - rows and tables of a resize.
+//!
+//! Each buffer keeps its largest size, so a sample takes the sum of the maxima. All sums saturate,
+//! because sizes come from files.
 
 use crate::decode_plan::folded_steps::FoldedSteps;
 use crate::error::{FaultKind, SampleFault};
@@ -19,19 +25,20 @@ use crate::recipe::weights::{AxisGeometry, ResizeFilter};
 pub(crate) const RGB8: u64 = 3;
 pub(crate) const RGB32: u64 = 12;
 pub(crate) const RGB64: u64 = 24;
-/// Rows of floats are padded to four.
+/// Bytes of a pixel in the rows of a float resize: three channels padded to four.
 const PADDED: u64 = 16;
 
-/// One buffer, or buffers that grow together.
+/// A buffer, or several buffers that grow together. True in `Bytes` and `Floats` is the second
+/// buffer of the type. True in the buffers of a resize means `f32` pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CanvasBuffer {
     Bytes(bool),
     Floats(bool),
     Blur,
-    /// AugMix's picture and its sum.
+    /// The image that AugMix keeps.
     Kept,
     Sum,
-    /// Of a resize, of floats or not.
+    /// Rows between the two passes of a resize.
     Ring(bool),
     Line(bool),
     Across(bool),
@@ -40,7 +47,7 @@ pub(crate) enum CanvasBuffer {
 
 impl CanvasBuffer {
     const ALL: usize = 15;
-    /// Those of pictures stand first.
+    /// The first buffers hold images; those after them belong to a resize.
     #[cfg(test)]
     const OF_PICTURES: usize = 7;
 
@@ -69,14 +76,14 @@ impl CanvasBufferBytes {
         *held = (*held).max(bytes);
     }
 
-    /// Each as large as the larger of both.
+    /// Raises each buffer to at least its size in `other`.
     pub(crate) fn raise_all(&mut self, other: &Self) {
         for (held, other) in self.0.iter_mut().zip(other.0) {
             *held = (*held).max(other);
         }
     }
 
-    /// The rows and tables of a resize.
+    /// Counts the rows and tables of a resize.
     pub(crate) fn resize(&mut self, x: AxisGeometry, y: AxisGeometry, floats: bool) {
         let window = ResizeMemory::of(x, y, if floats { PADDED } else { RGB8 });
         self.raise(CanvasBuffer::Ring(floats), window.ring);
@@ -85,37 +92,37 @@ impl CanvasBufferBytes {
         self.raise(CanvasBuffer::Down(floats), window.down);
     }
 
-    /// Those of one sample.
+    /// Bytes of all buffers together.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.into_iter().fold(0, u64::saturating_add)
     }
 
-    /// What all pictures but the decoder's take, without a resize's.
+    /// Bytes of the buffers that hold images, without the decoder's and a resize's.
     #[cfg(test)]
     pub(crate) fn of_pictures(&self) -> u64 {
         self.0[..CanvasBuffer::OF_PICTURES].iter().sum()
     }
 }
 
-/// What the buffers held so far.
+/// Follows the steps of a sample and records the largest size of each buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CanvasMemory {
-    /// Width and height of the picture as it is stored.
+    /// Width and height of the image, as stored.
     size: (u32, u32),
     placement: PixelPlacement,
-    /// In `f32`, by now.
+    /// The image is in `f32` now.
     floats: bool,
     buffers: CanvasBufferBytes,
-    /// The first of its two is in use.
+    /// For `u8` and `f32`: the image is in the first of the two buffers.
     first: [bool; 2],
-    /// Bytes of the first that are the decoder's.
+    /// Bytes of the first `u8` buffer that belong to the decoder.
     adopted: u64,
-    /// A resize that cannot be done: pixels along a side, and what they become.
+    /// A side of a resize that is too long for fixed-point weights: pixels before and after it.
     steep: Option<(u32, u32)>,
 }
 
 impl CanvasMemory {
-    /// Pixels in `u8`, as decoded or resized.
+    /// Begins with `u8` pixels, as decoded or resized.
     pub(crate) fn begin(size: (u32, u32), placement: PixelPlacement) -> Self {
         let mut needs = Self {
             size,
@@ -130,7 +137,7 @@ impl CanvasMemory {
         needs
     }
 
-    /// Pixels in `u8` that lie in a buffer of the decoder's, which is counted there.
+    /// Begins with `u8` pixels in a buffer of the decoder, which counts that buffer itself.
     pub(crate) fn begin_in_decoder(size: (u32, u32), placement: PixelPlacement) -> Self {
         Self {
             adopted: area(size).saturating_mul(RGB8),
@@ -139,7 +146,7 @@ impl CanvasMemory {
         }
     }
 
-    /// A resize of `u8` pixels or of floats.
+    /// Counts a resize of `u8` pixels or of floats.
     pub(crate) fn resize(&mut self, x: AxisGeometry, y: AxisGeometry, floats: bool) {
         self.buffers.resize(x, y, floats);
         if !floats {
@@ -159,17 +166,17 @@ impl CanvasMemory {
         self.steep
     }
 
-    /// All buffers together.
+    /// Bytes of all buffers together.
     pub(crate) fn bytes(&self) -> u64 {
         self.buffers.bytes()
     }
 
-    /// Bytes of the picture alone.
+    /// Bytes of the image alone.
     pub(crate) fn picture_bytes(&self) -> u64 {
         area(self.size).saturating_mul(if self.floats { RGB32 } else { RGB8 })
     }
 
-    /// Follows all steps. Without `fuses` a resize takes nothing along.
+    /// Follows all steps. Without `fuses`, each resize is followed alone.
     pub(crate) fn add_steps<'a>(
         &mut self,
         mut steps: impl Iterator<Item = &'a Step> + Clone,
@@ -186,8 +193,8 @@ impl CanvasMemory {
         }
     }
 
-    /// Follows the first of `steps`, or more when a resize takes crops behind it
-    /// along. How many.
+    /// Follows the first step, or several if a resize absorbs the crops after it. Returns the
+    /// number of steps followed.
     pub(crate) fn add_next_steps<'a>(
         &mut self,
         steps: impl Iterator<Item = &'a Step> + Clone,
@@ -239,7 +246,7 @@ impl CanvasMemory {
         1
     }
 
-    /// The size of a copy, and how it lies.
+    /// Sets the size and orientation that a copy has.
     fn copied(&mut self, to: CopyShape) {
         match to {
             CopyShape::Same => {}
@@ -269,7 +276,7 @@ impl CanvasMemory {
         self.placement = PixelPlacement::default();
     }
 
-    /// Width and height of the picture as it is to be looked at.
+    /// Width and height of the upright image.
     pub(crate) fn upright_size(&self) -> (u32, u32) {
         let (w, h) = (self.size.0 as usize, self.size.1 as usize);
         let (w, h) = self.placement.output_size(w, h);
@@ -282,13 +289,13 @@ impl CanvasMemory {
         self.count_picture();
     }
 
-    /// The buffer in use holds the picture.
+    /// Counts the image in the buffer in use.
     fn count_picture(&mut self) {
         let bytes = self.picture_bytes();
         let other = !self.first[usize::from(self.floats)];
         match (self.floats, other) {
             (true, _) => self.buffers.raise(CanvasBuffer::Floats(other), bytes),
-            // What it must grow by.
+            // An adopted buffer counts only if it must grow.
             (false, false) => {
                 let grown = if bytes > self.adopted { bytes } else { 0 };
                 self.buffers.raise(CanvasBuffer::Bytes(false), grown);
@@ -298,14 +305,14 @@ impl CanvasMemory {
     }
 }
 
-/// What a resize holds beside its pixels, bytes.
+/// Bytes that a resize needs beside its pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ResizeMemory {
     /// Rows between the passes.
     ring: u64,
-    /// One row to read, with room behind it.
+    /// One padded source row.
     line: u64,
-    /// Tables.
+    /// Weights of the two axes.
     across: u64,
     down: u64,
 }
@@ -326,22 +333,22 @@ impl ResizeMemory {
     }
 }
 
-/// The rows and tables of a resize.
+/// Bytes of the rows and tables of a resize.
 #[cfg(test)]
 pub(crate) fn window_bytes(x: AxisGeometry, y: AxisGeometry, pixel: u64) -> u64 {
     let w = ResizeMemory::of(x, y, pixel);
     w.ring + w.line + w.across + w.down
 }
 
-/// Weights that an output pixel has at most, an even number.
+/// The largest number of weights of an output pixel, rounded up to an even number.
 fn taps(axis: &AxisGeometry) -> u64 {
     let most = (axis.window() as u64).min(u64::from(axis.in_size));
     most.next_multiple_of(2).max(2)
 }
 
-/// The weights of an axis in every form that a resize of either type keeps: in
-/// `f64` and fixed point or `f32`, whole windows; in the order of the SIMD paths;
-/// where each begins and how long it is.
+/// Bytes of the weights of an axis, in every form that a resize of either type keeps: whole windows
+/// in `f64`, and in fixed point or `f32`; the order of the SIMD paths; the start and length of each
+/// window.
 fn table_bytes(axis: &AxisGeometry) -> u64 {
     if axis.is_identity() {
         return 0;
@@ -349,39 +356,41 @@ fn table_bytes(axis: &AxisGeometry) -> u64 {
     let (window, taps) = (axis.window() as u64, taps(axis));
     let pixel = (window.saturating_mul(12)).saturating_add(taps.saturating_mul(10) + 40);
     let padded = u64::from(axis.out_size).next_multiple_of(8);
-    // And a window to weigh others in, and where the rows below begin.
+    // The last terms: a window of `f64` for the computation, and the offsets of the rows of the
+    // pass down.
     padded
         .saturating_mul(pixel)
         .saturating_add(window.saturating_mul(8))
         .saturating_add(taps.saturating_mul(8) + 64)
 }
 
-/// Weights of a pixel above which rounding to `i16` could add more to the largest
-/// than that holds.
+/// The largest number of weights of a pixel. With more, rounding to `i16` could overflow the
+/// largest weight.
 const MOST_TAPS: u64 = 8_190;
 
-/// The side of a resize that fixed point cannot do, if it is one.
+/// The source and target length of an axis with too many weights for fixed point.
 fn too_steep(axis: &AxisGeometry) -> Option<(u32, u32)> {
     let sums = !axis.is_identity() && axis.filter != ResizeFilter::Nearest;
     (sums && taps(axis) > MOST_TAPS).then_some((axis.in_size, axis.full_size))
 }
 
+/// Rejects a resize whose weights do not fit in fixed point.
+///
 /// # Errors
-/// For a resize of so many pixels to one that its weights do not fit their
-/// numbers.
+/// An image whose side is reduced too much by one resize.
 pub(crate) fn check_reduction(steep: Option<(u32, u32)>) -> Result<(), SampleFault> {
     let Some((from, to)) = steep else {
         return Ok(());
     };
     Err(FaultKind::TooLarge.fault(format!(
-        "a side of {from} pixels is resized to {to}, so each pixel is a mean of over \
-             {MOST_TAPS}: crop it first, resize with nearest, cast to float32 before the resize, \
-             or leave the picture out"
+        "a side of {from} pixels is resized to {to}, so each pixel is a mean of more \
+             than {MOST_TAPS}: crop it first, resize with nearest, cast to float32 before the \
+             resize, or remove the image"
     )))
 }
 
-/// Floats that a blur of a picture of this stored width and height needs beside
-/// it, the kernel turned as the picture is.
+/// Floats that a blur needs beside an image of this stored width and height. `kernel` is in stored
+/// orientation.
 pub(crate) fn blur_floats((width, height): (u32, u32), kernel: Size) -> u64 {
     let (rx, ry) = (u64::from(kernel.width / 2), u64::from(kernel.height / 2));
     let rows = u64::from(height).min(2 * ry + 1);
@@ -390,15 +399,15 @@ pub(crate) fn blur_floats((width, height): (u32, u32), kernel: Size) -> u64 {
     (rx + ry + 2 + padded).saturating_add((3 * wide).saturating_mul(1 + rows))
 }
 
-/// Pixels to each side that noise of an elastic transform is blurred over: four
-/// deviations, as in torchvision. Along the width, along the height.
+/// Radii, in pixels, of the blur of an elastic transform's noise, along the width and the height. A
+/// radius is four deviations, as in torchvision.
 pub(crate) fn elastic_radii(sigma: [f64; 2]) -> [u32; 2] {
-    // An even kernel gets one more.
+    // torchvision makes an even kernel one larger.
     sigma.map(|sigma| ((8.0 * sigma + 1.0) as u32) / 2)
 }
 
-/// Floats that an elastic transform of an upright picture of this width and height
-/// needs beside it: for each axis what a blur of one channel needs.
+/// Floats that an elastic transform needs beside an upright image of this width and height: for
+/// each axis, those of a blur of one channel.
 pub(crate) fn elastic_floats((width, height): (u32, u32), sigma: [f64; 2]) -> u64 {
     let (width, height) = (u64::from(width), u64::from(height));
     let of_axis = |radius: u32| {
@@ -410,11 +419,11 @@ pub(crate) fn elastic_floats((width, height): (u32, u32), sigma: [f64; 2]) -> u6
     x.saturating_add(y)
 }
 
-/// Floats beside a picture of this stored width and height, which may show its rows as
-/// columns.
+/// Floats that a step needs beside an image of this stored width and height. `transposed`: stored
+/// rows are columns of the upright image.
 pub(crate) fn extra_floats(stored: (u32, u32), beside: FloatScratch, transposed: bool) -> u64 {
     match beside {
-        // The kernel's sides are those of the picture as it is seen.
+        // The kernel is given for the upright image.
         FloatScratch::Blur(kernel) if transposed => {
             let Size { height, width } = kernel;
             blur_floats(stored, (width, height).into())

@@ -1,34 +1,35 @@
-//! The row of a crop: what a worker hands over for a device to make a row of.
+//! The row that a worker writes for a device. It holds a decoded crop, from which the device makes
+//! a row of the batch.
 //!
 //! ```text
 //! header 128 bytes | weights across, weights down | RGB, tight
 //!                                                 from a multiple of 64
 //! ```
 //!
-//! Where a device decodes the sample, the coded crop stands in the pixels' place: a row for the
-//! kernels of JPEGs (`picture/jpeg/decode/gpu_rows`).
+//! If the device decodes the sample, the coded crop replaces the pixels. The JPEG kernels then make
+//! the row (`picture/jpeg/decode/gpu_rows`).
 //!
-//! Written by a worker, read by the consumer. Who decodes files of strangers may
-//! write anything, so every number of a header is checked before it is used.
+//! A worker writes it and the consumer reads it. Workers decode untrusted files and may write
+//! anything. So the consumer checks every number of a header before it uses it.
 
 use bytemuck::{Pod, Zeroable};
 
 use crate::recipe::{ColorSpace, CropRowBytes, PixelPlacement, Step, WhitePoint};
 
-/// Colour steps of a row at most.
+/// The largest number of colour steps of a row.
 pub(crate) const MAX_CROP_STEPS: usize = crate::recipe::MAX_COLOR_STEPS;
 
-/// The pixels are mirrored, left to right, as they are stored.
+/// Flag: the stored pixels are mirrored left to right.
 pub(crate) const FLIP_X: u32 = 1;
-/// The same, top to bottom.
+/// Flag: the stored pixels are mirrored top to bottom.
 pub(crate) const FLIP_Y: u32 = 2;
-/// Rows become columns, before anything is mirrored.
+/// Flag: rows become columns, before any mirroring.
 pub(crate) const TRANSPOSE: u32 = 4;
 
-/// The kind of the step that takes the mean grey of the row as it stands there.
+/// Kind of the step that uses the mean grey of the row before it.
 const CONTRAST: u32 = 9;
 
-/// A colour step: its kind as the kernel counts them ([`CropStep::of`]), and by how much.
+/// A colour step: its number in the kernel ([`CropStep::of`]), and its amount.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct CropStep {
@@ -37,7 +38,7 @@ pub(crate) struct CropStep {
 }
 
 impl CropStep {
-    /// None where a device has no such step.
+    /// The colour step for `step`. `None` if the device has no such step.
     pub(crate) fn of(step: &Step) -> Option<Self> {
         let (kind, amount) = match *step {
             Step::Brightness(factor) => (1, factor),
@@ -54,7 +55,7 @@ impl CropStep {
         Some(Self { kind, amount })
     }
 
-    /// What is done on pixels held in floats.
+    /// The same step for float pixels on the CPU.
     pub(crate) fn step(self) -> Option<Step> {
         Some(match self.kind {
             1 => Step::Brightness(self.amount),
@@ -70,66 +71,65 @@ impl CropStep {
         })
     }
 
-    /// Whether it takes the mean of the whole row, for which a device reads its
-    /// pixels once more.
+    /// True if the step needs the mean of the whole row. The device then reads the pixels twice.
     pub(crate) fn takes_mean(&self) -> bool {
         self.kind == CONTRAST
     }
 }
 
-/// What stands in front of a crop's row, native-endian.
+/// The header of a crop's row, in native byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct CropHeader {
-    /// Pixels that are handed over.
+    /// Width of the crop, in pixels.
     pub(crate) width: u32,
     pub(crate) height: u32,
-    /// Weights of each output pixel, filled up with zeros.
+    /// Weights of each output pixel, padded with zeros.
     pub(crate) across_taps: u32,
     pub(crate) down_taps: u32,
-    /// Of the row, as its pixels are stored.
+    /// Width of the row's pixels, in stored orientation.
     pub(crate) out_width: u32,
     pub(crate) out_height: u32,
-    /// How the pixels are turned: [`FLIP_X`] and the others.
+    /// Orientation of the pixels: [`FLIP_X`], [`FLIP_Y`] and [`TRANSPOSE`].
     pub(crate) flags: u32,
-    /// How many of `step` are done.
+    /// Number of used entries of `step`.
     pub(crate) steps: u32,
     pub(crate) step: [CropStep; MAX_CROP_STEPS],
-    /// Bytes of the coded crop that stands in the pixels' place; 0 = pixels do.
+    /// Bytes of the coded crop that replaces the pixels. 0 if the row holds pixels.
     pub(crate) coded: u32,
     pub(crate) reserved: [u32; 7],
 }
 
-/// What may stand in a row.
+/// What a row may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowContents {
-    /// Pixels alone.
+    /// Only pixels.
     Pixels,
-    /// Coded crops too.
+    /// Pixels or a coded crop.
     Coded,
 }
 
-/// Bytes in front of the weights.
+/// Bytes before the weights.
 pub(crate) const CROP_HEADER: usize = size_of::<CropHeader>();
 
-/// Where [`CropHeader::coded`] stands in it.
+/// Byte range of [`CropHeader::coded`] in the header.
 pub(crate) const CROP_HEADER_CODED: std::ops::Range<usize> = {
     let at = std::mem::offset_of!(CropHeader, coded);
     at..at + size_of::<u32>()
 };
 
 impl CropRowBytes {
-    /// Where the pixels begin, bytes of the row.
+    /// First byte of the pixels in the row.
     pub(crate) fn pixels_at(self) -> usize {
         (CROP_HEADER + self.tables).next_multiple_of(64)
     }
 
-    /// Where they end at most, bytes of the row.
+    /// End of the pixels in the row, in bytes, when all room is used.
     pub(crate) fn pixels_end(self) -> usize {
         (self.pixels_at() + self.pixels).next_multiple_of(64)
     }
 
-    /// Bytes of a row. A multiple of 64: the kernel reads whole vectors.
+    /// Bytes of a row, a multiple of 64: the kernel reads whole vectors.
     pub(crate) fn row_bytes(self) -> usize {
         (self.pixels_at() + self.coded).next_multiple_of(64)
     }
@@ -146,7 +146,7 @@ impl CropHeader {
         across.saturating_add(down)
     }
 
-    /// Bytes of the pixels, or of the coded crop in their place.
+    /// Bytes of the pixels, or of the coded crop that replaces them.
     pub(crate) fn payload_bytes(&self) -> u64 {
         match self.coded {
             0 => (3 * u64::from(self.width)).saturating_mul(u64::from(self.height)),
@@ -154,7 +154,7 @@ impl CropHeader {
         }
     }
 
-    /// Whether weights and pixels, or the coded crop, have room.
+    /// True if the weights and the pixels or coded crop fit into `room`.
     pub(crate) fn fits(&self, room: CropRowBytes) -> bool {
         let held = match self.coded {
             0 => room.pixels,
@@ -178,11 +178,11 @@ impl CropHeader {
         }
     }
 
-    /// The header of a row of this room, checked: everything that it tells lies in
-    /// the row, and what comes of it has this height and width.
+    /// Reads and checks the header of a row with this room. All data that it describes lie in the
+    /// row. Its output has this height and width.
     ///
     /// # Errors
-    /// What is wrong with a malformed header.
+    /// The first wrong field of a malformed header.
     pub(crate) fn read(
         row: &[u8],
         room: CropRowBytes,
@@ -205,7 +205,7 @@ impl CropHeader {
         .contains(&0);
         if nothing || !header.fits(room) {
             return Err(format!(
-                "{} x {} pixels and {} bytes of weights do not lie in their row",
+                "{} x {} pixels and {} bytes of weights do not fit into the row",
                 header.height,
                 header.width,
                 header.table_bytes()
@@ -213,7 +213,7 @@ impl CropHeader {
         }
         if header.coded != 0 && takes == RowContents::Pixels {
             return Err(format!(
-                "a coded crop of {} bytes stands where workers decode",
+                "the row has a coded crop of {} bytes, but workers decode in this run",
                 header.coded
             ));
         }
@@ -222,18 +222,22 @@ impl CropHeader {
             .output_size(out_width as usize, out_height as usize);
         if shown != (width as usize, height as usize) || header.flags >= 2 * TRANSPOSE {
             return Err(format!(
-                "{out_height} x {out_width} pixels, turned by {}, are no row of {height} x {width}",
+                "{out_height} x {out_width} pixels with flags {} do not make a row of {height} x \
+                 {width}",
                 header.flags
             ));
         }
         let steps = header.step.get(..header.steps as usize);
         let known = |s: &CropStep| s.amount.is_finite() && s.step().is_some();
         let Some(steps) = steps.filter(|steps| steps.iter().all(known)) else {
-            return Err(format!("{} colour steps are unknown", header.steps));
+            return Err(format!(
+                "{} colour steps are too many, or include an unknown one",
+                header.steps
+            ));
         };
         let means = steps.iter().filter(|s| s.takes_mean()).count();
         if means > 1 {
-            return Err(format!("{means} steps take a mean, and one may"));
+            return Err(format!("{means} steps take a mean: at most one may"));
         }
         Ok(header)
     }
@@ -276,17 +280,17 @@ mod tests {
         assert_eq!(read(|_| ()).unwrap().step[0].step(), Some(Step::Hue(0.25)));
         type Change = fn(&mut CropHeader);
         let wrong: [(&str, Change); 15] = [
-            ("do not lie", |h| h.width = 11),
-            ("do not lie", |h| h.height = 9),
-            ("do not lie", |h| h.width = 0),
-            ("do not lie", |h| (h.width, h.height) = (u32::MAX, u32::MAX)),
-            ("do not lie", |h| h.across_taps = 4),
-            ("do not lie", |h| h.across_taps = 0),
-            ("do not lie", |h| h.down_taps = 0),
-            ("do not lie", |h| h.down_taps = u32::MAX),
-            ("are no row", |h| h.flags = 0),
-            ("are no row", |h| h.flags |= 8),
-            ("are no row", |h| h.out_width = 5),
+            ("do not fit", |h| h.width = 11),
+            ("do not fit", |h| h.height = 9),
+            ("do not fit", |h| h.width = 0),
+            ("do not fit", |h| (h.width, h.height) = (u32::MAX, u32::MAX)),
+            ("do not fit", |h| h.across_taps = 4),
+            ("do not fit", |h| h.across_taps = 0),
+            ("do not fit", |h| h.down_taps = 0),
+            ("do not fit", |h| h.down_taps = u32::MAX),
+            ("do not make a row", |h| h.flags = 0),
+            ("do not make a row", |h| h.flags |= 8),
+            ("do not make a row", |h| h.out_width = 5),
             ("unknown", |h| h.steps = 9),
             ("unknown", |h| h.step[0].kind = 999),
             ("2 steps take a mean", |h| {
@@ -319,16 +323,16 @@ mod tests {
         let no_step = |h: &mut CropHeader| h.steps = 0;
         assert_eq!(read(RowContents::Coded, &no_step).unwrap().coded, 240);
         let said = read(RowContents::Pixels, &no_step).unwrap_err();
-        assert!(said.contains("where workers decode"), "{said}");
-        // Its pixels may be more than the row has room for: the row never holds them.
+        assert!(said.contains("workers decode"), "{said}");
+        // A coded crop may have more pixels than the row has room for: the row never holds them.
         let large = |h: &mut CropHeader| (h.steps, h.width) = (0, 100);
         assert!(read(RowContents::Coded, &large).is_ok());
         type Change = fn(&mut CropHeader);
         let wrong: [(&str, Change); 4] = [
-            ("do not lie", |h| h.coded = 241),
-            ("do not lie", |h| h.coded = u32::MAX),
-            ("do not lie", |h| h.width = 0),
-            ("do not lie", |h| h.down_taps = 6),
+            ("do not fit", |h| h.coded = 241),
+            ("do not fit", |h| h.coded = u32::MAX),
+            ("do not fit", |h| h.width = 0),
+            ("do not fit", |h| h.down_taps = 6),
         ];
         for (why, change) in wrong {
             let said = read(RowContents::Coded, &change).unwrap_err();

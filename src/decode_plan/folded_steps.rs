@@ -1,10 +1,9 @@
-//! The first steps of a sample, folded into its decoding: which part of the
-//! stored picture is decoded, at which scale, and the one resize that follows.
+//! Folds the first steps of a sample into its decoding: the part of the stored image to decode, the
+//! decoding scale, and the one resize after it.
 //!
-//! Crops, flips and quarter turns move no pixels: they change the part that is
-//! taken, and how it is turned. A resize with crops behind it is made for what
-//! they leave. What comes out is the same to the bit as step by step, but for
-//! scaled decoding.
+//! Crops, flips and quarter turns move no pixels: they change the part or its orientation. A resize
+//! with crops after it computes only the pixels that they keep. Except for scaled decoding, the
+//! result equals the separate steps bit for bit.
 
 use crate::recipe::PixelPlacement;
 use crate::recipe::Step;
@@ -12,31 +11,31 @@ use crate::recipe::geometry::PixelRect;
 use crate::recipe::weights::{AxisGeometry, ResizeFilter};
 use crate::recipe::{DecodeMode, InterpolationMode, Size};
 
-/// Steps as one resize of a part of some pixels.
+/// Steps combined into at most one resize of a part of the image.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct FoldedSteps {
-    /// The part of the pixels, as they are stored.
+    /// The part of the source pixels, in stored orientation.
     pub(crate) rect: PixelRect,
     pub(crate) resize: Option<FoldedResize>,
-    /// How the result is turned.
+    /// Orientation of the result.
     pub(crate) placement: PixelPlacement,
-    /// How many steps are in it.
+    /// Number of combined steps.
     pub(crate) steps: usize,
 }
 
-/// A resize of the part, all in stored orientation.
+/// A resize of the part, in stored orientation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct FoldedResize {
-    /// Width and height that the part becomes.
+    /// Width and height of the whole resized part.
     pub(crate) full: (u32, u32),
-    /// The part of that which is wanted.
+    /// The wanted rectangle of the resized part.
     pub(crate) window: PixelRect,
     pub(crate) interpolation: InterpolationMode,
     pub(crate) antialias: bool,
 }
 
 impl FoldedSteps {
-    /// Nothing but how the pixels are turned. `stored` is width and height.
+    /// No steps: only an orientation. `stored` is width and height.
     pub(crate) fn unchanged(stored: (u32, u32), placement: PixelPlacement) -> Self {
         Self {
             rect: PixelRect {
@@ -51,7 +50,7 @@ impl FoldedSteps {
         }
     }
 
-    /// As many of the first steps as fit.
+    /// Folds as many of the first steps as possible.
     pub(crate) fn of<'a>(
         steps: impl Iterator<Item = &'a Step>,
         stored: (u32, u32),
@@ -60,14 +59,13 @@ impl FoldedSteps {
         Self::unchanged(stored, placement).fold_in(steps)
     }
 
-    /// The same of a part alone, given in the picture as it is turned here. It is no
-    /// step.
+    /// Restricts it to `part`, given in the oriented image. This counts as no step.
     pub(crate) fn crop_to(mut self, part: PixelRect) -> Self {
         self.fold_step(&Step::Crop(part));
         self
     }
 
-    /// The same, and behind it as many of `steps` as fit.
+    /// Folds as many of `steps` as possible after those folded already.
     pub(crate) fn fold_in<'a>(mut self, steps: impl Iterator<Item = &'a Step>) -> Self {
         for step in steps {
             if !self.fold_step(step) {
@@ -120,16 +118,15 @@ impl FoldedSteps {
         true
     }
 
-    /// Width and height of the result, as stored.
+    /// Width and height of the result, in stored orientation.
     pub(crate) fn size(&self) -> (u32, u32) {
         let of = self.resize.map_or(self.rect, |resize| resize.window);
         (of.width, of.height)
     }
 
-    /// The decoding scale's denominator: the largest of 1, 2, 4, 8 that leaves the
-    /// part at least as large as what it becomes, on both axes. Only in front of
-    /// an antialiased resize. (3/4 and the like are slower than full, so they are
-    /// not tried.)
+    /// Denominator of the decoding scale: the largest of 1, 2, 4 and 8 at which the part is at
+    /// least as large as its target, on both axes. Only resizes that average pixels allow more than
+    /// 1. Scales such as 3/4 are slower than full decoding, so they are not used.
     pub(crate) fn denominator(&self, mode: DecodeMode) -> u32 {
         let Some(resize) = self
             .resize
@@ -146,7 +143,7 @@ impl FoldedSteps {
             .unwrap_or(1)
     }
 
-    /// The resize of the part, all of it at hand.
+    /// Axes of the resize when the whole part has been decoded.
     pub(crate) fn resize_axes(&self) -> Option<(AxisGeometry, AxisGeometry)> {
         let here = Self {
             rect: PixelRect {
@@ -165,8 +162,7 @@ impl FoldedSteps {
         ))
     }
 
-    /// What is read of a picture that is decoded at 1/d; `scaled` is its width and
-    /// height at that scale.
+    /// The window to decode at scale 1/d. `scaled` is the image's width and height at that scale.
     pub(crate) fn decode_window(&self, d: u32, scaled: (u32, u32)) -> DecodeWindow {
         let Some(resize) = self.resize else {
             return DecodeWindow {
@@ -196,12 +192,12 @@ impl FoldedSteps {
     }
 }
 
-/// What is decoded of a picture, and how it is resized.
+/// The window of an image to decode, and the resize after it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DecodeWindow {
-    /// In pixels of the scaled picture, as stored.
+    /// In pixels of the scaled image, in stored orientation.
     pub(crate) window: PixelRect,
-    /// Across and down, over the wanted pixels.
+    /// The resize across and down, restricted to the wanted pixels.
     pub(crate) axes: Option<(AxisGeometry, AxisGeometry)>,
 }
 
@@ -212,7 +208,8 @@ struct AxisWindow {
 }
 
 impl FoldedResize {
-    /// Every pixel of the source counts, so that a smaller one may stand for it.
+    /// True if every source pixel contributes, so that an image decoded at a smaller scale can
+    /// replace the source.
     fn averages(&self) -> bool {
         match self.interpolation {
             InterpolationMode::Nearest => false,

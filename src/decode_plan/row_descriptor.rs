@@ -1,34 +1,31 @@
-//! What the table at the start of a slot says of a row.
+//! The table at the start of a slot: position and size of each row.
 //!
-//! Plain data. Written by the consumer when it hands a batch over, from what it
-//! computed itself: workers decode untrusted bytes, and what they could have written
-//! there is not believed.
+//! Plain data. The consumer writes it from its own computations when it delivers a batch. It does
+//! not trust what workers could have written there, because they decode untrusted bytes.
 
 use bytemuck::{Pod, Zeroable};
 
-/// Where a row of its own size lies, and how large it is: 32 bytes, in the
-/// machine's byte order.
+/// Position and size of a row in a batch whose rows have different sizes: 32 bytes, in native byte
+/// order.
 ///
-/// A batch whose rows have sizes of their own begins with one descriptor for
-/// each row that a full batch has; those behind the batch's rows are zero. Table
-/// and rows lie in one piece ([`BatchPixels::Packed`](crate::batch::BatchPixels::Packed)), so one
-/// copy brings both to where they are read.
+/// Such a batch begins with one descriptor for each row of a full batch. Descriptors of missing
+/// rows are zero. Table and rows are contiguous
+/// ([`BatchPixels::Packed`](crate::batch::BatchPixels::Packed)), so one copy moves both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Pod, Zeroable)]
 #[repr(C)]
 pub struct RowDescriptor {
-    /// First byte of the row, counted from the start of the table; a multiple
-    /// of 64.
+    /// First byte of the row, counted from the start of the table. A multiple of 64.
     pub offset: u64,
-    /// Bytes of the row: height x width x 3 x the element's size. 0 for padding
-    /// and for a picture whose header could not be read.
+    /// Bytes of the row: height x width x 3 x bytes of an element. 0 for padding and for an image
+    /// with an unreadable header.
     pub bytes: u64,
-    /// Pixels, as the picture is to be looked at.
+    /// Height of the upright image, in pixels.
     pub height: u32,
-    /// Pixels.
+    /// Width of the upright image, in pixels.
     pub width: u32,
     /// [`RowDescriptor::MASKED`] or 0.
     pub flags: u32,
-    /// 0.
+    /// Always 0.
     pub reserved: u32,
 }
 

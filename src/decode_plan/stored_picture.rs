@@ -1,8 +1,8 @@
-//! From the header of a picture and the steps of its sample to what is decoded,
-//! and to the memory that the sample takes.
+//! Plans a sample from the header of its image and its steps: what is decoded, and how much memory
+//! it takes.
 //!
-//! Pure. A worker checks a sample by it before it allocates; the consumer
-//! forecasts a run by it. Sizes alone: no pixel and no file.
+//! Pure. A worker checks a sample with it before it allocates; the consumer estimates the memory of
+//! a run with it. It computes from sizes alone and reads no pixels and no files.
 
 use crate::decode_plan::canvas_memory::{CanvasBufferBytes, CanvasMemory, RGB8};
 use crate::decode_plan::folded_steps::FoldedSteps;
@@ -15,45 +15,45 @@ use crate::recipe::geometry::PixelRect;
 use crate::recipe::steps::OpStep;
 use crate::recipe::weights::AxisGeometry;
 
-/// A picture as its file holds it.
+/// An image as stored in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StoredPicture {
     /// Width and height.
     pub(crate) size: (u32, u32),
-    /// What makes it upright, as the recipe has it: see [`ExifOrientation::in_mode`].
+    /// Orientation of the stored pixels, as the recipe uses it: see [`ExifOrientation::in_mode`].
     pub(crate) orientation: ExifOrientation,
-    /// What its decoder takes.
+    /// Cost of decoding it.
     pub(crate) cost: DecodeCost,
-    /// What counts as the picture, upright; none = all of it.
+    /// The box that counts as the image, in the upright image. `None`: all of it.
     pub(crate) pixel_box: Option<PixelBox>,
 }
 
-/// What is decoded for one sample, and what becomes of it before the first step
-/// that is done on pixels.
+/// What is decoded for one sample, and what is folded into decoding before the first step on
+/// pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DecodePlan {
     pub(crate) scale: DecodeScale,
-    /// Part of the scaled, stored image that is read.
+    /// Part of the scaled, stored image to read.
     pub(crate) window: PixelRegion,
-    /// The resize that follows, across and down.
+    /// The resize after decoding, across and down.
     pub(crate) axes: Option<(AxisGeometry, AxisGeometry)>,
     pub(crate) fold: FoldedSteps,
-    /// Width and height behind it, as stored.
+    /// Width and height after the resize, in stored orientation.
     pub(crate) size: (u32, u32),
 }
 
-/// Bytes of buffers up to which workers keep them from sample to sample.
+/// Workers keep buffers of up to this many bytes from sample to sample.
 pub(crate) const MAX_KEPT_BYTES: u64 = 64 << 20;
 
-/// What a picture takes that is not the canvas's, bytes: apart, because a buffer that one
-/// sample left lies beside what the next one takes.
+/// Bytes that decoding takes outside the canvas. It is counted separately: buffers left by one
+/// sample coexist with the decoder memory of the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct DecoderMemory {
     /// Pixels of a JPEG.
     pixels: u64,
-    /// What lives while a JPEG is decoded, beside its pixels.
+    /// Memory used while a JPEG is decoded, in addition to its pixels.
     coefficients: u64,
-    /// Of a picture that is read row by row.
+    /// Memory for an image that is read row by row.
     rows: u64,
 }
 
@@ -75,9 +75,9 @@ impl DecoderMemory {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SampleMemory {
     pub(crate) decoder: DecoderMemory,
-    /// All that the steps and the resizes keep.
+    /// Buffers of all steps and resizes.
     pub(crate) buffers: CanvasBufferBytes,
-    /// A resize that cannot be done: pixels along a side, and what they become.
+    /// A side of a resize that is too long for fixed-point weights: pixels before and after it.
     pub(crate) steep: Option<(u32, u32)>,
 }
 
@@ -86,7 +86,7 @@ impl SampleMemory {
         self.decoder.bytes().saturating_add(self.buffers.bytes())
     }
 
-    /// Each part as large as the larger of both.
+    /// Raises each part to at least its size in `other`.
     pub(crate) fn raise_all(&mut self, other: &Self) {
         self.decoder.raise_all(&other.decoder);
         self.buffers.raise_all(&other.buffers);
@@ -105,7 +105,7 @@ impl From<&PictureHeader> for StoredPicture {
 }
 
 impl StoredPicture {
-    /// An upright JPEG of one scan, of this height and width.
+    /// An upright JPEG of one scan, with this height and width.
     pub(crate) fn baseline_jpeg((height, width): (u32, u32)) -> Self {
         Self {
             size: (width, height),
@@ -118,10 +118,10 @@ impl StoredPicture {
         }
     }
 
-    /// The same of a sample that has this box.
+    /// The same image, restricted to the box of a sample.
     ///
     /// # Errors
-    /// A box that lies outside of the picture.
+    /// A box that is not inside the image.
     pub(crate) fn with_box(self, part: Option<PixelBox>) -> Result<Self, SampleFault> {
         let part = part
             .map(|part| part.within(self.whole_size()))
@@ -132,19 +132,19 @@ impl StoredPicture {
         })
     }
 
-    /// Height and width, as the picture is to be looked at: of its box, if it has one.
+    /// Height and width of the upright image, or of its box if it has one.
     pub(crate) fn upright_size(self) -> (u32, u32) {
         self.pixel_box
             .map_or_else(|| self.whole_size(), PixelBox::size)
     }
 
-    /// Height and width of all of it, upright.
+    /// Height and width of the whole upright image.
     fn whole_size(self) -> (u32, u32) {
         let (width, height) = self.orientation.apply_to_size(self.size);
         (height, width)
     }
 
-    /// What is decoded for these steps.
+    /// Plans the decoding for these steps.
     pub(crate) fn plan_decode(self, program: &SampleProgram, steps: &[OpStep]) -> DecodePlan {
         let mode = program.decode;
         let placement = self.orientation.placement();
@@ -157,7 +157,7 @@ impl StoredPicture {
             true => opened.fold_in(steps.iter().map(|s| &s.step)),
             false => opened,
         };
-        // Only JPEG can be had at 1/2, 1/4 and 1/8.
+        // Only JPEG decodes at 1/2, 1/4 and 1/8.
         let scale = match self.cost {
             DecodeCost::Jpeg { .. } => DecodeScale::of_denominator(fold.denominator(mode)),
             DecodeCost::Rows { .. } | DecodeCost::Raw => DecodeScale::Full,
@@ -177,7 +177,7 @@ impl StoredPicture {
         }
     }
 
-    /// The memory that decoding `cut` and the rest of `steps` take.
+    /// The memory that decoding `cut` and the rest of `steps` takes.
     pub(crate) fn sample_memory(
         self,
         cut: &DecodePlan,
@@ -200,8 +200,8 @@ impl StoredPicture {
         }
     }
 
-    /// Whether the row is written of what is read, with no picture between the two.
-    /// (That of a JPEG lies in its decoder's buffer.)
+    /// True if the decoder's rows are written directly to the output row, without an image between.
+    /// Never for JPEG, whose pixels lie in its decoder's buffer.
     pub(crate) fn writes_row_directly(
         self,
         cut: &DecodePlan,
@@ -217,11 +217,11 @@ impl StoredPicture {
             }
     }
 
-    /// What decoding takes, and the buffers behind it.
+    /// Memory of the decoder, and of the buffers after it.
     pub(crate) fn decode_memory(self, cut: &DecodePlan) -> (DecoderMemory, CanvasMemory) {
         let pixels = u64::from(cut.window.w) * u64::from(cut.window.h);
         let is_jpeg = matches!(self.cost, DecodeCost::Jpeg { .. });
-        // Pixels of a JPEG that are wanted as they are stay in its buffer.
+        // Pixels of a JPEG that is not resized stay in the decoder's buffer.
         let mut needs = match is_jpeg && cut.axes.is_none() {
             true => CanvasMemory::begin_in_decoder(cut.size, cut.fold.placement),
             false => CanvasMemory::begin(cut.size, cut.fold.placement),
@@ -232,7 +232,7 @@ impl StoredPicture {
         (self.decoder_memory(pixels), needs)
     }
 
-    /// What decoding so many pixels takes.
+    /// Memory to decode this number of pixels.
     pub(crate) fn decoder_memory(self, pixels: u64) -> DecoderMemory {
         match self.cost {
             DecodeCost::Jpeg { coefficients, cmyk } => {

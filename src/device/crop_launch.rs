@@ -206,8 +206,8 @@ mod tests {
             };
             let number = KernelEmission::new(&emission, (1, 1)).dtype;
             let name = dtype.name().to_uppercase();
-            let said = format!(" DTYPE_{name} = {number}");
-            assert!(source.contains(&(said.clone() + ",")) || source.contains(&(said + " ")));
+            let line = format!(" DTYPE_{name} = {number}");
+            assert!(source.contains(&(line.clone() + ",")) || source.contains(&(line + " ")));
         }
     }
 
@@ -248,9 +248,9 @@ mod tests {
         ];
         for (name, step) in &steps {
             let kind = CropStep::of(step).unwrap().kind;
-            let said = format!("{kind},");
+            let line = format!("{kind},");
             assert!(
-                lines.iter().any(|l| l == &[*name, "=", &said]),
+                lines.iter().any(|l| l == &[*name, "=", &line]),
                 "{name} = {kind}"
             );
         }

@@ -152,10 +152,10 @@ impl DecodeWork {
             self.program
                 .steps(stored.upright_size(), None, random, steps)?;
         }
-        let cut = stored.plan_decode(&self.program, &self.steps);
+        let plan = stored.plan_decode(&self.program, &self.steps);
         let decoded =
             self.decoder
-                .decode_region(bytes, &header, cut.scale, cut.window, &mut self.scratch);
+                .decode_region(bytes, &header, plan.scale, plan.window, &mut self.scratch);
         std::hint::black_box(decoded?);
         Ok(())
     }
@@ -201,8 +201,11 @@ mod tests {
                 }
             }
         };
-        let said = refusal(index);
-        assert!(said.contains("1.jpg (sample 1) cannot be opened"), "{said}");
+        let message = refusal(index);
+        assert!(
+            message.contains("1.jpg (sample 1) cannot be opened"),
+            "{message}"
+        );
         for (name, bytes, word) in [
             ("1.jpg", None, "2.jpg (sample 1) is a FIFO"),
             ("2.jpg", None, "3.jpg (sample 1) is empty"),
@@ -214,8 +217,8 @@ mod tests {
                 std::fs::write(&path, bytes).unwrap();
             }
             let (index, _) = Index::folder(dir.path(), &FolderOptions::default()).unwrap();
-            let said = refusal(index);
-            assert!(said.contains(word), "{word}: {said}");
+            let message = refusal(index);
+            assert!(message.contains(word), "{word}: {message}");
         }
     }
 }

@@ -164,25 +164,25 @@ impl AccessPattern {
 #[derive(Debug)]
 pub(crate) struct HomeShard {
     /// Whether there are several shards and neighbours in the order are in the same shard.
-    choosy: bool,
+    prefers_open: bool,
     shard: Option<u64>,
 }
 
 impl HomeShard {
     pub(crate) fn new(index: &Index, pattern: AccessPattern) -> Self {
         Self {
-            choosy: index.shards() > 1 && pattern == AccessPattern::InOrder,
+            prefers_open: index.shards() > 1 && pattern == AccessPattern::InOrder,
             shard: None,
         }
     }
 
-    pub(crate) fn is_choosy(&self) -> bool {
-        self.choosy
+    pub(crate) fn has_preference(&self) -> bool {
+        self.prefers_open
     }
 
     /// Sets the shard of sample `id`.
     pub(crate) fn set_current(&mut self, index: &Index, id: u64) {
-        if self.choosy {
+        if self.prefers_open {
             self.shard = index.part(id).map(|part| part.shard);
         }
     }
@@ -212,7 +212,7 @@ mod tests {
             &[("a.tar", parts.clone()), ("b.tar", parts.clone())],
         );
         let mut home = HomeShard::new(&two, AccessPattern::InOrder);
-        assert!(home.is_choosy());
+        assert!(home.has_preference());
         let likes = |home: &HomeShard| {
             [Some(0), Some(1), Some(2), Some(9), None].map(|id| home.prefers(&two, || id))
         };
@@ -229,7 +229,7 @@ mod tests {
         ] {
             let mut home = HomeShard::new(index, pattern);
             home.set_current(index, 0);
-            assert!(!home.is_choosy() && home.prefers(index, || Some(3)));
+            assert!(!home.has_preference() && home.prefers(index, || Some(3)));
         }
     }
 

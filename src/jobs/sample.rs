@@ -1,8 +1,8 @@
 //! One sample: from a file's bytes to the bytes of a finished row.
 //!
 //! Runs in workers, and in the consumer with zero workers or for images that a device flags. Knows
-//! no path, no index and no ring. The steps are those of [`SampleDecoder::fill`]. After warm-up the
-//! JPEG path allocates nothing, except for coded rows and operations with other buffers.
+//! no path, no index and no ring. The steps are those of [`SampleDecoder::make_row`]. After warm-up
+//! the JPEG path allocates nothing, except for coded rows and operations with other buffers.
 //!
 //! - `crop`: the row, if a device finishes the batch's rows;
 //! - `raw`: files whose pixels are not compressed.
@@ -105,7 +105,7 @@ impl SampleDecoder {
     /// A panic fails the sample: Rust decoders have panicked on hostile files, and with zero
     /// workers this is the caller's process. All buffers and the decoder are then replaced, so no
     /// half-finished state is used.
-    pub(crate) fn fill(
+    pub(crate) fn make_row(
         &mut self,
         bytes: &[u8],
         request: &RowRequest<'_, impl RandomStreams>,
@@ -115,7 +115,7 @@ impl SampleDecoder {
         self.fill_caught(bytes, (request, None), out, meter)
     }
 
-    /// Like [`SampleDecoder::fill`], for a device whose parts have these limits. If the device
+    /// Like [`SampleDecoder::make_row`], for a device whose parts have these limits. If the device
     /// supports the file, the row holds the coded crop. It is not decoded, but it passes all checks
     /// that come before a decode.
     pub(crate) fn fill_or_copy_coded(
@@ -136,7 +136,7 @@ impl SampleDecoder {
         out: &mut [u8],
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
-        let fill = || self.fill_row(bytes, request, out, meter);
+        let fill = || self.fill_by_policy(bytes, request, out, meter);
         match catch_panic(fill) {
             Some(filled) => {
                 if self.held_bytes() > KEEP {
@@ -161,7 +161,7 @@ impl SampleDecoder {
     fn copy_coded(
         &mut self,
         (bytes, header): (&[u8], &JpegHeader),
-        cut: &DecodePlan,
+        plan: &DecodePlan,
         size: Option<(u32, u32)>,
         limits: &PartLimits,
         out: &mut [u8],
@@ -175,8 +175,8 @@ impl SampleDecoder {
             return Ok(false);
         }
         let write =
-            |to: &mut [u8]| jpeg.write_coded((bytes, header), cut.scale, cut.window, scratch, to);
-        let handed_over = catch_panic(|| crops.copy_coded(cut, steps, size, limits, out, write));
+            |to: &mut [u8]| jpeg.write_coded((bytes, header), plan.scale, plan.window, scratch, to);
+        let handed_over = catch_panic(|| crops.copy_coded(plan, steps, size, limits, out, write));
         handed_over.unwrap_or_else(|| {
             // The decode that follows reports the file's error.
             self.crops = self.program.crops.map(CropWriter::new);
@@ -214,7 +214,7 @@ impl SampleDecoder {
             + self.crops.as_ref().map_or(0, CropWriter::held_bytes)
     }
 
-    fn fill_row(
+    fn fill_by_policy(
         &mut self,
         bytes: &[u8],
         request: FillRequest<'_, '_, impl RandomStreams>,
@@ -272,55 +272,58 @@ impl SampleDecoder {
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
         let (header, stored) = self.open_jpeg(bytes, request)?;
-        let cut = self.plan_decode(stored, request)?;
+        let plan = self.plan_row(stored, request)?;
         meter.lap(stages::OPEN);
         if let Some(limits) = coded
-            && self.copy_coded((bytes, &header), &cut, request.size, limits, out)?
+            && self.copy_coded((bytes, &header), &plan, request.size, limits, out)?
         {
             meter.lap(stages::EMIT);
             return Ok(());
         }
         let scratch = &mut self.jpeg_scratch;
-        let want = cut.window;
+        let window = plan.window;
         let decoded = self
             .jpeg
-            .decode_region(bytes, &header, cut.scale, want, scratch)?;
+            .decode_region(bytes, &header, plan.scale, window, scratch)?;
         meter.lap(stages::DECODE);
         // Cuts out exactly the requested part: the decoder's alignment must not change the filter's
         // input.
         let stride = decoded.stride / PIXEL;
-        let first = (want.y - decoded.y) as usize * stride + (want.x - decoded.x) as usize;
+        let first = (window.y - decoded.y) as usize * stride + (window.x - decoded.x) as usize;
         if let Some(crops) = &mut self.crops
-            && let Some(pixels) = crops.begin(&cut, &self.steps, request.size, out)?
+            && let Some(pixels) = crops.begin(&plan, &self.steps, request.size, out)?
         {
             let lines = scratch.rgb[PIXEL * first..].chunks(decoded.stride);
-            for (to, line) in pixels.chunks_exact_mut(PIXEL * want.w as usize).zip(lines) {
+            for (to, line) in pixels
+                .chunks_exact_mut(PIXEL * window.w as usize)
+                .zip(lines)
+            {
                 to.copy_from_slice(&line[..to.len()]);
             }
             meter.lap(stages::EMIT);
             return Ok(());
         }
-        let (width, height) = (cut.size.0 as usize, cut.size.1 as usize);
-        if let Some((x, y)) = cut.axes {
+        let (width, height) = (plan.size.0 as usize, plan.size.1 as usize);
+        if let Some((x, y)) = plan.axes {
             let source = PixelSource {
                 pixels: &scratch.rgb[PIXEL * first..],
-                width: want.w as usize,
-                height: want.h as usize,
+                width: window.w as usize,
+                height: window.h as usize,
                 stride: decoded.stride,
             };
-            let to = self.canvas.begin(width, height, cut.fold.placement);
+            let to = self.canvas.begin(width, height, plan.fold.placement);
             self.resampler.resample(source, ResizeAxes { x, y }, to);
             meter.lap(stages::RESAMPLE);
-            self.finish(&cut, request.size, out, meter)
+            self.finish(&plan, request.size, out, meter)
         } else {
             // No resize and no copy.
             self.canvas.adopt_buffer(
                 &mut self.jpeg_scratch.rgb,
                 (first, stride),
                 (width, height),
-                cut.fold.placement,
+                plan.fold.placement,
             );
-            let finished = self.finish(&cut, request.size, out, meter);
+            let finished = self.finish(&plan, request.size, out, meter);
             self.canvas.return_buffer(&mut self.jpeg_scratch.rgb);
             finished
         }
@@ -342,37 +345,37 @@ impl SampleDecoder {
             pixel_box: None,
         }
         .with_box(request.part)?;
-        let cut = self.plan_decode(stored, request)?;
+        let plan = self.plan_row(stored, request)?;
         meter.lap(stages::OPEN);
         if let Some(pixels) = picture.raw_pixels() {
             let pixels = (pixels, stored.size.0 as usize);
-            return self.fill_from_raw(pixels, &cut, request.size, out, meter);
+            return self.fill_from_raw(pixels, &plan, request.size, out, meter);
         }
-        let seen = (cut.window.w as usize, cut.window.h as usize);
+        let seen = (plan.window.w as usize, plan.window.h as usize);
         picture.decode_frame(&mut self.raster_scratch)?;
         let mut rows = WindowRows {
             picture,
-            want: cut.window,
+            window: plan.window,
             transparency: self.program.transparency,
             scratch: &mut self.raster_scratch,
         };
         if let Some(crops) = &mut self.crops
-            && let Some(pixels) = crops.begin(&cut, &self.steps, request.size, out)?
+            && let Some(pixels) = crops.begin(&plan, &self.steps, request.size, out)?
         {
             rows.copy_all(pixels)?;
             rows.picture.check_rest(rows.scratch)?;
             meter.lap(stages::DECODE);
             return Ok(());
         }
-        let (width, height) = (cut.size.0 as usize, cut.size.1 as usize);
-        if stored.writes_row_directly(&cut, &self.program, &self.steps) {
+        let (width, height) = (plan.size.0 as usize, plan.size.1 as usize);
+        if stored.writes_row_directly(&plan, &self.program, &self.steps) {
             rows.copy_all(&mut out[..PIXEL * width * height])?;
             rows.picture.check_rest(rows.scratch)?;
             meter.lap(stages::DECODE);
             return Ok(());
         }
-        let to = self.canvas.begin(width, height, cut.fold.placement);
-        match cut.axes {
+        let to = self.canvas.begin(width, height, plan.fold.placement);
+        match plan.axes {
             Some((x, y)) => {
                 self.resampler
                     .resample_rows(&mut rows, seen, ResizeAxes { x, y }, to)?
@@ -381,11 +384,11 @@ impl SampleDecoder {
         }
         rows.picture.check_rest(rows.scratch)?;
         meter.lap(stages::DECODE);
-        self.finish(&cut, request.size, out, meter)
+        self.finish(&plan, request.size, out, meter)
     }
 
     /// Draws the steps of the sample, and chooses which of them are part of the decoding.
-    fn plan_decode(
+    fn plan_row(
         &mut self,
         stored: StoredPicture,
         request: &RowRequest<'_, impl RandomStreams>,
@@ -393,8 +396,8 @@ impl SampleDecoder {
         (request.check_size)(stored.upright_size())?;
         let (program, steps) = (&self.program, &mut self.steps);
         program.steps(stored.upright_size(), request.size, request.random, steps)?;
-        let cut = stored.plan_decode(program, steps);
-        let scratch = stored.sample_memory(&cut, program, steps);
+        let plan = stored.plan_decode(program, steps);
+        let scratch = stored.sample_memory(&plan, program, steps);
         check_reduction(scratch.steep)?;
         self.limits.check_scratch("the picture", scratch.bytes())?;
         if scratch.bytes() > LARGE {
@@ -404,31 +407,31 @@ impl SampleDecoder {
             }
             memory::trim_heap();
         }
-        Ok(cut)
+        Ok(plan)
     }
 
     /// Runs the remaining steps and writes the row. If a device finishes rows: writes pixels of the
     /// row's size.
     fn finish(
         &mut self,
-        cut: &DecodePlan,
+        plan: &DecodePlan,
         size: Option<(u32, u32)>,
         out: &mut [u8],
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
         if let Some(crops) = &mut self.crops {
             // A crop that fits was already written.
-            let mut cut = *cut;
-            if let Some(step) = crop::border(&cut, &self.steps) {
+            let mut plan = *plan;
+            if let Some(step) = crop::pad_step(&plan, &self.steps) {
                 let step = std::iter::once(&step);
-                cut.fold.steps += self
+                plan.fold.steps += self
                     .canvas
                     .apply(step, self.program.fuses, &mut self.resampler);
                 if let (CanvasPixels::Bytes(view), _) = self.canvas.pixels() {
-                    cut.size = (view.width as u32, view.height as u32);
+                    plan.size = (view.width as u32, view.height as u32);
                 }
             }
-            let pixels = crops.begin_resized(&cut, &self.steps, size, out)?;
+            let pixels = crops.begin_resized(&plan, &self.steps, size, out)?;
             meter.counted += 1;
             if let (CanvasPixels::Bytes(view), _) = self.canvas.pixels() {
                 view.copy_to(pixels);
@@ -437,7 +440,7 @@ impl SampleDecoder {
             return Ok(());
         }
         let fuses = self.program.fuses;
-        let mut done = cut.fold.steps;
+        let mut done = plan.fold.steps;
         loop {
             let rest = &self.steps[done..];
             if let (CanvasPixels::Bytes(view), placement) = self.canvas.pixels()
@@ -497,7 +500,7 @@ fn emit_levels(
 /// A window of an image, as an image of its own.
 struct WindowRows<'a, 'b> {
     picture: RasterReader<'a>,
-    want: PixelRegion,
+    window: PixelRegion,
     transparency: AlphaPolicy,
     scratch: &'b mut raster::RasterScratch,
 }
@@ -505,7 +508,7 @@ struct WindowRows<'a, 'b> {
 impl WindowRows<'_, '_> {
     /// Copies the pixels without gaps.
     fn copy_all(&mut self, to: &mut [u8]) -> Result<(), SampleFault> {
-        let line = PIXEL * self.want.w as usize;
+        let line = PIXEL * self.window.w as usize;
         for (y, to) in to.chunks_exact_mut(line).enumerate() {
             to.copy_from_slice(self.row(y)?);
         }
@@ -517,8 +520,8 @@ impl RowSource for WindowRows<'_, '_> {
     type Fault = SampleFault;
 
     fn row(&mut self, y: usize) -> Result<&[u8], SampleFault> {
-        let columns = self.want.x as usize..(self.want.x + self.want.w) as usize;
-        let y = self.want.y as usize + y;
+        let columns = self.window.x as usize..(self.window.x + self.window.w) as usize;
+        let y = self.window.y as usize + y;
         self.picture
             .row(y, &columns, self.transparency, self.scratch)
     }
@@ -561,10 +564,10 @@ mod tests {
                     program
                         .steps(stored.upright_size(), None, &none, &mut steps)
                         .unwrap();
-                    let cut = stored.plan_decode(&program, &steps);
-                    assert!(cut.window.fits_in(cut.scale.of_size(stored.size)));
-                    let axes = cut.axes.unwrap();
-                    for (axis, at_hand) in [(axes.0, cut.window.w), (axes.1, cut.window.h)] {
+                    let plan = stored.plan_decode(&program, &steps);
+                    assert!(plan.window.fits_in(plan.scale.of_size(stored.size)));
+                    let axes = plan.axes.unwrap();
+                    for (axis, at_hand) in [(axes.0, plan.window.w), (axes.1, plan.window.h)] {
                         let mut table = WeightTable::default();
                         table.prepare(axis);
                         let last = axis.out_size as usize - 1;
@@ -585,7 +588,7 @@ mod tests {
         let program = SampleProgram::compile(&Recipe::eval224()).unwrap();
         let mut decoder = SampleDecoder::new(&program, &PictureLimits::default()).unwrap();
         let file = fixtures::jpeg(300, 260, Sampling::S420);
-        let mut fill = |admit: SizeCheck<'_>| {
+        let mut make_row = |admit: SizeCheck<'_>| {
             let mut out = vec![0; 4 * 3 * 224 * 224];
             let request = RowRequest {
                 random: &PositionRandom::new(7, 1, 0),
@@ -593,14 +596,14 @@ mod tests {
                 part: None,
                 check_size: admit,
             };
-            let filled = decoder.fill(&file, &request, &mut out, &mut StageMeter::default());
+            let filled = decoder.make_row(&file, &request, &mut out, &mut StageMeter::default());
             filled.map(|()| out)
         };
-        let before = fill(&|_| Ok(())).unwrap();
-        let fault = fill(&|_| panic!("on purpose")).unwrap_err();
+        let before = make_row(&|_| Ok(())).unwrap();
+        let fault = make_row(&|_| panic!("on purpose")).unwrap_err();
         assert_eq!(fault.kind, FaultKind::Corrupt);
         assert!(fault.reason.contains("JPEG file panicked"), "{fault}");
-        assert!(fill(&|_| Ok(())).unwrap() == before);
+        assert!(make_row(&|_| Ok(())).unwrap() == before);
     }
 
     /// A file that fails before its row is written fails as it does where it is decoded.
@@ -619,7 +622,7 @@ mod tests {
         let program = program.with_crops().unwrap();
         let room = program.crops.unwrap().row_bytes((224, 224));
         let mut decoder = SampleDecoder::new(&program, &PictureLimits::default()).unwrap();
-        let mut fill = |file: &[u8], admit: SizeCheck<'_>, limits: Option<&PartLimits>| {
+        let mut make_row = |file: &[u8], admit: SizeCheck<'_>, limits: Option<&PartLimits>| {
             let mut out = vec![0; room.row_bytes()];
             let request = RowRequest {
                 random: &PositionRandom::new(7, 1, 0),
@@ -630,7 +633,7 @@ mod tests {
             let meter = &mut StageMeter::default();
             let filled = match limits {
                 Some(limits) => decoder.fill_or_copy_coded(file, &request, limits, &mut out, meter),
-                None => decoder.fill(file, &request, &mut out, meter),
+                None => decoder.make_row(file, &request, &mut out, meter),
             };
             let coded = out[crate::decode_plan::crop_row::CROP_HEADER_CODED]
                 .iter()
@@ -642,16 +645,20 @@ mod tests {
         let whole = fixtures::jpeg(300, 260, Sampling::S420);
         let admitted: SizeCheck<'_> = &|_| Ok(());
         let panics: SizeCheck<'_> = &|_| panic!("on purpose");
-        let cut = &whole[..whole.len() - 2];
-        for (file, admit) in [(cut, admitted), (&whole[..3], admitted), (&whole, panics)] {
-            let by_cpu = fill(file, admit, None).unwrap_err();
-            assert_eq!(fill(file, admit, Some(&LIMITS)).unwrap_err(), by_cpu);
+        let truncated = &whole[..whole.len() - 2];
+        for (file, admit) in [
+            (truncated, admitted),
+            (&whole[..3], admitted),
+            (&whole, panics),
+        ] {
+            let by_cpu = make_row(file, admit, None).unwrap_err();
+            assert_eq!(make_row(file, admit, Some(&LIMITS)).unwrap_err(), by_cpu);
         }
-        assert!(fill(&whole, admitted, Some(&LIMITS)).unwrap().0);
+        assert!(make_row(&whole, admitted, Some(&LIMITS)).unwrap().0);
         // It fits no part.
         let small = PartLimits { rows: 64, ..LIMITS };
-        let by_cpu = fill(&whole, admitted, None).unwrap();
-        assert!(!by_cpu.0 && fill(&whole, admitted, Some(&small)).unwrap() == by_cpu);
+        let by_cpu = make_row(&whole, admitted, None).unwrap();
+        assert!(!by_cpu.0 && make_row(&whole, admitted, Some(&small)).unwrap() == by_cpu);
     }
 
     struct NoNumbers;

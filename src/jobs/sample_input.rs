@@ -131,7 +131,7 @@ impl SampleInput {
                 let packed = page.at..page.at + page.packed;
                 let (file, len) = index.open_shard(number, path)?;
                 if packed.end > len as u64 {
-                    return Err(cut_off(&packed, len as u64));
+                    return Err(truncated_fault(&packed, len as u64));
                 }
                 self.unpack(&file, &page)?;
                 self.page = Some(number);
@@ -142,7 +142,7 @@ impl SampleInput {
             InputMode::Map if !self.keeps_shards_open => {
                 let (file, len) = index.open_shard(number, path)?;
                 if range.end > len as u64 {
-                    return Err(cut_off(&range, len as u64));
+                    return Err(truncated_fault(&range, len as u64));
                 }
                 live_map(&file, &range).map(InputBytes::File)
             }
@@ -158,7 +158,7 @@ impl SampleInput {
                     .zip(usize::try_from(range.end).ok())
                     .map(|(start, end)| start..end)
                     .filter(|_| range.end <= len)
-                    .ok_or_else(|| cut_off(&range, len))?;
+                    .ok_or_else(|| truncated_fault(&range, len))?;
                 shard.will_need(&part);
                 let map = shard.map();
                 let bytes = &map[part];
@@ -176,11 +176,11 @@ impl SampleInput {
                         &passing
                     }
                 };
-                let buffer = emptied(&mut self.buffer);
+                let buffer = cleared(&mut self.buffer);
                 buffer.resize((range.end - range.start) as usize, 0);
                 file.read_exact_at(buffer, range.start).map_err(|e| {
                     match (e.kind(), file.metadata()) {
-                        (ErrorKind::UnexpectedEof, Ok(now)) => cut_off(&range, now.len()),
+                        (ErrorKind::UnexpectedEof, Ok(now)) => truncated_fault(&range, now.len()),
                         _ => unreadable(e),
                     }
                 })?;
@@ -216,7 +216,7 @@ fn open_file<'a>(
     match mode {
         InputMode::Map => live_map(&file, &(0..len as u64)).map(InputBytes::File),
         InputMode::Read => {
-            let buffer = emptied(buffer);
+            let buffer = cleared(buffer);
             // `read_to_end` alone would double the buffer.
             buffer
                 .try_reserve_exact(len)
@@ -231,7 +231,7 @@ fn open_file<'a>(
 }
 
 /// Empties a buffer, and frees it if it is large.
-fn emptied(buffer: &mut Vec<u8>) -> &mut Vec<u8> {
+fn cleared(buffer: &mut Vec<u8>) -> &mut Vec<u8> {
     if buffer.capacity() > KEEP {
         *buffer = Vec::new();
     }
@@ -276,7 +276,7 @@ fn check_length(what: &str, len: u64, most: u64) -> Result<(), SampleFault> {
     Ok(())
 }
 
-fn cut_off(range: &Range<u64>, len: u64) -> SampleFault {
+fn truncated_fault(range: &Range<u64>, len: u64) -> SampleFault {
     SampleFault::new(
         FaultKind::Truncated,
         format!(

@@ -30,7 +30,7 @@ pub struct LoaderBuilder {
     pub(super) recipe: Recipe,
     pub(super) plan: OrderOptions,
     pub(super) sample_weights: Option<Vec<f64>>,
-    pub(super) crew: WorkerOptions,
+    pub(super) worker_options: WorkerOptions,
     pub(super) depth: RingDepth,
     pub(super) memory_limit: Option<u64>,
     pub(super) on_error: OnError,
@@ -55,7 +55,7 @@ impl LoaderBuilder {
             recipe: Recipe::train224(),
             plan: OrderOptions::default(),
             sample_weights: None,
-            crew: WorkerOptions::default(),
+            worker_options: WorkerOptions::default(),
             depth: RingDepth::AtMost(Self::DEFAULT_DEPTH),
             memory_limit: None,
             on_error: OnError::default(),
@@ -86,7 +86,7 @@ impl LoaderBuilder {
     /// bytes, for debugging. Default: the CPUs that this process may use, by affinity and cgroup
     /// quota.
     pub fn num_workers(mut self, workers: usize) -> Self {
-        self.crew.workers = Some(workers);
+        self.worker_options.workers = Some(workers);
         self
     }
 
@@ -222,14 +222,14 @@ impl LoaderBuilder {
 
     /// How worker processes are started. Default [`LaunchMethod::Exec`].
     pub fn launch(mut self, launch: LaunchMethod) -> Self {
-        self.crew.launch = launch;
+        self.worker_options.launch = launch;
         self
     }
 
     /// The executable that [`LaunchMethod::Exec`] starts: `featherload`, or a program whose `main`
     /// begins with [`init`](crate::init()). [`LaunchMethod::Exec`] documents the default.
     pub fn helper(mut self, path: impl Into<PathBuf>) -> Self {
-        self.crew.helper = Some(path.into());
+        self.worker_options.helper = Some(path.into());
         self
     }
 
@@ -262,13 +262,13 @@ impl LoaderBuilder {
     /// How long [`Epoch::next`](crate::loader::Epoch) waits for the caller to drop a batch when
     /// every slot is held. 0 means an error at once. Default 2 s.
     pub fn hold_timeout(mut self, limit: Duration) -> Self {
-        self.crew.hold_timeout = limit;
+        self.worker_options.hold_timeout = limit;
         self
     }
 
     /// The kernel's limits on what workers may open and call. Default [`Sandbox::Auto`].
     pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
-        self.crew.sandbox = sandbox;
+        self.worker_options.sandbox = sandbox;
         self
     }
 
@@ -276,7 +276,7 @@ impl LoaderBuilder {
     /// sample fails. Time during which the worker or the coordinator was stopped (SIGSTOP) does not
     /// count. Default 60 s. Without workers there is no limit.
     pub fn row_limit(mut self, limit: Duration) -> Self {
-        self.crew.row_limit = limit;
+        self.worker_options.row_limit = limit;
         self
     }
 
@@ -353,6 +353,6 @@ impl LoaderBuilder {
 #[cfg(feature = "internals")]
 impl crate::pool::worker_options::DrillBuilder for LoaderBuilder {
     fn worker_options(&mut self) -> &mut WorkerOptions {
-        &mut self.crew
+        &mut self.worker_options
     }
 }

@@ -58,9 +58,9 @@ pub struct Epoch<'a> {
     loader: &'a mut Loader,
     epoch: u64,
     /// The end of the epoch, or an error: no further batch follows.
-    over: bool,
+    has_ended: bool,
     /// At least one batch was returned.
-    begun: bool,
+    has_started: bool,
 }
 
 impl Loader {
@@ -70,8 +70,8 @@ impl Loader {
         Epoch {
             loader: self,
             epoch,
-            over: false,
-            begun: false,
+            has_ended: false,
+            has_started: false,
         }
     }
 
@@ -143,7 +143,7 @@ impl Loader {
     /// Cancels all work under way.
     fn cancel(&mut self) {
         match &mut self.maker {
-            BatchMaker::Host(engine) => engine.cancel(),
+            BatchMaker::Host(filler) => filler.cancel(),
             BatchMaker::Device(device) => device.cancel(),
         }
     }
@@ -201,7 +201,7 @@ impl Loader {
     /// The coordinator does not answer.
     pub fn report(&self) -> Result<LoaderReport> {
         let (pool, device) = match &self.maker {
-            BatchMaker::Host(engine) => (engine.report()?, None),
+            BatchMaker::Host(filler) => (filler.report()?, None),
             BatchMaker::Device(device) => (device.report()?, Some(device.device.times())),
         };
         Ok(LoaderReport {
@@ -257,7 +257,7 @@ impl Loader {
     /// that holds one fewer still receives the next. None if each batch has memory of its own.
     pub fn depth(&self) -> Option<u32> {
         match &self.maker {
-            BatchMaker::Host(engine) => engine.depth(),
+            BatchMaker::Host(filler) => filler.depth(),
             BatchMaker::Device(device) => Some(device.device.outputs()),
         }
     }
@@ -287,7 +287,7 @@ impl Loader {
         let limit = limit.saturating_sub(began.elapsed());
         let run = &mut self.run;
         let next = match &mut self.maker {
-            BatchMaker::Host(engine) => engine
+            BatchMaker::Host(filler) => filler
                 .next_within(&|n| run.place_ahead(n), limit)
                 .and_then(|filled| filled.map(|filled| run.make_batch(filled)).transpose()),
             BatchMaker::Device(device) => device.next_within(run, limit),
@@ -329,7 +329,7 @@ impl Loader {
         };
         // Batches that may be under way at one time, including the next.
         let most = match &self.maker {
-            BatchMaker::Host(engine) => engine.depth().unwrap_or(1),
+            BatchMaker::Host(filler) => filler.depth().unwrap_or(1),
             BatchMaker::Device(device) => device.device.outputs() + device.pool.depth(),
         };
         let run = &mut self.run;
@@ -415,7 +415,7 @@ impl Iterator for Epoch<'_> {
     /// [`SlotsHeld`](crate::Error::SlotsHeld): drop batches and call again. The next
     /// [`Loader::epoch`] continues at the same position, or returns the error of a lost pool again.
     fn next(&mut self) -> Option<Self::Item> {
-        if self.over {
+        if self.has_ended {
             return None;
         }
         let result = loop {
@@ -426,16 +426,16 @@ impl Iterator for Epoch<'_> {
         };
         match &result {
             Ok(_) => {
-                self.begun = true;
-                self.over = self.loader.run.state.epoch != self.epoch;
+                self.has_started = true;
+                self.has_ended = self.loader.run.state.epoch != self.epoch;
             }
-            Err(e) => self.over = !e.is_transient(),
+            Err(e) => self.has_ended = !e.is_transient(),
         }
         Some(result)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        if self.over {
+        if self.has_ended {
             return (0, Some(0));
         }
         // An error may end the epoch earlier.
@@ -449,7 +449,7 @@ impl Drop for Epoch<'_> {
     fn drop(&mut self) {
         // Nothing to abandon after an error, or before the first batch: the next epoch begins at
         // the same position.
-        if !self.over && self.begun {
+        if !self.has_ended && self.has_started {
             self.loader.abandon_epoch();
         }
     }

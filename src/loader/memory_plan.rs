@@ -87,27 +87,27 @@ impl LoaderBuilder {
     /// All other errors of [`LoaderBuilder::memory_plan`].
     pub fn memory_plan_with_refusal(self, rows: u64) -> Result<(MemoryPlan, Option<Error>)> {
         let program = self.program()?;
-        let workers = self.crew.count()?;
+        let workers = self.worker_options.count()?;
         device_batches::check_workers(self.device, workers)?;
         let uploads = self.uploads(&program)?;
-        let asked = self.depth;
+        let requested = self.depth;
         if let Some(uploads) = &uploads {
             uploads.check_rows()?;
         }
-        let wanted = RunRequest {
-            helper: self.crew.helper.as_deref(),
+        let request = RunRequest {
+            helper: self.worker_options.helper.as_deref(),
             program: &program,
             plan: &self.plan,
             sample_weights: self.sample_weights.as_deref(),
             limits: self.limits,
             on_error: self.on_error,
             plans_memory: true,
-            coded_room: coded_room(uploads.as_ref(), asked, self.memory_limit),
+            coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
-        let prepared = PreparedRun::new(self.source, &wanted)?;
+        let prepared = PreparedRun::new(self.source, &request)?;
         let program = &prepared.program;
         let needed = self.decode_on == DecodeOn::Gpu;
-        let uploads = prepared.uploads(uploads, asked, needed)?;
+        let uploads = prepared.uploads(uploads, requested, needed)?;
         let decodes = uploads
             .as_ref()
             .is_some_and(|uploads| uploads.jpegs.is_some());
@@ -130,7 +130,7 @@ impl LoaderBuilder {
             upload,
             lowered,
             refusal,
-        } = prepared.plan_memory(&wanted, workers, host, asked, uploads.as_ref())?;
+        } = prepared.plan_memory(&request, workers, host, requested, uploads.as_ref())?;
         let index = &prepared.index;
         let largest = prepared.scratch.as_ref().and_then(|w| w.sample(index));
         // Without a readable header the outline uses this size.
@@ -164,31 +164,32 @@ impl LoaderBuilder {
     pub fn memory_with_workers(self, numbers: &[usize]) -> Result<Vec<RunMemory>> {
         let program = self.program()?;
         let uploads = self.uploads(&program)?;
-        let asked = self.depth;
+        let requested = self.depth;
         if let Some(uploads) = &uploads {
             uploads.check_rows()?;
         }
-        let wanted = RunRequest {
-            helper: self.crew.helper.as_deref(),
+        let request = RunRequest {
+            helper: self.worker_options.helper.as_deref(),
             program: &program,
             plan: &self.plan,
             sample_weights: self.sample_weights.as_deref(),
             limits: self.limits,
             on_error: self.on_error,
             plans_memory: true,
-            coded_room: coded_room(uploads.as_ref(), asked, self.memory_limit),
+            coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
-        let prepared = PreparedRun::new(self.source, &wanted)?;
+        let prepared = PreparedRun::new(self.source, &request)?;
         let needed = self.decode_on == DecodeOn::Gpu;
-        let uploads = prepared.uploads(uploads, asked, needed)?;
+        let uploads = prepared.uploads(uploads, requested, needed)?;
         let limit = self
             .memory_limit
-            .and_then(|asked| MemoryLimit::lowest_of(Some(asked)));
+            .and_then(|requested| MemoryLimit::lowest_of(Some(requested)));
         let of = |workers: &usize| {
             let workers = check_worker_count(*workers)?;
             device_batches::check_workers(self.device, workers)?;
             let host = limit.map_or(HostLimit::None, HostLimit::LowersDepth);
-            let settled = prepared.plan_memory(&wanted, workers, host, asked, uploads.as_ref())?;
+            let settled =
+                prepared.plan_memory(&request, workers, host, requested, uploads.as_ref())?;
             Ok(settled.memory)
         };
         numbers.iter().map(of).collect()

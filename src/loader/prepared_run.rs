@@ -89,21 +89,22 @@ impl PreparedRun {
     ///
     /// # Errors
     /// A data set that cannot be read; options that do not fit it.
-    pub(super) fn new(source: Source, wanted: &RunRequest<'_>) -> Result<Self> {
+    pub(super) fn new(source: Source, request: &RunRequest<'_>) -> Result<Self> {
         let (index, scan, fetcher) =
-            source.open_with_fetcher(wanted.helper, TarIndexPolicy::OfWholeSets)?;
+            source.open_with_fetcher(request.helper, TarIndexPolicy::OfWholeSets)?;
         if fetcher.is_none() {
             index.check_local("this index alone cannot download them")?;
         }
-        if fetcher.as_ref().is_some_and(Fetcher::evicts) && wanted.on_error == OnError::Substitute {
+        if fetcher.as_ref().is_some_and(Fetcher::evicts) && request.on_error == OnError::Substitute
+        {
             return Err(Error::option(
                 "on_error",
                 "substitutes may be in any shard, and `fetch_limit` keeps only some of \
                  them: use `on_error` skip, or a `fetch_limit` with room for all",
             ));
         }
-        let (program, limits) = (wanted.program, wanted.limits);
-        let options = &wanted.plan.with_shard_samples(index.samples_per_shard());
+        let (program, limits) = (request.program, request.limits);
+        let options = &request.plan.with_shard_samples(index.samples_per_shard());
         options.check(index.len())?;
         match (&program.recipe().mixing, program.labelling_op()) {
             // Labels that an operation draws always fit: the recipe was checked.
@@ -129,13 +130,13 @@ impl PreparedRun {
         let (table, mut sizes) = sampler_table::prepare(
             &index,
             options,
-            wanted.sample_weights,
+            request.sample_weights,
             &limits,
             program.orientation,
         )?;
         let plan = EpochPlan::with_table(index.len(), options.clone(), table)?;
         let mut worst = None;
-        if wanted.plans_memory {
+        if request.plans_memory {
             let (most, all) =
                 ScratchSurvey::read_headers(&index, program, &limits, sizes_of_batches(options))?;
             worst = Some(most);
@@ -149,9 +150,9 @@ impl PreparedRun {
             RowExtent::Own => {}
         }
         let for_job = sizes.as_ref().map(SampleSizes::try_clone).transpose()?;
-        let tries = wanted.on_error.tries(&plan);
+        let tries = request.on_error.substitute_limit(&plan);
         let mixing = MixingBytes::of(program, plan.scales().map(|(size, _)| size));
-        let with_room = wanted
+        let with_room = request
             .coded_room
             .map(|coded| coded.of(program, &index, &limits, plan.most_rows()));
         let has_jpegs = !matches!(with_room, Some(None));
@@ -199,15 +200,15 @@ impl PreparedRun {
     /// Numbers for which no ring can be made.
     pub(super) fn plan_memory(
         &self,
-        wanted: &RunRequest<'_>,
+        request: &RunRequest<'_>,
         workers: u32,
         host: HostLimit,
-        asked: RingDepth,
+        requested: RingDepth,
         uploads: Option<&UploadPlanner<'_>>,
     ) -> Result<MemoryDecision> {
         let mut ingredients = self.ingredients(workers);
         let slot_bytes = ingredients.slot_bytes;
-        let mut depth = asked;
+        let mut depth = requested;
         let mut lowered = None;
         if let Some(uploads) = uploads {
             let chosen = match uploads.choose(slot_bytes, depth) {
@@ -225,13 +226,13 @@ impl PreparedRun {
             depth = depth.capped_at(chosen.depth);
             lowered = uploads
                 .limit
-                .map(|bytes| is_lowered(asked, depth.most_slots(), "gpu_memory_limit", bytes))
+                .map(|bytes| is_lowered(requested, depth.most_slots(), "gpu_memory_limit", bytes))
                 .unwrap_or_default();
         }
         // With a device, `reorder: fast` may change which rows workers hand over.
         let faster = || match uploads {
             Some(_) => None,
-            None => self.scratch_if_faster(wanted),
+            None => self.scratch_if_faster(request),
         };
         let (mut memory, refusal) = match host {
             HostLimit::None => (ingredients.with_depth(depth.most_slots())?, None),
@@ -241,7 +242,7 @@ impl PreparedRun {
             HostLimit::LowersDepth(limit) => {
                 let (memory, refusal) = ingredients.fit_limit(limit, depth, &faster)?;
                 if memory.depth < depth.most_slots() {
-                    lowered = is_lowered(asked, memory.depth, limit.by, limit.bytes);
+                    lowered = is_lowered(requested, memory.depth, limit.by, limit.bytes);
                 }
                 (memory, refusal)
             }
@@ -264,12 +265,12 @@ impl PreparedRun {
 
     /// The scratch of a worker under `reorder: fast`. None if the order is the same. Reads all
     /// headers again, but only for a run that is rejected.
-    fn scratch_if_faster(&self, wanted: &RunRequest<'_>) -> Option<u64> {
+    fn scratch_if_faster(&self, request: &RunRequest<'_>) -> Option<u64> {
         self.scratch.as_ref()?;
-        let program = wanted.program.with_fast_order()?;
+        let program = request.program.with_fast_order()?;
         let sizes = sizes_of_batches(self.plan.options());
         let (worst, _) =
-            ScratchSurvey::read_headers(&self.index, &program, &wanted.limits, sizes).ok()?;
+            ScratchSurvey::read_headers(&self.index, &program, &request.limits, sizes).ok()?;
         Some(worst.scratch_bytes())
     }
 
@@ -320,11 +321,11 @@ fn sizes_of_batches(options: &OrderOptions) -> &[(u32, u32)] {
 }
 
 /// The message about a reduced number of slots.
-fn is_lowered(asked: RingDepth, depth: u32, by: &str, bytes: u64) -> Option<String> {
-    (depth < asked.most_slots()).then(|| {
+fn is_lowered(requested: RingDepth, depth: u32, by: &str, bytes: u64) -> Option<String> {
+    (depth < requested.most_slots()).then(|| {
         format!(
             "`depth` is {depth} instead of {}: {by} allows {}",
-            asked.most_slots(),
+            requested.most_slots(),
             size_rounded_down(bytes)
         )
     })

@@ -50,21 +50,21 @@ impl LoaderBuilder {
         let program = self.program()?;
         // Workers check this again. Here the caller sees the error.
         CpuLevel::detect()?;
-        let workers = self.crew.count()?;
+        let workers = self.worker_options.count()?;
         device_batches::check_workers(self.device, workers)?;
         let uploads = self.uploads(&program)?;
-        let asked = self.depth;
+        let requested = self.depth;
         if let Some(uploads) = &uploads {
-            uploads.check(asked)?;
+            uploads.check(requested)?;
         }
-        let hold_timeout = self.crew.hold_timeout;
-        let helper = self.crew.helper.clone();
-        let crew = self.crew.launch(KINDS)?;
+        let hold_timeout = self.worker_options.hold_timeout;
+        let helper = self.worker_options.helper.clone();
+        let launched = self.worker_options.launch(KINDS)?;
         let host = self
             .memory_limit
-            .and_then(|asked| MemoryLimit::lowest_of(Some(asked)))
+            .and_then(|requested| MemoryLimit::lowest_of(Some(requested)))
             .map_or(HostLimit::None, HostLimit::LowersDepth);
-        let wanted = RunRequest {
+        let request = RunRequest {
             helper: helper.as_deref(),
             program: &program,
             plan: &self.plan,
@@ -72,12 +72,12 @@ impl LoaderBuilder {
             limits: self.limits,
             on_error: self.on_error,
             plans_memory: self.memory_limit.is_some(),
-            coded_room: coded_room(uploads.as_ref(), asked, self.memory_limit),
+            coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
-        let prepared = PreparedRun::new(self.source, &wanted)?;
+        let prepared = PreparedRun::new(self.source, &request)?;
         let program = prepared.program.clone();
         let needed = self.decode_on == DecodeOn::Gpu;
-        let uploads = prepared.uploads(uploads, asked, needed)?;
+        let uploads = prepared.uploads(uploads, requested, needed)?;
         let parts = uploads.as_ref().and_then(|uploads| uploads.jpegs);
         let decodes = parts.is_some();
         let outlook = jpeg_decoding::decode_choice(
@@ -92,7 +92,7 @@ impl LoaderBuilder {
             upload,
             lowered,
             refusal,
-        } = prepared.plan_memory(&wanted, workers, host, asked, uploads.as_ref())?;
+        } = prepared.plan_memory(&request, workers, host, requested, uploads.as_ref())?;
         if let Some(refusal) = refusal {
             return Err(refusal);
         }
@@ -187,7 +187,7 @@ impl LoaderBuilder {
         {
             tracing::warn!("{what}");
         }
-        let engine = crew.start(
+        let filler = launched.start(
             &spec.order(&index, sizes.as_ref(), plan.table())?,
             shape,
             // The shards of a remote data set are not here yet, nor is an order of the caller.
@@ -203,12 +203,12 @@ impl LoaderBuilder {
                 )
             },
         )?;
-        let maker = match (self.device, engine, upload) {
+        let maker = match (self.device, filler, upload) {
             (Device::Cuda(ordinal), RowFiller::Workers(pool), Some(_)) => {
                 let on = DeviceBatches::open(ordinal, pool.ring(), &work, jpegs)?;
                 BatchMaker::Device(Box::new(DevicePool::new(on, *pool, hold_timeout)))
             }
-            (_, engine, _) => BatchMaker::Host(engine),
+            (_, filler, _) => BatchMaker::Host(filler),
         };
         Ok(Loader {
             maker,

@@ -379,15 +379,15 @@ mod tests {
                     uploads.check(RingDepth::AtMost(4)).unwrap();
                 }
                 (Err(e), None) => {
-                    let said = e.to_string();
+                    let message = e.to_string();
                     let least = taken(&uploads, in_place, 1);
                     assert_eq!(limit, least - 1);
                     assert!(
-                        said.contains(&format!("needs {} of", size_rounded_up(least))),
-                        "{said}"
+                        message.contains(&format!("needs {} of", size_rounded_up(least))),
+                        "{message}"
                     );
                     let same = uploads.check(RingDepth::AtMost(4)).unwrap_err();
-                    assert_eq!(same.to_string(), said);
+                    assert_eq!(same.to_string(), message);
                 }
                 (chosen, fits) => panic!("{limit}: {chosen:?}, {fits:?}"),
             }
@@ -461,9 +461,9 @@ mod tests {
     }
 
     /// The number after a word of an error text.
-    fn named(said: &str, word: &str) -> u32 {
-        let (_, rest) = said.split_once(": use ").unwrap_or_default();
-        let (_, rest) = rest.split_once(word).unwrap_or_else(|| panic!("{said}"));
+    fn named(message: &str, word: &str) -> u32 {
+        let (_, rest) = message.split_once(": use ").unwrap_or_default();
+        let (_, rest) = rest.split_once(word).unwrap_or_else(|| panic!("{message}"));
         let digits = rest.find(|c: char| !c.is_ascii_digit());
         rest[..digits.unwrap_or(rest.len())].parse().unwrap()
     }
@@ -487,33 +487,33 @@ mod tests {
                 .is_ok()
         };
         let limit = taken(&of(64, None, None), UploadMode::Copied, 5) - 1;
-        let asked = of(64, Some(UploadMode::Copied), Some(limit));
-        let said = asked.check(RingDepth::Exactly(5)).unwrap_err();
-        assert!(said.is_usage());
-        let said = said.to_string();
-        let (batch, depth) = (named(&said, "batch_size "), named(&said, "depth "));
-        assert!(fits(batch, UploadMode::Copied, 5, limit), "{said}");
-        assert!(!fits(batch + 1, UploadMode::Copied, 5, limit), "{said}");
-        assert!(fits(64, UploadMode::Copied, depth, limit), "{said}");
-        assert!(!fits(64, UploadMode::Copied, depth + 1, limit), "{said}");
-        assert!(said.contains("upload in-place"), "{said}");
-        assert!(fits(64, UploadMode::InPlace, 5, limit), "{said}");
+        let copied = of(64, Some(UploadMode::Copied), Some(limit));
+        let message = copied.check(RingDepth::Exactly(5)).unwrap_err();
+        assert!(message.is_usage());
+        let message = message.to_string();
+        let (batch, depth) = (named(&message, "batch_size "), named(&message, "depth "));
+        assert!(fits(batch, UploadMode::Copied, 5, limit), "{message}");
+        assert!(!fits(batch + 1, UploadMode::Copied, 5, limit), "{message}");
+        assert!(fits(64, UploadMode::Copied, depth, limit), "{message}");
+        assert!(!fits(64, UploadMode::Copied, depth + 1, limit), "{message}");
+        assert!(message.contains("upload in-place"), "{message}");
+        assert!(fits(64, UploadMode::InPlace, 5, limit), "{message}");
 
-        let said = of(64, None, Some(1))
+        let message = of(64, None, Some(1))
             .check(RingDepth::AtMost(3))
             .unwrap_err();
         assert!(
-            said.to_string().contains("a recipe with smaller rows"),
-            "{said}"
+            message.to_string().contains("a recipe with smaller rows"),
+            "{message}"
         );
     }
 
     #[test]
     fn finished_rows_have_one_way() {
         let program = program(Recipe::train224().with_reorder(ReorderMode::Off));
-        for asked in [None, Some(UploadMode::InPlace), Some(UploadMode::Copied)] {
+        for mode in [None, Some(UploadMode::InPlace), Some(UploadMode::Copied)] {
             let mut uploads = uploads(&program);
-            uploads.requested = asked;
+            uploads.requested = mode;
             let slot = slot_bytes(&uploads);
             let chosen = uploads.choose(slot, RingDepth::AtMost(3)).unwrap();
             assert_eq!(chosen.choice.upload, UploadMode::Copied);
@@ -526,11 +526,11 @@ mod tests {
             let chosen = uploads.choose(slot, RingDepth::AtMost(3)).unwrap();
             assert_eq!(chosen.depth, 2);
             uploads.limit = Some(rows_bytes(2, slot as usize) - 1);
-            let said = uploads.choose(slot, RingDepth::AtMost(3)).unwrap_err();
-            let said = said.to_string();
-            assert!(said.contains("finished rows"), "{said}");
-            assert!(said.contains("batch_size 62"), "{said}");
-            assert!(!said.contains("in-place"), "{said}");
+            let message = uploads.choose(slot, RingDepth::AtMost(3)).unwrap_err();
+            let message = message.to_string();
+            assert!(message.contains("finished rows"), "{message}");
+            assert!(message.contains("batch_size 62"), "{message}");
+            assert!(!message.contains("in-place"), "{message}");
         }
     }
 }

@@ -94,7 +94,7 @@ impl RecipeOutline {
         let reorder = recipe.reorder.unwrap_or_default();
         let steps = largest(&program, picture);
         let stored = StoredPicture::baseline_jpeg(picture);
-        let cut = stored.plan_decode(&program, &steps);
+        let plan = stored.plan_decode(&program, &steps);
         let (moves, refused) = program.moves();
         let [_, order, emitted] = program.units();
         Ok(Self {
@@ -105,8 +105,8 @@ impl RecipeOutline {
             planned: order_of(&program, picture),
             moves: moves.to_vec(),
             refused: refused.to_vec(),
-            fused: fusions(&program, &steps[..cut.fold.steps], &order, &emitted),
-            choices: choices(&program, cut.scale.denominator()),
+            fused: fusions(&program, &steps[..plan.fold.steps], &order, &emitted),
+            choices: choices(&program, plan.scale.denominator()),
             mixing: recipe.mixing.clone(),
         })
     }
@@ -122,11 +122,11 @@ fn largest(program: &SampleProgram, picture: (u32, u32)) -> Vec<OpStep> {
 fn order_of(program: &SampleProgram, picture: (u32, u32)) -> RecipeStages {
     let steps = largest(program, picture);
     let stored = StoredPicture::baseline_jpeg(picture);
-    let cut = stored.plan_decode(program, &steps);
-    let scratch = stored.sample_memory(&cut, program, &steps);
+    let plan = stored.plan_decode(program, &steps);
+    let scratch = stored.sample_memory(&plan, program, &steps);
     let ops = &program.recipe().ops;
     let name = |s: &OpStep| planner::unit_name(ops, s.unit());
-    let (beside, mut needs) = stored.decode_memory(&cut);
+    let (beside, mut needs) = stored.decode_memory(&plan);
     let mut stages = Vec::new();
     let mut line = |name: String, needs: &CanvasMemory| {
         let (width, height) = needs.upright_size();
@@ -140,9 +140,9 @@ fn order_of(program: &SampleProgram, picture: (u32, u32)) -> RecipeStages {
         });
     };
     let mut names = vec!["decode".to_owned()];
-    names.extend(steps[..cut.fold.steps].iter().map(name));
+    names.extend(steps[..plan.fold.steps].iter().map(name));
     line(names.join(" + "), &needs);
-    let mut done = cut.fold.steps;
+    let mut done = plan.fold.steps;
     let most = if program.fuses { usize::MAX } else { 1 };
     while done < steps.len() {
         let rest = &steps[done..];

@@ -17,7 +17,7 @@ pub(super) enum AxisSwap {
 }
 
 impl AxisSwap {
-    pub(super) fn turn(&mut self) {
+    pub(super) fn swap(&mut self) {
         *self = match self {
             Self::No => Self::Yes,
             Self::Yes => Self::No,
@@ -26,7 +26,7 @@ impl AxisSwap {
     }
 
     /// The image may have been made upright.
-    pub(super) fn or_not(&mut self) {
+    pub(super) fn make_maybe(&mut self) {
         if *self == Self::Yes {
             *self = Self::Maybe;
         }
@@ -149,7 +149,12 @@ impl ResizeBound {
         area((h, w)).min(by_area)
     }
 
-    pub(super) fn hold(&self, way: &ScaledDecode, floats: bool, buffers: &mut CanvasBufferBytes) {
+    pub(super) fn record_buffers(
+        &self,
+        way: &ScaledDecode,
+        floats: bool,
+        buffers: &mut CanvasBufferBytes,
+    ) {
         let axis = |side: u32, full: u32, window: u32| {
             let read = match way.d {
                 1 => side,

@@ -50,7 +50,7 @@ pub(crate) struct ScratchSurvey {
     /// None if no header could be read.
     largest: Option<(u64, u64, PictureHeader)>,
     /// The largest size of each buffer over all samples.
-    kept: SampleMemory,
+    max_buffers: SampleMemory,
     /// The same, over the samples whose buffers are kept.
     left: SampleMemory,
     /// Bytes of the longest file.
@@ -62,7 +62,7 @@ impl ScratchSurvey {
     /// [`MAX_KEPT_BYTES`] bytes are kept from one sample to the next.
     pub(crate) fn scratch_bytes(&self) -> u64 {
         let largest = self.largest.as_ref().map_or(0, |(bytes, ..)| *bytes);
-        bound(&self.kept, largest, &self.left)
+        bound(&self.max_buffers, largest, &self.left)
     }
 
     pub(crate) fn sample(&self, index: &Index) -> Option<LargestSample> {
@@ -98,8 +98,8 @@ impl ScratchSurvey {
             _ if draws => limits.max_scratch,
             _ => return,
         };
-        self.kept.raise_all(&all);
-        self.kept.raise_all(&some);
+        self.max_buffers.raise_all(&all);
+        self.max_buffers.raise_all(&some);
         if draws || bytes <= MAX_KEPT_BYTES {
             self.left.raise_all(&all);
             self.left.raise_all(&some);
@@ -146,11 +146,11 @@ impl ScratchSurvey {
 }
 
 /// Upper bound over samples that follow each other. Each buffer keeps its largest size. But a
-/// sample above [`MAX_KEPT_BYTES`] leaves no buffers, and the next sample's memory comes in addition to at
-/// most [`MAX_KEPT_BYTES`].
-fn bound(kept: &SampleMemory, largest: u64, left: &SampleMemory) -> u64 {
+/// sample above [`MAX_KEPT_BYTES`] leaves no buffers, and the next sample's memory comes in
+/// addition to at most [`MAX_KEPT_BYTES`].
+fn bound(max_buffers: &SampleMemory, largest: u64, left: &SampleMemory) -> u64 {
     let beside = left.bytes().min(MAX_KEPT_BYTES);
-    kept.bytes().min(largest.saturating_add(beside))
+    max_buffers.bytes().min(largest.saturating_add(beside))
 }
 
 /// The memory of a run, in bytes.
@@ -436,13 +436,13 @@ impl MemoryInputs {
             fits.push(FASTER.into());
         }
         if fits.is_empty() {
-            let together = self.together(limit, last.depth);
+            let advice_of_all = self.advice_of_all(limit, last.depth);
             let faster = || {
                 let mut all = vec![FASTER.to_owned()];
-                all.append(&mut faster?.together(limit, last.depth)?);
+                all.append(&mut faster?.advice_of_all(limit, last.depth)?);
                 Some(all)
             };
-            fits.extend(together.or_else(faster).map(|all| all_of(&all)));
+            fits.extend(advice_of_all.or_else(faster).map(|all| and_list(&all)));
         }
         let fits = match fits.is_empty() && !self.has_room_for_rows(limit) {
             true => "use a higher limit".to_owned(),
@@ -486,7 +486,7 @@ impl MemoryInputs {
     }
 
     /// One worker, one slot and a smaller batch, all together.
-    fn together(&self, limit: MemoryLimit, depth: u32) -> Option<Vec<String>> {
+    fn advice_of_all(&self, limit: MemoryLimit, depth: u32) -> Option<Vec<String>> {
         let least = Self {
             workers: self.workers.min(1),
             ..*self
@@ -513,7 +513,7 @@ impl MemoryInputs {
 const FASTER: &str = "`reorder: fast` (it changes values)";
 
 /// For error texts: `a, b and c`.
-fn all_of(parts: &[String]) -> String {
+fn and_list(parts: &[String]) -> String {
     match parts {
         [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
         _ => parts.concat(),
@@ -594,9 +594,9 @@ pub struct MemoryLimit {
 
 impl MemoryLimit {
     /// The lowest of the user's limit, the cgroup's free memory and the machine's available memory.
-    pub(crate) fn lowest_of(asked: Option<u64>) -> Option<Self> {
+    pub(crate) fn lowest_of(requested: Option<u64>) -> Option<Self> {
         let limits = [
-            (asked, "memory_limit"),
+            (requested, "memory_limit"),
             (cgroup::memory_left(), "the cgroup (memory.max)"),
             (memory::available_bytes(), "the memory available now"),
         ];

@@ -44,8 +44,8 @@ impl StoredPicture {
         program.largest_steps(self.upright_size(), size, true, steps);
         if !program.draws() {
             let steps: Vec<OpStep> = steps.iter().map(|s| s.of).collect();
-            let cut = self.plan_decode(program, &steps);
-            return [self.sample_memory(&cut, program, &steps); 2];
+            let plan = self.plan_decode(program, &steps);
+            return [self.sample_memory(&plan, program, &steps); 2];
         }
         let all = self.bound(program, steps);
         program.largest_steps(self.upright_size(), size, false, steps);
@@ -75,7 +75,7 @@ impl StoredPicture {
                 if decoder.is_none() {
                     decoder = Some(bounds.decode(self, program, None));
                 }
-                bounds.follow(step);
+                bounds.add_step(step);
                 rest = &rest[1..];
             }
         }
@@ -137,7 +137,7 @@ impl ScratchBounds {
                             return (done, shrink);
                         }
                         self.at = padded;
-                        self.lose();
+                        self.mix_buffers();
                     }
                     if let Some(shape) = over.shape {
                         crop = Some((of.op, shape));
@@ -159,8 +159,8 @@ impl ScratchBounds {
                     if over.any_quarter {
                         (self.turned, since) = (AxisSwap::Maybe, AxisSwap::Maybe);
                     } else if quarters % 2 == 1 {
-                        self.turned.turn();
-                        since.turn();
+                        self.turned.swap();
+                        since.swap();
                     }
                 }
                 Step::Resize {
@@ -204,52 +204,49 @@ impl ScratchBounds {
         let is_jpeg = matches!(stored.cost, DecodeCost::Jpeg { .. });
         let Some(shrink) = shrink else {
             self.adopted = is_jpeg.then_some(self.at.high);
-            self.hold();
+            self.record_size();
             return stored.decoder_memory(self.at.area);
         };
-        self.hold();
+        self.record_size();
         let scaled = is_jpeg && program.decode == DecodeMode::Scaled && shrink.averages;
         let mut pixels = 0;
         for way in shrink.decode_scales(scaled) {
             pixels = pixels.max(shrink.pixels(&way));
-            shrink.hold(&way, false, &mut self.buffers);
+            shrink.record_buffers(&way, false, &mut self.buffers);
         }
         stored.decoder_memory(pixels)
     }
 
     fn resize(&mut self, shrink: &ResizeBound) {
         for way in shrink.decode_scales(false) {
-            shrink.hold(&way, self.floats, &mut self.buffers);
+            shrink.record_buffers(&way, self.floats, &mut self.buffers);
         }
     }
 
     /// Any other step.
-    fn follow(&mut self, step: &LargestStep) {
+    fn add_step(&mut self, step: &LargestStep) {
         let maybe = step.over.presence != StepPresence::Always;
         self.at = step.size_after.unwrap_or(self.at);
         match step.of.step.effect(None) {
             BufferEffect::Folds | BufferEffect::InPlace | BufferEffect::Turns(_) => {}
-            BufferEffect::Copies {
-                to,
-                scratch: beside,
-            } => {
+            BufferEffect::Copies { to, scratch: extra } => {
                 let first = to == CopyShape::UprightFirst;
                 if first && self.turned != AxisSwap::No {
                     self.copy(true, true);
                 }
-                let upright = first || matches!(to, CopyShape::Upright | CopyShape::Sized(_));
-                let turned = match upright {
+                let is_upright = first || matches!(to, CopyShape::Upright | CopyShape::Sized(_));
+                let turned = match is_upright {
                     true => AxisSwap::No,
                     false => self.turned,
                 };
-                if let Some(beside) = beside {
-                    self.beside(beside, turned);
+                if let Some(extra) = extra {
+                    self.add_float_buffers(extra, turned);
                 }
-                self.copy(maybe, upright);
+                self.copy(maybe, is_upright);
             }
             BufferEffect::Converts { floats } => {
                 self.floats = floats;
-                self.hold();
+                self.record_size();
             }
             BufferEffect::Keeps => {
                 let kept = self.at.area.saturating_mul(RGB8);
@@ -257,45 +254,45 @@ impl ScratchBounds {
                 let sum = self.at.area.saturating_mul(RGB64);
                 self.buffers.raise(CanvasBuffer::Sum, sum);
             }
-            BufferEffect::Uprights => self.upright(maybe),
+            BufferEffect::Uprights => self.make_upright(maybe),
         }
     }
 
     /// Float buffers in addition to the image, for either axis order.
-    fn beside(&mut self, beside: FloatScratch, turned: AxisSwap) {
+    fn add_float_buffers(&mut self, extra: FloatScratch, turned: AxisSwap) {
         let (h, w) = self.at.high;
         let lies = [(AxisSwap::Yes, (w, h)), (AxisSwap::No, (h, w))];
         for (other, stored) in lies.into_iter().filter(|(other, _)| turned != *other) {
             let transposed = other == AxisSwap::No;
-            let floats = extra_floats(stored, beside, transposed);
+            let floats = extra_floats(stored, extra, transposed);
             self.buffers
                 .raise(CanvasBuffer::Blur, floats.saturating_mul(4));
         }
     }
 
     /// The image becomes upright, or may.
-    fn upright(&mut self, maybe: bool) {
+    fn make_upright(&mut self, maybe: bool) {
         match maybe {
-            true => self.turned.or_not(),
+            true => self.turned.make_maybe(),
             false => self.turned = AxisSwap::No,
         }
     }
 
     /// The other buffer holds the image, or may.
-    fn copy(&mut self, maybe: bool, upright: bool) {
-        if upright {
-            self.upright(maybe);
+    fn copy(&mut self, maybe: bool, is_upright: bool) {
+        if is_upright {
+            self.make_upright(maybe);
         }
         match maybe {
-            true => self.lose(),
+            true => self.mix_buffers(),
             false => self.write_other(),
         }
     }
 
     /// From here on the image may be in either buffer.
-    fn lose(&mut self) {
+    fn mix_buffers(&mut self) {
         self.lost[usize::from(self.floats)] = true;
-        self.hold();
+        self.record_size();
     }
 
     /// The decoder's buffer has room for the image, for all random values.
@@ -309,10 +306,10 @@ impl ScratchBounds {
     fn write_other(&mut self) {
         let first = &mut self.first[usize::from(self.floats)];
         *first = !*first;
-        self.hold();
+        self.record_size();
     }
 
-    fn hold(&mut self) {
+    fn record_size(&mut self) {
         let other = !self.first[usize::from(self.floats)];
         for which in [false, true] {
             if which != other && !self.lost[usize::from(self.floats)] {

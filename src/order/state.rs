@@ -265,16 +265,16 @@ mod tests {
         all(64, 4).check_resumable(&all(64, 8)).unwrap();
         let e = all(64, 4).check_resumable(&all(32, 8)).unwrap_err();
         assert_eq!(e.option_name(), Some("batch_size"));
-        let said = "`batch_size` was 64 and is now 32, and the sampler identity (per_id 4, prob \
+        let message = "`batch_size` was 64 and is now 32, and the sampler identity (per_id 4, prob \
                     sample-avg) draws whole batches. Use the former";
-        assert!(e.to_string().contains(said), "{e}");
+        assert!(e.to_string().contains(message), "{e}");
         for length in [EpochLength::Batches(30), EpochLength::IdentityGroups] {
             let of = |world| identity(length, 64, world);
             of(4).check_resumable(&of(4)).unwrap();
             let e = of(4).check_resumable(&of(2)).unwrap_err();
             assert_eq!(e.option_name(), Some("rank"));
-            let said = "number of ranks was 4 and is now 2, and an epoch of";
-            assert!(e.to_string().contains(said), "{e}");
+            let message = "number of ranks was 4 and is now 2, and an epoch of";
+            assert!(e.to_string().contains(message), "{e}");
         }
         let mut between = all(64, 4);
         between.samples = 100;
@@ -285,16 +285,16 @@ mod tests {
     #[test]
     fn a_field_that_is_unknown_or_missing_is_named() {
         let written = serde_json::to_value(state()).unwrap();
-        let said = |text| {
+        let message = |text| {
             serde_json::from_value::<State>(text)
                 .unwrap_err()
                 .to_string()
         };
         let mut more = written.clone();
         more["more"] = 1.into();
-        assert!(said(more).contains("unknown field `more`"));
+        assert!(message(more).contains("unknown field `more`"));
         let mut fewer = written;
         fewer.as_object_mut().unwrap().remove("samples");
-        assert!(said(fewer).contains("missing field `samples`"));
+        assert!(message(fewer).contains("missing field `samples`"));
     }
 }

@@ -1,4 +1,4 @@
-//! The colour that a transparent picture is shown on.
+//! The background of transparent images.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::error::Error;
 
-/// The colour that shows through where a picture is transparent, 0 to 255 for
-/// red, green and blue. In text `white`, `black` or `rrggbb`.
+/// The background of transparent pixels: red, green and blue, 0 to 255 each. In text `white`,
+/// `black` or `rrggbb`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BackgroundColor(pub [u8; 3]);
 
@@ -18,18 +18,18 @@ impl BackgroundColor {
     pub const BLACK: Self = Self([0; 3]);
 }
 
-/// What becomes of alpha where a pixel becomes red, green and blue.
+/// How alpha is handled when a pixel becomes red, green and blue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AlphaPolicy {
-    /// Composited on a background.
+    /// Composites the pixel on a background.
     Composite(BackgroundColor),
-    /// Left out: the colours as they are stored.
+    /// Drops alpha and keeps the stored colours.
     Ignore,
-    /// Alpha takes the place of each colour; 255 where there is none.
+    /// Replaces each colour by alpha; 255 for pixels without alpha.
     AlphaOnly,
 }
 
-/// White, as browsers and nerfstudio show such pictures.
+/// White, as in browsers and nerfstudio.
 impl Default for BackgroundColor {
     fn default() -> Self {
         Self::WHITE
@@ -46,7 +46,7 @@ impl fmt::Display for BackgroundColor {
 impl FromStr for BackgroundColor {
     type Err = Error;
 
-    /// `white`, `black`, or six hexadecimal digits as in `ff8000`.
+    /// Parses `white`, `black`, or six hexadecimal digits such as `ff8000`.
     fn from_str(s: &str) -> Result<Self, Error> {
         let digits = match s {
             "white" => return Ok(Self::WHITE),
@@ -68,7 +68,7 @@ impl FromStr for BackgroundColor {
 
 impl Serialize for BackgroundColor {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        // With the mark: six digits alone could be read as a number.
+        // With `#`, because six digits alone could be read as a number.
         s.collect_str(&format_args!("#{self}"))
     }
 }

@@ -1,17 +1,20 @@
-//! Buffers that are kept from picture to picture, and grow.
+//! Buffers that grow, and are used again for each picture.
 
 use crate::error::{self, FaultKind, SampleFault};
 
-/// Buffers grow in steps of this many bytes, so that a run settles soon.
+/// Buffers grow in steps of this many bytes, so that their sizes soon stop changing.
 const GROWTH: usize = 256 << 10;
 
-/// Makes `buffer` at least `len` bytes long, or says that there is no memory.
+/// Makes `buffer` at least `len` bytes long. The content may be lost.
+///
+/// # Errors
+/// `NoMemory` if the allocation fails.
 pub(crate) fn grow(buffer: &mut Vec<u8>, len: usize) -> Result<(), SampleFault> {
     if buffer.len() >= len {
         return Ok(());
     }
     let len = len.checked_next_multiple_of(GROWTH).unwrap_or(len);
-    // Nothing of the content is needed: do not copy it.
+    // The content is not needed: avoids a copy.
     buffer.clear();
     buffer.try_reserve_exact(len).map_err(|_| {
         FaultKind::NoMemory.fault(format!(

@@ -1,23 +1,23 @@
-//! DDS with premultiplied alpha: the kinds that its decoder does not know.
+//! DDS with premultiplied alpha, which the decoder does not know.
 //!
-//! Pure. DXT2 and DXT4 have the blocks of DXT3 and DXT5, of premultiplied colours. In a
-//! header of Direct3D 10 a field says so.
+//! Pure. DXT2 and DXT4 have the blocks of DXT3 and DXT5, with premultiplied colours. In a Direct3D
+//! 10 header, a field states premultiplied alpha.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
 use super::reader::PictureReader;
 use super::rgb8::AlphaKind;
 
-/// Where the header names its kind of blocks.
+/// Offset of the block format in the header.
 const FOUR_CC: usize = 84;
 /// Bytes of the header.
 const HEADER: usize = 128;
-/// Where a header of Direct3D 10 says what alpha is, and the value for premultiplied.
+/// Offset of the alpha mode in a Direct3D 10 header, and its value for premultiplied.
 const ALPHA_MODE: u64 = 144;
 const PREMULTIPLIED: u32 = 2;
 
-/// The header as the decoder knows it, and how colours relate to alpha. The header is none
-/// where the file is too short for one.
+/// The header in a form that the decoder knows, and the relation of colours to alpha. The header is
+/// `None` if the file is too short for one.
 pub(super) fn read_header(
     file: &mut PictureReader<'_>,
 ) -> io::Result<(Option<Vec<u8>>, AlphaKind)> {

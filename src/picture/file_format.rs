@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::error::{FaultKind, SampleFault};
 
-/// The formats that are decoded.
+/// The formats of images that are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -28,13 +28,13 @@ pub enum FileFormat {
     Hdr,
     OpenExr,
     Farbfeld,
-    /// An array of `u8`.
+    /// A NumPy array of `u8`.
     Npy,
 }
 
-/// How many bytes of a file's beginning [`FileFormat::sniff`] looks at.
+/// Bytes at the start of a file that [`FileFormat::sniff`] needs.
 pub(crate) const HEAD: usize = 32;
-/// And of its end.
+/// Bytes at the end of a file that it needs.
 pub(crate) const TAIL: usize = 26;
 
 impl FileFormat {
@@ -42,12 +42,11 @@ impl FileFormat {
         self.info().name
     }
 
-    /// The format of a file with this beginning (at least [`HEAD`] bytes, or
-    /// all there are) and this end ([`TAIL`] bytes, or all there are).
+    /// The format of a file with this start (at least [`HEAD`] bytes, or all) and this end
+    /// ([`TAIL`] bytes, or all).
     ///
     /// # Errors
-    /// When it is none of those that are decoded; the text says what it is,
-    /// where that can be told.
+    /// The format is not supported. The text names the format if it is known.
     pub(crate) fn sniff(head: &[u8], tail: &[u8]) -> Result<Self, SampleFault> {
         Self::by_mark(head, tail).ok_or_else(|| unserved(head))
     }

@@ -1,14 +1,14 @@
-//! The formats that are decoded: one row each, with all differences between them.
+//! The supported formats: one row each, with all differences between them.
 //!
 //! Pure. A new format needs a variant of [`FileFormat`] and a row here; no other code lists the
-//! formats. Never in here: reading a file (`raster`, `read_header`).
+//! formats. Reading files belongs to `raster` and `read_header`.
 
 use image::ImageFormat;
 
 use super::file_format::FileFormat;
 use super::npy;
 
-/// The facts of one format.
+/// The properties of one format.
 pub(crate) struct FormatInfo {
     format: FileFormat,
     /// The name in messages.
@@ -19,9 +19,9 @@ pub(crate) struct FormatInfo {
     extensions: &'static [&'static str],
     mark: FormatMark,
     pub(crate) decoder: FormatDecoder,
-    /// The most bytes that are read before the first pixel, in the consumer and in workers. A
-    /// decoder may keep several copies of them, so the limit is low; real files stay far below it.
-    /// Skipped bytes do not count.
+    /// Maximum bytes read before the first pixel, in the consumer and in workers. A decoder may
+    /// keep several copies of them, so the limit is low. Real files stay far below it. Skipped
+    /// bytes do not count.
     pub(crate) max_header: u64,
 }
 
@@ -38,7 +38,7 @@ enum FormatMark {
 /// The decoder of a format.
 #[derive(Clone, Copy)]
 pub(crate) enum FormatDecoder {
-    /// `jpeg`: any part of it.
+    /// `jpeg`: any region.
     Jpeg,
     /// `png`: row by row.
     Png,
@@ -50,16 +50,16 @@ pub(crate) enum FormatDecoder {
     Frame(FrameDecoder),
 }
 
-/// The facts of a decoder of whole frames.
+/// Properties of a decoder of whole frames.
 #[derive(Clone, Copy)]
 pub(crate) struct FrameDecoder {
     pub(crate) image_format: ImageFormat,
-    /// The most that it holds for a pixel beside the frame that it fills: so many
-    /// times the pixel's own bytes, and so many bytes. Measured with a counting
-    /// allocator (`tests/alone/scratch.rs`).
+    /// The decoder's memory per pixel, besides the frame that it fills: a multiple of the pixel's
+    /// own bytes, and a number of bytes. Measured with a counting allocator
+    /// (`tests/alone/scratch.rs`).
     pub(crate) extra_bytes: (u64, u64),
-    /// Most pixels that so many bytes of a file can stand for; none where a few bytes
-    /// may stand for any number.
+    /// Maximum pixels per number of bytes in a file; `None` if a few bytes may mean any number of
+    /// pixels.
     pub(crate) max_density: Option<(u64, u64)>,
 }
 
@@ -75,21 +75,21 @@ const fn frame(
     })
 }
 
-/// Beside a frame that is filled row by row, or straight away.
+/// For decoders that fill the frame row by row, or directly.
 const ROW_BY_ROW: (u64, u64) = (0, 1);
 
-/// All of them. Of several pictures of a sample in a shard the first of these counts.
+/// All formats. If a sample in a shard has several images, the first format here wins.
 const FORMATS: [FormatInfo; 15] = [
     FormatInfo {
         format: FileFormat::Jpeg,
         name: "JPEG",
         extension: "jpg",
         extensions: &["jpg", "jpeg", "jpe", "jfif"],
-        // One byte alone was cut off within the two that would tell.
+        // A file of this one byte was cut off within the mark.
         mark: FormatMark::Head(|head| head.starts_with(b"\xff\xd8") || head == [0xff]),
         decoder: FormatDecoder::Jpeg,
-        // Its own limits on markers, stray bytes and XMP (`jpeg/header.rs`) come first: 3.2 MiB.
-        // Profiles are stepped over.
+        // Its own limits on markers, stray bytes and XMP (`jpeg/header.rs`) apply first: 3.2 MiB.
+        // Profiles are skipped.
         max_header: 4 << 20,
     },
     FormatInfo {
@@ -99,8 +99,8 @@ const FORMATS: [FormatInfo; 15] = [
         extensions: &["png", "apng"],
         mark: FormatMark::Begins(&[b"\x89PNG\r\n\x1a\n"]),
         decoder: FormatDecoder::Png,
-        // 12 of each chunk; those of pixels have 8 KiB as a rule, so this is a file of
-        // 10 GiB. Nothing of it is kept.
+        // 12 for each chunk. Chunks of pixels mostly have 8 KiB, so the limit allows a file of 10
+        // GiB. None of these bytes is kept.
         max_header: 16 << 20,
     },
     FormatInfo {
@@ -111,11 +111,11 @@ const FORMATS: [FormatInfo; 15] = [
         mark: FormatMark::Head(|head| {
             head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WEBP".as_slice())
         }),
-        // Planes of luma and chroma and the alpha plane; or, lossless, a second frame
-        // and its entropy image.
+        // Planes of luma, chroma and alpha. Lossless files need a second frame and its entropy
+        // image instead.
         decoder: frame(ImageFormat::WebP, (0, 10), None),
-        // 8 of each chunk, twice, and 20 of each frame; 64 KiB of EXIF and 256 KiB of XMP.
-        // Profiles are stepped over.
+        // 8 for each chunk, twice, and 20 for each frame; 64 KiB of EXIF and 256 KiB of XMP.
+        // Profiles are skipped.
         max_header: 2 << 20,
     },
     FormatInfo {
@@ -125,7 +125,7 @@ const FORMATS: [FormatInfo; 15] = [
         extensions: &["bmp"],
         mark: FormatMark::Begins(&[b"BM"]),
         decoder: frame(ImageFormat::Bmp, ROW_BY_ROW, None),
-        // 138 and a palette of 1 KiB. A profile lies behind the pixels.
+        // 138 and a palette of 1 KiB. A profile comes after the pixels.
         max_header: 64 << 10,
     },
     FormatInfo {
@@ -136,8 +136,8 @@ const FORMATS: [FormatInfo; 15] = [
         mark: FormatMark::Begins(&[b"GIF87a", b"GIF89a"]),
         // A frame smaller than the canvas has a buffer of its own.
         decoder: frame(ImageFormat::Gif, (0, 5), None),
-        // Profile, XMP and comments are read through, and the first two kept. XMP that grew in
-        // an editor has been seen with a few MiB.
+        // Profile, XMP and comments are read, and the first two kept. XMP from editors can have a
+        // few MiB.
         max_header: 8 << 20,
     },
     FormatInfo {
@@ -147,8 +147,8 @@ const FORMATS: [FormatInfo; 15] = [
         extensions: &["tif", "tiff"],
         mark: FormatMark::Begins(&[b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"]),
         decoder: FormatDecoder::Tiff,
-        // Where each strip or tile lies, and how long it is: 16 of each, for 262,144 at most.
-        // Profiles are not read, and of XMP the beginning.
+        // Offset and length of each strip or tile: 16 bytes for each of at most 262,144. Profiles
+        // are not read, and only the start of XMP.
         max_header: 8 << 20,
     },
     FormatInfo {
@@ -160,7 +160,7 @@ const FORMATS: [FormatInfo; 15] = [
             matches!(head, [b'P', b'1'..=b'7', space, ..]
                 if space.is_ascii_whitespace() || *space == b'#')
         }),
-        // One bit each.
+        // One bit per pixel.
         decoder: frame(ImageFormat::Pnm, ROW_BY_ROW, Some((8, 1))),
         // Three numbers or a few lines, and comments.
         max_header: 1 << 20,
@@ -170,8 +170,8 @@ const FORMATS: [FormatInfo; 15] = [
         name: "TGA",
         extension: "tga",
         extensions: &["tga"],
-        // That of version 2. Version 1 has no mark at all and is not served: it could
-        // be anything.
+        // The mark of version 2. Version 1 has no mark, so any file could be one: it is not
+        // supported.
         mark: FormatMark::Ends(b"TRUEVISION-XFILE.\0"),
         // The longest run, of pixels of 8 bits.
         decoder: frame(ImageFormat::Tga, ROW_BY_ROW, Some((128, 2))),
@@ -185,7 +185,7 @@ const FORMATS: [FormatInfo; 15] = [
         extensions: &["ico"],
         mark: FormatMark::Begins(&[b"\0\0\x01\0"]),
         decoder: frame(ImageFormat::Ico, (0, 5), None),
-        // 65,535 entries of 16, twice, and what stands before the pixels of the largest.
+        // 65,535 entries of 16, twice, and the header of the largest image.
         max_header: 4 << 20,
     },
     FormatInfo {
@@ -204,7 +204,7 @@ const FORMATS: [FormatInfo; 15] = [
         extension: "dds",
         extensions: &["dds"],
         mark: FormatMark::Begins(&[b"DDS "]),
-        // The densest are blocks of 4 x 4 in 8 bytes.
+        // The densest files have blocks of 4 x 4 in 8 bytes.
         decoder: frame(ImageFormat::Dds, ROW_BY_ROW, Some((2, 1))),
         max_header: 1 << 10,
     },
@@ -215,8 +215,8 @@ const FORMATS: [FormatInfo; 15] = [
         extensions: &["hdr"],
         mark: FormatMark::Begins(&[b"#?RADIANCE", b"#?RGBE"]),
         decoder: frame(ImageFormat::Hdr, ROW_BY_ROW, None),
-        // Lines of text, a list of which is kept: what was done to the picture, of each
-        // picture that it was made of.
+        // Lines of text, of which a list is kept: the edits of the image, and of each image that it
+        // was made from.
         max_header: 256 << 10,
     },
     FormatInfo {
@@ -228,7 +228,7 @@ const FORMATS: [FormatInfo; 15] = [
         // Layers as lists of floats.
         decoder: frame(ImageFormat::OpenExr, (0, 40), None),
         // Attributes of all parts, which are read up to three times. Names of objects (Cryptomatte)
-        // take a few MiB, in each part again.
+        // take a few MiB in each part.
         max_header: 48 << 20,
     },
     FormatInfo {
@@ -245,7 +245,7 @@ const FORMATS: [FormatInfo; 15] = [
         format: FileFormat::Npy,
         name: "NumPy",
         extension: "npy",
-        // No name makes an array a picture: see `ARRAY_EXTENSION`.
+        // An array is an image only by its content: see `ARRAY_EXTENSION`.
         extensions: &[],
         mark: FormatMark::Begins(&[npy::MAGIC]),
         decoder: FormatDecoder::Raw,
@@ -253,7 +253,7 @@ const FORMATS: [FormatInfo; 15] = [
     },
 ];
 
-/// Where the row of a format is. A format without one does not compile.
+/// Index of each format's row. A format without a row does not compile.
 const AT: [usize; FORMATS.len()] = {
     let mut at = [usize::MAX; FORMATS.len()];
     let mut i = 0;
@@ -274,7 +274,7 @@ const EXTENSIONS: usize = {
     n
 };
 
-/// The extensions that make a name a sample's, in any case.
+/// File extensions that make a file a sample, in upper or lower case.
 pub const IMAGE_EXTENSIONS: [&str; EXTENSIONS] = {
     let mut all = [""; EXTENSIONS];
     let (mut n, mut i) = (0, 0);
@@ -290,18 +290,18 @@ pub const IMAGE_EXTENSIONS: [&str; EXTENSIONS] = {
     all
 };
 
-/// That of raw pixels, which are a picture in shards and lists. In folders arrays
-/// lie beside pictures as masks, depths and features, so there it makes no sample.
+/// The extension of raw pixels. In shards and lists such files are images. In folders arrays may be
+/// masks, depths or features beside the images, so there they are not samples.
 pub const ARRAY_EXTENSION: &str = FileFormat::Npy.info().extension;
 
 impl FileFormat {
-    /// What there is to know of it.
+    /// The format's row of properties.
     pub(crate) const fn info(self) -> &'static FormatInfo {
         const ROWS: &[FormatInfo] = &FORMATS;
         &ROWS[AT[self as usize]]
     }
 
-    /// The format that a file's beginning or end is a mark of.
+    /// The format whose mark is at the start or end of a file.
     pub(super) fn by_mark(head: &[u8], tail: &[u8]) -> Option<Self> {
         let by_head = |row: &&FormatInfo| match row.mark {
             FormatMark::Begins(with) => with.iter().any(|mark| head.starts_with(mark)),

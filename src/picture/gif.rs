@@ -1,6 +1,6 @@
-//! The canvas of a GIF, where its first frame reaches beyond it.
+//! The canvas of a GIF whose first frame exceeds it.
 //!
-//! Pure. Its decoder cuts such a frame. Pillow makes the canvas larger, and so does this.
+//! Pure. The decoder cuts such a frame. Pillow enlarges the canvas, and so does this module.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -12,14 +12,14 @@ const HEADER: usize = 13;
 /// The flag of a table of colours, in the screen and in a frame.
 const TABLE: u8 = 0x80;
 
-/// The header with a canvas that holds the first frame; none where it holds it already, or
-/// the file is none that has a frame, which is the decoder's to tell.
+/// The header with a canvas that holds the first frame. `None` if the canvas holds it already, or
+/// the file has no frame. The decoder reports missing frames.
 pub(super) fn enlarged_header(file: &mut PictureReader<'_>) -> Option<Vec<u8>> {
     let (mut header, ends) = read_first_frame(file).ok()??;
     let mut grows = false;
     for (at, end) in [6, 8].into_iter().zip(ends) {
         let side = u16::from_le_bytes([header[at], header[at + 1]]);
-        // Of a canvas beyond what the format can say, the decoder shows a part.
+        // The format cannot store a larger canvas: the decoder then shows a part of the frame.
         let end = u16::try_from(end).unwrap_or(u16::MAX);
         if end > side {
             header[at..at + 2].copy_from_slice(&end.to_le_bytes());
@@ -29,7 +29,7 @@ pub(super) fn enlarged_header(file: &mut PictureReader<'_>) -> Option<Vec<u8>> {
     grows.then(|| header.to_vec())
 }
 
-/// The header, and where the first frame ends: column and row.
+/// The header, and the end of the first frame: column and row.
 fn read_first_frame(file: &mut PictureReader<'_>) -> io::Result<Option<([u8; HEADER], [u32; 2])>> {
     file.seek(SeekFrom::Start(0))?;
     let mut header = [0; HEADER];
@@ -44,7 +44,7 @@ fn read_first_frame(file: &mut PictureReader<'_>) -> io::Result<Option<([u8; HEA
         file.read_exact(&mut kind)?;
         match kind[0] {
             b'!' => {
-                // Which extension it is, and its blocks up to an empty one.
+                // The kind of the extension, and its blocks up to an empty one.
                 file.seek_relative(1)?;
                 loop {
                     let mut len = [0];

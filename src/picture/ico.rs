@@ -1,22 +1,24 @@
-//! How much the profile in an icon makes its decoder hold.
+//! Limits the colour profile in an icon.
 //!
-//! Pure. An icon may hold its picture as a PNG, and the decoder of icons has that PNG's
-//! colour profile unpacked without a limit, to a thousand times its length. Nothing here
-//! uses the profile. So a packed one is held to a length before the decoder sees it.
+//! Pure. An icon may hold its image as a PNG. The decoder of icons unpacks that PNG's colour
+//! profile without a limit, to a thousand times its length. The profile is not used. So a packed
+//! profile must be short before the decoder reads it.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
 use super::reader::PictureReader;
 use crate::error::{FaultKind, SampleFault};
 
-/// The longest profile in an icon, packed: 66 MB at most where it is unpacked. A profile of
-/// a screen has a few KiB.
+/// The longest packed profile in an icon. Unpacked it has at most 66 MB. A screen's profile has a
+/// few KiB.
 const LONGEST: u32 = 64 << 10;
 
 const PNG: &[u8; 8] = b"\x89PNG\r\n\x1a\n";
 
+/// Checks the length of an icon's colour profile.
+///
 /// # Errors
-/// A profile over the limit. Whatever else is wrong with the file is its decoder's to tell.
+/// A profile over the limit. The decoder reports all other errors of the file.
 pub(super) fn check_profile(file: &mut PictureReader<'_>) -> Result<(), SampleFault> {
     match profile_bytes(file) {
         Ok(bytes) if bytes > LONGEST => Err(FaultKind::TooLarge.fault(format!(
@@ -26,8 +28,7 @@ pub(super) fn check_profile(file: &mut PictureReader<'_>) -> Result<(), SampleFa
     }
 }
 
-/// Those of the first profile in front of the pixels; a second one is an error of the
-/// decoder's.
+/// Bytes of the first profile before the pixels. A second profile is an error of the decoder.
 fn profile_bytes(file: &mut PictureReader<'_>) -> io::Result<u32> {
     let Some(offset) = offset_of_the_best(file)? else {
         return Ok(0);
@@ -45,14 +46,14 @@ fn profile_bytes(file: &mut PictureReader<'_>) -> io::Result<u32> {
         match &kind {
             b"iCCP" => return Ok(len),
             b"IDAT" | b"IEND" => return Ok(0),
-            // Behind its content lies a checksum.
+            // A checksum follows the content.
             _ => file.seek_relative(i64::from(len) + 4)?,
         }
     }
 }
 
-/// Where the picture lies that the decoder takes: that of the most bits, then of the most
-/// pixels; of equal ones the last where no other is better, or else the first.
+/// Offset of the image that the decoder takes: most bits first, then most pixels. Among equal ones
+/// it is the last if no other is better, otherwise the first.
 fn offset_of_the_best(file: &mut PictureReader<'_>) -> io::Result<Option<u32>> {
     let mut head = [0; 6];
     file.read_exact(&mut head)?;
@@ -79,7 +80,7 @@ fn offset_of_the_best(file: &mut PictureReader<'_>) -> io::Result<Option<u32>> {
             o2,
             o3,
         ] = entry;
-        // 0 stands for 256.
+        // 0 means 256.
         let side = |n: u8| u32::from(n.wrapping_sub(1)) + 1;
         let quality = (u16::from_le_bytes([b0, b1]), side(width) * side(height));
         entries.push((quality, u32::from_le_bytes([o0, o1, o2, o3])));
@@ -105,7 +106,7 @@ mod tests {
         let end = 6 + 16 * sides.len() as u32;
         for (i, &side) in sides.iter().enumerate() {
             bytes.extend([side, side, 0, 0, 1, 0, 32, 0, 0, 0, 0, 0]);
-            // The smaller ones lie nowhere.
+            // The smaller ones have invalid offsets.
             let is_best = side == 0 && i == 0;
             bytes.extend(if is_best { end } else { u32::MAX }.to_le_bytes());
         }

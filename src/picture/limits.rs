@@ -1,4 +1,4 @@
-//! How much one picture may take.
+//! Limits on the size and memory of one image.
 //!
 //! Plain numbers, used in every process.
 
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{self, FaultKind, SampleFault};
 
-/// Limits on what one sample may take.
+/// Limits on one sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PictureLimits {
-    /// Most pixels that an image may have.
+    /// Maximum pixels of an image.
     pub(crate) max_pixels: u64,
-    /// Most bytes that a worker may take to decode one image.
+    /// Maximum bytes that a worker may use to decode one image.
     pub(crate) max_scratch: u64,
 }
 
@@ -25,8 +25,10 @@ impl Default for PictureLimits {
 }
 
 impl PictureLimits {
+    /// Checks the size of an image: width and height in pixels. `what` names it in the text.
+    ///
     /// # Errors
-    /// A picture of more pixels than `max_pixels`; the text names both numbers.
+    /// `TooLarge` for a picture with more pixels than `max_pixels`. The text has both numbers.
     pub(crate) fn check_pixels(
         &self,
         what: &str,
@@ -42,8 +44,10 @@ impl PictureLimits {
         )))
     }
 
+    /// Checks the memory of a decode in bytes.
+    ///
     /// # Errors
-    /// A decode that needs more memory than `max_scratch`; the text names both
+    /// `TooLarge` for a decode that needs more memory than `max_scratch`. The text has both
     /// numbers.
     pub(crate) fn check_scratch(&self, what: &str, bytes: u64) -> Result<(), SampleFault> {
         if bytes <= self.max_scratch {

@@ -1,11 +1,10 @@
 //! Raw pixels: arrays as NumPy writes them, `.npy`.
 //!
-//! Pure; used wherever pictures are read, and where a cache is built. Reads and
-//! writes headers alone: the pixels behind them are handed out where they lie.
-//! Of all arrays only `u8` in C order of shape (H, W), (H, W, 1) or (H, W, 3) are
-//! pictures: grey, grey and RGB; whatever else a header says is a fault that
-//! names type and shape. Nothing is allocated by a number out of a file, and
-//! bytes behind the last pixel are nobody's.
+//! Pure. Used wherever pictures are read, and where a cache is built. It reads and writes only
+//! headers. Pixels are returned in place. Only `u8` arrays in C order are pictures. Shapes (H, W)
+//! and (H, W, 1) are grey, and (H, W, 3) is RGB. Any other header is a fault that names type and
+//! shape. No number from a file sets the size of an allocation. Bytes after the last pixel are
+//! ignored.
 //!
 //! ```text
 //! \x93NUMPY  major minor  length (u16, or u32 from 2.0)  {'descr': '|u1', ...}  pixels
@@ -15,41 +14,40 @@ use std::ops::Range;
 
 use crate::error::{FaultKind, SampleFault};
 
-/// How a file begins.
+/// The first bytes of a file.
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// Bytes of the dictionary that are read at most, as by NumPy itself, which
-/// writes 118 for a picture.
+/// Maximum bytes of the dictionary, as in NumPy itself, which writes 118 for a picture.
 const MOST_TEXT: u64 = 10_000;
 
-/// Bytes of a file's beginning that [`NpyHeader::read`] looks at, at most.
+/// Maximum bytes at the start of a file that [`NpyHeader::read`] needs.
 pub(super) const HEAD: u64 = 12 + MOST_TEXT;
 
-/// Bytes of a header that [`header`] writes: a block of a tar, so that pixels
-/// begin at a multiple of it where the file does.
+/// Bytes of a header that [`header`] writes. It is a block of a tar, so pixels begin at a multiple
+/// of 512 bytes if the file does.
 pub(crate) const HEADER_BYTES: usize = 512;
 
-/// The longest side: what counts pixels is signed in places.
+/// The longest side in pixels: some code counts pixels with signed numbers.
 const LONGEST: u64 = i32::MAX as u64;
 
-/// What a header says of its pixels.
+/// The size and the place of the pixels, from a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NpyHeader {
     pub(crate) height: u32,
     pub(crate) width: u32,
     /// 1 or 3.
     pub(crate) channels: u32,
-    /// Where the pixels begin, bytes from the file's beginning.
+    /// Offset of the pixels in the file, in bytes.
     pub(crate) data_at: u64,
 }
 
 impl NpyHeader {
-    /// Reads the header of a file of `len` bytes from its first bytes: at least
-    /// [`HEAD`] of them, or all.
+    /// Reads the header of a file of `len` bytes from its first bytes: at least [`HEAD`] of them,
+    /// or all.
     ///
     /// # Errors
-    /// What is no header, an array that is no picture, and a file that is too
-    /// short for its shape.
+    /// An invalid header, an array that is not a picture, or a file that is too short for its
+    /// shape.
     pub(crate) fn read(head: &[u8], len: u64) -> Result<Self, SampleFault> {
         let (array, data_at) = array(head)?;
         let header = array.picture(data_at)?;
@@ -66,18 +64,18 @@ impl NpyHeader {
 
     /// Bytes of the pixels.
     pub(crate) fn data_bytes(&self) -> u64 {
-        // Sides of 31 bits and 3 channels: no more than 64 bits.
+        // Sides of 31 bits and 3 channels fit in 64 bits.
         u64::from(self.height) * u64::from(self.width) * u64::from(self.channels)
     }
 
-    /// Where the pixels of a file lie that is at hand as a whole, and was as long
-    /// when the header was read.
+    /// Range of the pixels in a file that is completely in memory, and as long as when the header
+    /// was read.
     pub(super) fn data(&self) -> Range<usize> {
         self.data_at as usize..(self.data_at + self.data_bytes()) as usize
     }
 }
 
-/// What the dictionary of a file says, and where its data begin.
+/// The dictionary of a file, and the offset of its data.
 fn array(head: &[u8]) -> Result<(NpyDictionary<'_>, u64), SampleFault> {
     let cut = || fault(FaultKind::Truncated, "ends within its header");
     let rest = head
@@ -105,15 +103,15 @@ fn array(head: &[u8]) -> Result<(NpyDictionary<'_>, u64), SampleFault> {
     Ok((array, text_at + length))
 }
 
-/// An array of numbers that is a depth for each pixel: (H, W) or (H, W, 1).
+/// An array with one number for each pixel: (H, W) or (H, W, 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NpyDepth {
     /// NumPy's letter: `f`, `u`, `i`, `b`.
     pub(super) kind: u8,
-    /// Of a number.
+    /// Bytes of a number.
     pub(super) bytes: u32,
     pub(super) is_big_endian: bool,
-    /// Columns follow each other, and not rows.
+    /// Columns are stored one after the other, not rows.
     pub(super) fortran_order: bool,
     /// Width and height.
     pub(super) size: (u32, u32),
@@ -166,13 +164,13 @@ impl NpyDepth {
     }
 }
 
-/// The pixels of a file that is at hand as a whole.
+/// The pixels of a file that is completely in memory.
 pub(crate) fn pixels(file: &[u8]) -> Result<&[u8], SampleFault> {
     NpyHeader::read(file, file.len() as u64).map(|header| &file[header.data()])
 }
 
-/// The header of a picture of `u8` of this height, width and channels, as NumPy
-/// reads it: version 1.0, padded with blanks.
+/// The header of a `u8` picture of this height, width and channels, in a form that NumPy reads:
+/// version 1.0, padded with blanks.
 pub(crate) fn header((height, width): (u32, u32), channels: u32) -> [u8; HEADER_BYTES] {
     let text = format!(
         "{{'descr': '|u1', 'fortran_order': False, 'shape': ({height}, {width}, {channels}), }}"
@@ -181,7 +179,7 @@ pub(crate) fn header((height, width): (u32, u32), channels: u32) -> [u8; HEADER_
     header[..6].copy_from_slice(MAGIC);
     header[6..8].copy_from_slice(&[1, 0]);
     header[8..10].copy_from_slice(&(HEADER_BYTES as u16 - 10).to_le_bytes());
-    // Three numbers of 32 bits at most: far from the end.
+    // Three numbers of at most 32 bits: far from the end.
     header[10..10 + text.len()].copy_from_slice(text.as_bytes());
     header[HEADER_BYTES - 1] = b'\n';
     header
@@ -195,9 +193,9 @@ fn fault(kind: FaultKind, what: impl AsRef<str>) -> SampleFault {
 /// text.
 const SHOWN: usize = 34;
 
-/// Text out of a file, for a message; ASCII.
+/// Text from a file, for a message; ASCII.
 fn shown(text: &[u8]) -> String {
-    // Each byte is one character or more.
+    // Each byte becomes one character or more.
     let most = &text[..text.len().min(SHOWN + 1)];
     let mut shown = most.escape_ascii().to_string().replace("\\'", "'");
     if shown.len() > SHOWN {
@@ -207,12 +205,12 @@ fn shown(text: &[u8]) -> String {
     shown
 }
 
-/// What the dictionary says, as it is written there.
+/// The values of a dictionary, as written in the file.
 struct NpyDictionary<'a> {
     dtype: &'a [u8],
     fortran_order: bool,
     shape: &'a [u8],
-    /// As many sides as there are, the first three of them.
+    /// Number of sides, and the first three of them.
     sides: usize,
     first: [u64; 3],
 }
@@ -253,11 +251,11 @@ impl NpyDictionary<'_> {
     }
 }
 
-/// The rest of a dictionary as Python writes it.
+/// The rest of a dictionary in Python's notation.
 struct DictionaryParser<'a>(&'a [u8]);
 
 impl<'a> DictionaryParser<'a> {
-    /// All of it: the three keys, each once, in any order.
+    /// The whole dictionary: three keys, each once, in any order.
     fn array(mut self) -> Option<NpyDictionary<'a>> {
         let (mut dtype, mut order, mut shape) = (None, None, None);
         self.take(b'{').then_some(())?;
@@ -285,13 +283,13 @@ impl<'a> DictionaryParser<'a> {
         self.peek().is_none().then_some(array)
     }
 
-    /// The next byte that is no blank.
+    /// The next byte that is not blank.
     fn peek(&mut self) -> Option<u8> {
         self.0 = self.0.trim_ascii_start();
         self.0.first().copied()
     }
 
-    /// Whether that was next, and is taken.
+    /// Takes `byte` if it is next. Returns whether it was.
     fn take(&mut self, byte: u8) -> bool {
         let is_next = self.peek() == Some(byte);
         if is_next {
@@ -306,7 +304,7 @@ impl<'a> DictionaryParser<'a> {
         Some(text)
     }
 
-    /// A text in quotes, with them. None that is written here has an escape.
+    /// A text in quotes, including the quotes. Texts with escapes are not supported.
     fn quoted(&mut self) -> Option<&'a [u8]> {
         let quote = self.peek().filter(|b| matches!(b, b'\'' | b'"'))?;
         let length = self.0[1..].iter().position(|&b| b == quote)?;
@@ -314,7 +312,7 @@ impl<'a> DictionaryParser<'a> {
         (!text.contains(&b'\\')).then_some(text)
     }
 
-    /// A type: a text, or a list of fields with theirs.
+    /// A type: a text, or a list of fields with types.
     fn dtype(&mut self) -> Option<&'a [u8]> {
         match self.peek()? {
             b'[' => {
@@ -347,7 +345,7 @@ impl<'a> DictionaryParser<'a> {
         None
     }
 
-    /// A tuple of numbers: its text, how many, and the first three.
+    /// A tuple of numbers: its text, its length, and the first three.
     fn shape(&mut self) -> Option<(&'a [u8], usize, [u64; 3])> {
         self.peek()?;
         let from = self.0;
@@ -360,7 +358,7 @@ impl<'a> DictionaryParser<'a> {
             }
             sides += 1;
             let is_last = self.peek() == Some(b')');
-            // One number in brackets is a number.
+            // One number in brackets is a number, not a tuple.
             if !(self.take(b',') || is_last && sides > 1) {
                 return None;
             }
@@ -372,7 +370,7 @@ impl<'a> DictionaryParser<'a> {
         self.peek()?;
         let digits = self.0.iter().take_while(|b| b.is_ascii_digit()).count();
         let text = self.split(digits)?;
-        // As Python: no 007.
+        // Like Python, rejects 007.
         if text.len() > 1 && text.starts_with(b"0") {
             return None;
         }
@@ -411,8 +409,7 @@ mod tests {
         format!("{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}")
     }
 
-    /// Byte by byte what `numpy.save` makes of
-    /// `np.arange(18, dtype=np.uint8).reshape(2, 3, 3)`.
+    /// The bytes that `numpy.save` writes for `np.arange(18, dtype=np.uint8).reshape(2, 3, 3)`.
     #[test]
     fn what_numpy_writes_is_read() {
         let golden = [
@@ -494,7 +491,7 @@ mod tests {
             assert!(words.iter().all(|w| fault.reason.contains(w)), "{fault}");
             assert!(fault.reason.contains("such as KEY.depth.npy"), "{fault}");
         }
-        // Whole in a record of a ring, whatever the file says.
+        // Fits a record of the ring, whatever the file contains.
         let long = plain(
             &format!("'{}'", "\u{ff}".repeat(90)),
             &format!("({})", "9, ".repeat(300)),
@@ -564,7 +561,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4000))]
 
-        /// Whatever is damaged: never a panic, and what is read lies in the file.
+        /// Damage never causes a panic, and pixels always lie in the file.
         #[test]
         fn damage_is_a_fault_or_a_smaller_picture(
             version in 1u8..=3,

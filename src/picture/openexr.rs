@@ -1,10 +1,9 @@
-//! How much an OpenEXR file makes its decoder hold.
+//! Limits the memory of an OpenEXR file's decoder.
 //!
-//! Pure. The size of the picture is that of its display window; what is decoded
-//! is the data window, in blocks as large as their header says, before it is
-//! clear whether the file has the pixels. So both are held to the limits. The decoder keeps
-//! kilobytes for each attribute, of which a file may have one in every 15 bytes: so they
-//! are counted before it reads them.
+//! Pure. The size of the image is that of its display window. The decoder decodes the data window,
+//! in blocks whose size the header states, before it knows whether the file has the pixels. So both
+//! windows must fit the limits. The decoder keeps kilobytes for each attribute, and a file may have
+//! one in every 15 bytes. So attributes are counted before it reads them.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -14,16 +13,16 @@ use super::limits::PictureLimits;
 use super::reader::PictureReader;
 use crate::error::{FaultKind, SampleFault};
 
-/// The most attributes of all parts. A part has a dozen as a rule, and some have a hundred.
+/// Maximum attributes of all parts. Most parts have a dozen, and some have a hundred.
 const MOST_ATTRIBUTES: u32 = 10_000;
 
-/// The longest name of an attribute or a type, as the format has it.
+/// The longest name of an attribute or a type in the format.
 const LONGEST_NAME: usize = 255;
 
-/// The flag of a file of several parts, in its version.
+/// The flag in the version for a file of several parts.
 const PARTS: u32 = 1 << 12;
 
-/// Width and height of the first layer, and the bytes of a pixel of the one that has the most.
+/// Width and height of the first layer, and bytes per pixel of the layer with the most.
 ///
 /// # Errors
 /// A header that cannot be read or has too many attributes, or a layer over the limits.
@@ -61,8 +60,9 @@ pub(super) fn check_layers(
     Ok((first.unwrap_or_default(), most))
 }
 
-/// As many as there are up to one that is none, which is the decoder's to tell; no more than
-/// one over the limit.
+/// Counts attributes up to their end or the first invalid one. The decoder reports invalid
+/// attributes. Stops at one over the
+/// limit.
 fn count_attributes(file: &mut PictureReader<'_>) -> io::Result<u32> {
     let mut head = [0; 8];
     file.read_exact(&mut head)?;
@@ -86,7 +86,7 @@ fn count_attributes(file: &mut PictureReader<'_>) -> io::Result<u32> {
     Ok(count)
 }
 
-/// The length of a name, and past the zero behind it; none for what is too long.
+/// Reads past a name and the zero after it. Returns its length; `None` if it is too long.
 fn step_over_name(file: &mut PictureReader<'_>) -> io::Result<Option<usize>> {
     for len in 0..=LONGEST_NAME {
         let mut byte = [0];
@@ -139,7 +139,7 @@ mod tests {
             assert_eq!(fault.kind, FaultKind::TooLarge, "{fault}");
             assert!(fault.reason.contains("10000 attributes"), "{fault}");
         }
-        // As many as are allowed are the decoder's to judge.
+        // The allowed number of attributes is left to the decoder.
         assert_ne!(checked(&file(1, MOST_ATTRIBUTES)).kind, FaultKind::TooLarge);
     }
 }

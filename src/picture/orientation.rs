@@ -1,27 +1,26 @@
-//! The eight EXIF orientations: how the picture on the screen relates to the
-//! picture in the file; and whether they count.
+//! The eight EXIF orientations: the relation of the displayed image to the stored one; and the
+//! choice to apply them.
 //!
-//! Pure arithmetic, in whichever process reads headers. Moves no pixels:
-//! decoding happens in stored coordinates, and whoever writes the row turns it.
+//! Pure arithmetic, in every process that reads headers. It moves no pixels. Images are decoded in
+//! stored coordinates, and the code that writes the row turns them.
 
 use serde::{Deserialize, Serialize};
 
 use super::file_format::FileFormat;
 
-/// Which way up a picture is read.
+/// Whether EXIF orientations are applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OrientationMode {
-    /// As its EXIF orientation says.
+    /// Apply the EXIF orientation.
     #[default]
     Exif,
-    /// As it is stored, which is how Pillow opens it: of all formats Pillow turns TIFF alone,
-    /// and so does this.
+    /// Keep the stored orientation, as Pillow does when it opens a file. Pillow turns only TIFF,
+    /// and so does this mode.
     Stored,
 }
 
-/// EXIF tag 0x0112. "Stored" is the picture as the file holds it, "oriented" as
-/// it is to be looked at.
+/// EXIF tag 0x0112. "Stored" is the image in the file, "oriented" the image as displayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub(crate) enum ExifOrientation {
@@ -50,30 +49,27 @@ impl ExifOrientation {
         Self::Rotate270,
     ];
 
-    /// What of it counts where pictures of this format are read this way up: all, or
-    /// nothing.
+    /// The orientation to apply to a file of this format in a mode.
     pub(crate) fn in_mode(self, upright: OrientationMode, format: FileFormat) -> Self {
         match upright {
             OrientationMode::Exif => self,
-            // As Pillow, torchvision and OpenCV, whose TIFF decoders turn what they read.
+            // As Pillow, torchvision and OpenCV, whose TIFF decoders turn the image.
             OrientationMode::Stored if format == FileFormat::Tiff => self,
             OrientationMode::Stored => Self::Normal,
         }
     }
 
-    /// The orientation behind the tag's value; anything but 1 to 8 is none.
+    /// The orientation for a value of the tag; `None` for values other than 1 to 8.
     pub(crate) fn from_tag(value: u32) -> Option<Self> {
         let at = usize::try_from(value).ok()?.checked_sub(1)?;
         Self::ALL.get(at).copied()
     }
 
-    /// The most of an EXIF block that is worth reading: the tag stands in its
-    /// first directory.
+    /// Maximum bytes to read of an EXIF block: the tag is in its first directory.
     pub(crate) const EXIF_HEAD: usize = 64 << 10;
 
-    /// The orientation tag of the first directory of a TIFF block. None: it has no tag, or
-    /// is broken, which never costs a picture. A tag of another value than 1 to 8 is one, and
-    /// turns nothing.
+    /// The orientation in the first directory of a TIFF block. `None` if there is no tag, or the
+    /// block is broken, which is never a fault. A tag with a value other than 1 to 8 turns nothing.
     pub(crate) fn from_exif(tiff: &[u8]) -> Option<Self> {
         const TAG: u16 = 0x0112;
         let little = match tiff.get(..4)? {
@@ -122,8 +118,8 @@ impl ExifOrientation {
         self as u8 >= Self::Transpose as u8
     }
 
-    /// Stored columns run from right to left in the oriented picture
-    /// (top to bottom or bottom to top when the axes are swapped).
+    /// Stored columns run from right to left in the oriented image (if the axes are swapped, from
+    /// bottom to top).
     pub(crate) fn flips_stored_x(self) -> bool {
         matches!(
             self,
@@ -131,7 +127,7 @@ impl ExifOrientation {
         )
     }
 
-    /// Stored rows run backwards in the oriented picture.
+    /// Stored rows run backwards in the oriented image.
     pub(crate) fn flips_stored_y(self) -> bool {
         matches!(
             self,
@@ -139,7 +135,7 @@ impl ExifOrientation {
         )
     }
 
-    /// The oriented size of a stored size, and the other way round.
+    /// The oriented size of a stored size, and the reverse.
     pub(crate) fn apply_to_size(self, (w, h): (u32, u32)) -> (u32, u32) {
         if self.swaps_axes() { (h, w) } else { (w, h) }
     }

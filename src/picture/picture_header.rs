@@ -1,4 +1,4 @@
-//! What a header says of a picture, whatever its format.
+//! The contents of an image's header, for every format.
 //!
 //! Pure.
 
@@ -7,39 +7,39 @@ use super::orientation::{ExifOrientation, OrientationMode};
 use super::pixel_box::PixelBox;
 use crate::error::SampleFault;
 
-/// What a file says about itself.
+/// The facts in a file's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PictureHeader {
     pub(crate) format: FileFormat,
-    /// Width and height as stored, pixels.
+    /// Width and height as stored, in pixels.
     pub(crate) stored_size: (u32, u32),
     pub(crate) orientation: ExifOrientation,
     pub(crate) cost: DecodeCost,
-    /// What counts as the picture, in the picture as it is to be looked at; none = all.
+    /// The part that is used as the whole image, in oriented coordinates; `None` = all.
     pub(crate) pixel_box: Option<PixelBox>,
 }
 
-/// What decoding a picture takes, beside the pixels that are wanted of it.
+/// Cost of decoding an image, besides the decoded pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DecodeCost {
-    /// Any part of it, at any scale.
+    /// Any region, at any scale.
     Jpeg {
-        /// Bytes of coefficients, where a file has several scans.
+        /// Bytes of coefficients, for a file of several scans.
         coefficients: u64,
         /// Decoded to four channels first.
         cmyk: bool,
     },
     /// Row by row, from the top.
     Rows {
-        /// The most that its decoder takes, bytes.
+        /// Maximum bytes that its decoder uses.
         scratch: u64,
     },
-    /// Not at all: its pixels lie in the file as RGB8.
+    /// No decoding: the file holds its pixels as RGB8.
     Raw,
 }
 
 impl PictureHeader {
-    /// The same header as a recipe takes it that reads pictures this way up.
+    /// The same header, with the orientation to apply in this mode.
     pub(crate) fn in_mode(self, upright: OrientationMode) -> Self {
         Self {
             orientation: self.orientation.in_mode(upright, self.format),
@@ -47,10 +47,10 @@ impl PictureHeader {
         }
     }
 
-    /// The same header of a sample that has this box. Its orientation is settled by now.
+    /// The same header for a sample that has this box. The orientation must be final.
     ///
     /// # Errors
-    /// A box that lies outside of the picture.
+    /// A box outside the image.
     pub(crate) fn with_box(self, part: Option<PixelBox>) -> Result<Self, SampleFault> {
         let (width, height) = self.orientation.apply_to_size(self.stored_size);
         let part = part.map(|part| part.within((height, width))).transpose()?;
@@ -60,7 +60,7 @@ impl PictureHeader {
         })
     }
 
-    /// Width and height as the picture is to be looked at, or of its box.
+    /// Width and height of the oriented image, or of its box.
     pub(crate) fn upright_size(&self) -> (u32, u32) {
         match self.pixel_box.map(PixelBox::size) {
             Some((height, width)) => (width, height),

@@ -1,4 +1,4 @@
-//! A part of a picture that stands for the whole of it.
+//! A part of an image that is used as the whole image.
 //!
 //! Pure. The same in every process.
 
@@ -6,8 +6,8 @@ use std::fmt;
 
 use crate::error::{FaultKind, SampleFault};
 
-/// The part of a picture that counts as the picture. Whole pixels of the upright
-/// picture, x to the right and y down; right and bottom are no part of it.
+/// The part of an image that is used as the whole image, in whole pixels of the oriented image. x
+/// runs to the right and y down. Right and bottom are exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PixelBox {
     pub left: u32,
@@ -17,15 +17,15 @@ pub struct PixelBox {
 }
 
 impl PixelBox {
-    /// Whether it holds no pixel.
+    /// Whether it has no pixels.
     pub(crate) fn is_empty(self) -> bool {
         self.left >= self.right || self.top >= self.bottom
     }
 
-    /// What lies of it in a picture of this height and width.
+    /// The part of the box inside an image of this height and width.
     ///
     /// # Errors
-    /// When that is nothing.
+    /// That part is empty.
     pub(crate) fn within(self, (height, width): (u32, u32)) -> Result<Self, SampleFault> {
         let part = Self {
             right: self.right.min(width),
@@ -41,13 +41,13 @@ impl PixelBox {
         }
     }
 
-    /// Height and width of one that is not empty.
+    /// Height and width of a box that is not empty.
     pub(crate) fn size(self) -> (u32, u32) {
         (self.bottom - self.top, self.right - self.left)
     }
 }
 
-/// As a box file has it: x0, y0, x1, y1.
+/// The order of a box file: x0, y0, x1, y1.
 impl fmt::Display for PixelBox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

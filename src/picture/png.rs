@@ -1,12 +1,12 @@
 //! PNG, row by row.
 //!
-//! Pure. A picture that is not interlaced is never held as a whole: the
-//! decoder's window, two rows, and the row that was asked for. An interlaced one
-//! has its pixels all over the file and is decoded as a frame.
+//! Pure. An image that is not interlaced is never completely in memory: only the decoder's window,
+//! two rows, and the requested row. The pixels of an interlaced image are all over the file, so it
+//! is decoded as a frame.
 //!
-//! A file is good or bad as a whole, whatever part of it is wanted: rows below the
-//! last one wanted are decoded all the same. A file whose end mark is missing is written
-//! again first (`png_repair`): it is good where it has all its rows.
+//! A file is good or bad as a whole, whatever part of it is requested. So rows below the last
+//! requested one are decoded, too. A file without its end mark is first written again
+//! (`png_repair`). It is good if it has all its rows.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, Cursor, ErrorKind, Read, Seek, SeekFrom};
@@ -22,19 +22,19 @@ use super::rgb8::PixelForm;
 use super::xmp;
 use crate::error::{FaultKind, SampleFault};
 
-/// An opened PNG.
+/// An open PNG.
 pub(super) struct PngReader<'a> {
     reader: png::Reader<Cursor<Cow<'a, [u8]>>>,
     form: PixelForm,
-    /// Rows handed out.
+    /// Number of rows returned so far.
     next: u32,
     /// Bytes of a file that was written again.
     repaired: u64,
 }
 
 impl<'a> PngReader<'a> {
-    /// Reads all that stands before the pixels. Bytes that are owned are those of a file that
-    /// was written again, without checksums.
+    /// Reads everything before the pixels. Owned bytes are a file that was written again, without
+    /// checksums.
     pub(super) fn open(bytes: Cow<'a, [u8]>, limits: &PictureLimits) -> Result<Self, SampleFault> {
         let repaired = match &bytes {
             Cow::Borrowed(_) => 0,
@@ -77,15 +77,15 @@ impl<'a> PngReader<'a> {
         self.reader.info().interlaced
     }
 
-    /// What the decoder holds at most: rows that are unpacked but not filtered
-    /// yet, moved together after every fourth, and its window.
+    /// Maximum bytes that the decoder uses: its window, and rows that are unpacked but not filtered
+    /// yet. They are moved together after every fourth.
     pub(super) fn working_bytes(&self) -> u64 {
         let info = self.reader.info();
         let rows = u64::from(info.height.min(8)) + 1;
         info.raw_row_length() as u64 * rows + (512 << 10) + self.repaired
     }
 
-    /// Fills `row` with row `y`, which must not lie above the last one.
+    /// Fills `row` with row `y`, which must not be above the previous one.
     pub(super) fn row(&mut self, y: u32, row: &mut [u8]) -> Result<(), SampleFault> {
         loop {
             if self.reader.read_row(row).map_err(fault)?.is_none() {
@@ -98,42 +98,42 @@ impl<'a> PngReader<'a> {
         }
     }
 
-    /// Decodes what is left, for the verdict alone.
+    /// Decodes the remaining rows, only to find faults.
     pub(super) fn finish(&mut self, row: &mut [u8]) -> Result<(), SampleFault> {
         while self.reader.read_row(row).map_err(fault)?.is_some() {}
         Ok(())
     }
 
-    /// Fills `frame` with all rows of an interlaced picture.
+    /// Fills `frame` with all rows of an interlaced image.
     pub(super) fn frame(&mut self, frame: &mut [u8]) -> Result<(), SampleFault> {
         self.reader.next_frame(frame).map_err(fault)?;
         Ok(())
     }
 }
 
-/// What a walk over the chunks finds.
+/// The facts that a walk over the chunks finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PngChunks {
     /// Width and height.
     pub(super) size: (u32, u32),
     pub(super) orientation: ExifOrientation,
-    /// Bytes of the pixels before compression, at least.
+    /// Minimum bytes of the pixels before compression.
     raw: u64,
     /// Bytes of the pixels in the file.
     compressed: u64,
     interlaced: bool,
-    /// The end mark is there.
+    /// Whether the file has its end mark.
     ended: bool,
 }
 
 impl PngChunks {
-    /// Whether the file is to be written again before it is decoded.
+    /// Whether the file must be written again before it is decoded.
     pub(super) fn needs_repair(&self) -> bool {
         !self.ended
     }
 
-    /// What decoding takes at most: [`PngReader::working_bytes`] and rows, or the
-    /// frame, in the largest form that pixels are handed out in.
+    /// Maximum bytes for decoding: [`PngReader::working_bytes`] and rows, or the frame, in the
+    /// largest form of pixels.
     pub(super) fn scratch_bytes(&self) -> u64 {
         let (width, height) = (u64::from(self.size.0), u64::from(self.size.1));
         let raw_row = self.raw / height.max(1) + 1;
@@ -146,12 +146,13 @@ impl PngChunks {
         working + 3 * width + 4 * width * rows + repaired
     }
 
-    /// The most that deflate makes of a byte: 258 bytes of 2 bits.
+    /// Maximum output bytes of deflate per input byte: 258 bytes from 2 bits.
     const MOST: u64 = 1032;
 
+    /// Checks that the data can hold the image.
+    ///
     /// # Errors
-    /// A picture that is larger than its file's data can be, however well they
-    /// are compressed.
+    /// An image with more bytes than its file's data can hold at the best compression.
     pub(super) fn check_data(&self) -> Result<(), SampleFault> {
         if self.raw <= self.compressed.saturating_mul(Self::MOST) {
             return Ok(());
@@ -170,23 +171,23 @@ impl PngChunks {
     }
 }
 
-/// Bytes of all rows, each behind its filter. Those of an interlaced picture are
-/// more and shorter, and take no less.
+/// Bytes of all rows, each after its filter byte. An interlaced image has more and shorter rows,
+/// and takes no fewer bytes.
 fn raw_bytes((width, height): (u32, u32), depth: u8, color: u8) -> u64 {
     let channels = match color {
         2 => 3,
         4 => 2,
         6 => 4,
-        // Grey or a palette; the decoder refuses what is neither.
+        // Grey or a palette; the decoder rejects other types.
         _ => 1,
     };
     let row = (u64::from(width) * channels * u64::from(depth)).div_ceil(8) + 1;
     row.saturating_mul(u64::from(height))
 }
 
-/// Steps over all chunks up to the end mark, or to the end of a file that has none behind
-/// its pixels. Nothing is decoded. EXIF and XMP count wherever they stand: tools write them
-/// behind the pixels too.
+/// Reads all chunks up to the end mark. A file may also end without one within or after its pixels.
+/// Decodes nothing. EXIF and XMP count at any place, because some tools write them after the
+/// pixels.
 pub(super) fn walk(file: &mut PictureReader<'_>) -> Result<PngChunks, SampleFault> {
     let mut head = [0; 8];
     let read = |file: &mut dyn BufRead, to: &mut [u8]| file.read_exact(to).map_err(cut_off);
@@ -204,7 +205,7 @@ pub(super) fn walk(file: &mut PictureReader<'_>) -> Result<PngChunks, SampleFaul
         _ => return Err(corrupt("PNG without its header at the beginning")),
     };
     let mut ways = PngOrientations::default();
-    // Where the content of the last chunk ends, and whether it is of pixels.
+    // The end of the last chunk's content, and whether that chunk has pixels.
     let (mut end, mut is_of_pixels) = (0, false);
     while !chunks.ended {
         match file.read_exact(&mut head).map_err(cut_off) {
@@ -232,7 +233,7 @@ pub(super) fn walk(file: &mut PictureReader<'_>) -> Result<PngChunks, SampleFaul
             end = file.stream_position().map_err(cut_off)? + u64::from(len);
         }
         let looked_at = ways.look(file, kind, len).map_err(cut_off)?;
-        // Beyond the end is no error here: the next read tells.
+        // A position past the end is not an error here: the next read reports it.
         file.seek_relative(i64::from(len) + 4 - looked_at as i64)
             .map_err(cut_off)?;
     }
@@ -240,7 +241,7 @@ pub(super) fn walk(file: &mut PictureReader<'_>) -> Result<PngChunks, SampleFaul
     Ok(chunks)
 }
 
-/// Fields of the header, and its checksum, which the decoder looks at.
+/// Reads the fields of the header. The decoder checks its checksum.
 fn read_header(fields: [u8; 17]) -> Result<PngChunks, SampleFault> {
     let [
         w0,
@@ -273,13 +274,13 @@ fn read_header(fields: [u8; 17]) -> Result<PngChunks, SampleFault> {
     })
 }
 
-/// How many bytes `end` lies beyond the end of the file.
+/// How many bytes `end` is past the end of the file.
 fn beyond(file: &mut PictureReader<'_>, end: u64) -> Result<u64, SampleFault> {
     let len = file.seek(SeekFrom::End(0)).map_err(cut_off)?;
     Ok(end.saturating_sub(len))
 }
 
-/// Where chunks say which way up the picture is. The first of a kind counts.
+/// Orientations from chunks. The first chunk of each kind counts.
 #[derive(Default)]
 struct PngOrientations {
     exif: Option<Option<ExifOrientation>>,
@@ -288,10 +289,10 @@ struct PngOrientations {
 }
 
 impl PngOrientations {
-    /// Looks at a chunk, and says how many bytes of it were read.
+    /// Reads the orientation of a chunk. Returns the number of bytes read.
     fn look(&mut self, file: &mut PictureReader<'_>, kind: [u8; 4], len: u32) -> io::Result<usize> {
         let mut content = Vec::new();
-        // Reads on, until so many bytes of the content are there.
+        // Reads until `content` has `most` bytes.
         let read = |file: &mut PictureReader<'_>, content: &mut Vec<u8>, most: usize| {
             let at = content.len();
             content.resize((len as usize).min(most).max(at), 0);
@@ -321,7 +322,7 @@ impl PngOrientations {
         Ok(content.len())
     }
 
-    /// In Pillow's order.
+    /// In Pillow's order of priority.
     fn orientation(&self) -> ExifOrientation {
         let exif = self.exif.or(self.exif_text).flatten();
         exif.or(self.xmp).unwrap_or_default()
@@ -358,7 +359,7 @@ mod tests {
         let mut bytes = (content.len() as u32).to_be_bytes().to_vec();
         bytes.extend_from_slice(kind);
         bytes.extend_from_slice(content);
-        // The walk reads no checksum; the decoder does.
+        // The walk does not read checksums; the decoder does.
         bytes.extend_from_slice(&[0; 4]);
         bytes
     }
@@ -438,7 +439,7 @@ mod tests {
     fn a_file_may_end_within_or_behind_its_pixels() {
         let whole = file(&[header(7, 5), chunk(b"IDAT", &[1; 100]), chunk(b"IEND", b"")]);
         assert!(!walked(&whole).unwrap().needs_repair());
-        // What follows the end does not matter.
+        // Bytes after the end are ignored.
         assert!(
             !walked(&[&whole[..], b"more"].concat())
                 .unwrap()
@@ -461,7 +462,7 @@ mod tests {
             let head = header(1032, 100);
             file(&[head, chunk(b"IDAT", &vec![1; data]), chunk(b"IEND", b"")])
         };
-        // 3097 bytes a row.
+        // 3097 bytes per row.
         assert!(walked(&parts(301)).unwrap().check_data().is_ok());
         let fault = walked(&parts(300)).unwrap().check_data().unwrap_err();
         assert_eq!(fault.kind, FaultKind::Truncated);
@@ -479,7 +480,7 @@ mod tests {
         assert_eq!(raster.err().unwrap(), fault);
     }
 
-    /// The best that a compressor does on one colour is not refused.
+    /// The best compression of one colour is accepted.
     #[test]
     fn pictures_of_one_colour_are_not_refused() {
         use png::Compression;

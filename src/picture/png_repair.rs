@@ -1,8 +1,8 @@
-//! A PNG that was cut off, written again with the rows that it has.
+//! Writes a truncated PNG again, with the rows that it has.
 //!
-//! Pure. Its decoder hands out no row of data that end too early. So the data are unpacked
-//! here, as far as they reach, and written again as a whole file that is not packed. Rows that
-//! are missing are zeros, which is what Pillow leaves of them.
+//! Pure. The decoder returns no row of data that end too early. So the data are unpacked here, as
+//! far as they reach, and written as a complete file that is not compressed. Missing rows are
+//! zeros, as in Pillow.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -11,28 +11,28 @@ use crate::error::{FaultKind, SampleFault};
 
 pub(super) const SIGNATURE: &[u8; 8] = b"\x89PNG\r\n\x1a\n";
 
-/// The most bytes of a block that is not packed.
+/// Maximum bytes of a block without compression.
 const BLOCK: usize = 0xffff;
 
-/// What becomes of rows that the file lacks.
+/// What happens to missing rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MissingRows {
     Reject,
     Zeros,
 }
 
-/// What writing a file of these many bytes of rows again takes at most.
+/// Maximum memory for writing a file again. `raw` is the bytes of its rows.
 pub(super) fn most_bytes((width, height): (u32, u32), raw: u64) -> u64 {
-    // The filters of the shorter rows of an interlaced picture, and 7 passes.
+    // The filter bytes of the shorter rows of an interlaced image, in 7 passes.
     let rows = raw.saturating_add(2 * u64::from(height) + 14 + u64::from(width));
     // The rows, and the file: 5 bytes for each block, and header, palette and transparency.
     (2 * rows).saturating_add(rows / BLOCK as u64 * 5 + (64 << 10))
 }
 
-/// The whole file.
+/// Writes the complete file.
 ///
 /// # Errors
-/// A file without a header or pixels, or one that lacks rows which are not to be zeros.
+/// A file without a header or pixels, or one that lacks rows, unless they become zeros.
 pub(super) fn repair(
     bytes: &[u8],
     missing: MissingRows,
@@ -40,7 +40,7 @@ pub(super) fn repair(
 ) -> Result<Vec<u8>, SampleFault> {
     let parts = PngParts::of(bytes);
     let Some(layout) = parts.header.and_then(RowLayout::of) else {
-        return Err(FaultKind::Corrupt.fault("PNG without a header that is one"));
+        return Err(FaultKind::Corrupt.fault("PNG without a valid header"));
     };
     let raw = layout.bytes();
     if raw > i32::MAX as u64 {
@@ -64,7 +64,7 @@ pub(super) fn repair(
     Ok(parts.write(&rows))
 }
 
-/// What of a file is written again.
+/// The parts of a file that are written again.
 #[derive(Default)]
 struct PngParts<'a> {
     header: Option<&'a [u8]>,
@@ -74,7 +74,8 @@ struct PngParts<'a> {
 }
 
 impl<'a> PngParts<'a> {
-    /// Up to the end of the pixels; a chunk that is cut off counts as far as it reaches.
+    /// Collects the parts up to the end of the pixels. A chunk that is cut off counts as far as it
+    /// reaches.
     fn of(bytes: &'a [u8]) -> Self {
         let mut parts = Self::default();
         let mut rest = bytes.get(SIGNATURE.len()..).unwrap_or_default();
@@ -105,7 +106,7 @@ impl<'a> PngParts<'a> {
         for (kind, content) in &self.colours {
             put(&mut to, kind, content);
         }
-        // The packing's own header, blocks, and a checksum that nobody looks at.
+        // The header of the compressed data, blocks, and a checksum that is not checked.
         let len = 2 + rows.len() + 5 * blocks + 4;
         to.extend((len as u32).to_be_bytes());
         to.extend_from_slice(b"IDAT\x78\x01");
@@ -129,7 +130,7 @@ fn put(to: &mut Vec<u8>, kind: &[u8], content: &[u8]) {
     to.extend([0; 4]);
 }
 
-/// Fills `to` as far as the data reach, or are good, and says how far that is.
+/// Fills `to` as far as the data reach and are valid. Returns the number of bytes.
 fn unpack(data: &[&[u8]], to: &mut [u8]) -> usize {
     let mut unpacker = Decompress::new(true);
     for part in data {
@@ -150,14 +151,15 @@ fn unpack(data: &[&[u8]], to: &mut [u8]) -> usize {
     unpacker.total_out() as usize
 }
 
-/// How rows lie in the data: for each pass how many, and the bytes of each with its filter.
+/// The layout of rows in the data: for each pass the number of rows, and the bytes of each with its
+/// filter byte.
 struct RowLayout {
     size: (u32, u32),
     passes: Vec<(u64, u64)>,
 }
 
 impl RowLayout {
-    /// First column and row of each pass of an interlaced picture, and the steps.
+    /// First column and row of each pass of an interlaced image, and the steps.
     const ADAM7: [(u32, u32, u32, u32); 7] = [
         (0, 0, 8, 8),
         (4, 0, 8, 8),
@@ -209,7 +211,7 @@ impl RowLayout {
         self.passes.iter().map(|(rows, _)| rows).sum()
     }
 
-    /// How many rows `bytes` hold as a whole, and where the last of them ends.
+    /// The number of complete rows in `bytes` bytes, and the end of the last one.
     fn whole_rows(&self, bytes: usize) -> (u64, usize) {
         let (mut whole, mut end) = (0, 0);
         for &(rows, row) in &self.passes {
@@ -234,7 +236,7 @@ mod tests {
     use crate::picture::png::PngReader;
     use crate::picture::raster::{RasterReader, RasterScratch};
 
-    /// A photo-like picture that is hard to pack, in two chunks of data.
+    /// A photo-like image that compresses badly, in two chunks of data.
     fn photo(color: png::ColorType, depth: png::BitDepth, (w, h): (u32, u32)) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut encoder = png::Encoder::new(&mut bytes, w, h);
@@ -279,7 +281,7 @@ mod tests {
     ];
 
     /// Pillow 13 reads a file that lacks up to 20 bytes: its end mark, the checksum of its last
-    /// chunk, and that of its packed data. One more, and it says that the file is truncated.
+    /// chunk, and that of its compressed data. With one byte less, it reports a truncated file.
     #[test]
     fn a_file_is_whole_when_it_has_all_its_rows() {
         for (color, depth) in FORMS {

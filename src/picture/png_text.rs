@@ -1,7 +1,6 @@
-//! Texts of a PNG that say which way up it is: an XMP packet, and EXIF as ImageMagick writes
-//! it.
+//! Texts of a PNG that hold its orientation: an XMP packet, and EXIF as ImageMagick writes it.
 //!
-//! Pure. A broken text never costs a picture.
+//! Pure. A broken text is never a fault.
 
 use std::io::Read;
 
@@ -13,10 +12,10 @@ use super::xmp;
 const XMP: &[u8] = b"XML:com.adobe.xmp\0";
 const EXIF: &[u8] = b"Raw profile type exif\0";
 
-/// Bytes of a chunk that tell whether the rest is worth reading.
+/// Bytes of a chunk that decide whether to read the rest.
 pub(super) const HEAD: usize = EXIF.len();
 
-/// What a text is.
+/// The kind of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PngText {
     Xmp,
@@ -24,7 +23,7 @@ pub(super) enum PngText {
 }
 
 impl PngText {
-    /// Of a chunk of this kind that begins so.
+    /// For a chunk of this kind with these first bytes.
     pub(super) fn of(kind: [u8; 4], head: &[u8]) -> Option<Self> {
         match &kind {
             b"tEXt" | b"zTXt" | b"iTXt" if head.starts_with(XMP) => Some(Self::Xmp),
@@ -33,7 +32,7 @@ impl PngText {
         }
     }
 
-    /// The orientation in the content of a chunk of this kind. None: it has none.
+    /// The orientation in the content of a chunk of this kind, if it has one.
     pub(super) fn orientation(self, kind: [u8; 4], content: &[u8]) -> Option<ExifOrientation> {
         let (_, text) = cut(content)?;
         let text = match &kind {
@@ -63,13 +62,13 @@ impl PngText {
     }
 }
 
-/// What stands before and after the first zero.
+/// The bytes before and after the first zero.
 fn cut(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = bytes.iter().position(|&b| b == 0)?;
     Some((&bytes[..at], &bytes[at + 1..]))
 }
 
-/// No more of it than is read of a packet; what is broken ends there.
+/// Unpacks a text, up to the maximum that is read of a packet. Broken data end it.
 fn unpacked(bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
     let mut from = ZlibDecoder::new(bytes).take(xmp::MOST as u64);
@@ -104,7 +103,7 @@ mod tests {
     #[test]
     fn texts_are_read_packed_and_not() {
         let xmp = b"<tiff:Orientation>6</tiff:Orientation>";
-        // As ImageMagick writes it: the tag alone, 8.
+        // As ImageMagick writes it: only the tag, 8.
         let exif = b"\nexif\n      32\n457869660000\n4d4d002a00000008000101120003000000010008\n\
                      000000000000";
         let with = |name: &[u8], parts: &[&[u8]]| [name, &parts.concat()].concat();

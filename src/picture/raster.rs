@@ -1,13 +1,12 @@
-//! Every format but JPEG, as rows of 8-bit RGB, top to bottom.
+//! Every format except JPEG, as rows of 8-bit RGB, top to bottom.
 //!
-//! Pure: bytes in, rows or a fault out. PNG comes row by row (`png`); of raw
-//! pixels (`npy`) rows are where they lie in the file; the others come by the
-//! `image` crate, whose decoders give whole frames. Of an animation the
-//! first picture counts, of an icon the largest. Nothing here knows what the
-//! rows become.
+//! Pure: bytes in, rows or a fault out. PNG is decoded row by row (`png`). Rows of raw pixels
+//! (`npy`) are in the file. TIFF has its own decoder (`tiff`). The `image` crate decodes the
+//! others, as whole frames. An animation counts as its first image, an icon as its largest. This
+//! module does not know the use of the rows.
 //!
-//! Memory: a frame format holds its frame and what its decoder needs beside it;
-//! [`RasterReader::decode_cost`] says how much before a pixel is decoded.
+//! Memory: a frame format holds its frame and the memory of its decoder.
+//! [`RasterReader::decode_cost`] returns the total before a pixel is decoded.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, Read, Seek};
@@ -34,22 +33,22 @@ use crate::error::{FaultKind, SampleFault};
 /// Buffers that are kept between samples.
 #[derive(Debug, Default)]
 pub(crate) struct RasterScratch {
-    /// A whole picture, as its file's pixels are.
+    /// A whole image, in the pixel form of its file.
     frame: Vec<u8>,
     /// One row of it.
     native: Vec<u8>,
-    /// The same row, wanted columns only, as RGB.
+    /// The requested columns of the same row, as RGB.
     rgb: Vec<u8>,
 }
 
 impl RasterScratch {
-    /// Bytes that are held.
+    /// Bytes of allocated memory.
     pub(crate) fn bytes(&self) -> usize {
         self.frame.capacity() + self.native.capacity() + self.rgb.capacity()
     }
 }
 
-/// A picture whose header was read.
+/// An image whose header has been read.
 pub(crate) struct RasterReader<'a> {
     size: (u32, u32),
     orientation: ExifOrientation,
@@ -62,7 +61,7 @@ enum RasterRows<'a> {
     Png(Box<PngReader<'a>>),
     /// Not decoded yet.
     Frame(FileFormat, Box<dyn ImageDecoder + 'a>),
-    /// Not decoded yet: the file, and the limits that it is held to.
+    /// Not decoded yet: the header, the file, and the limits.
     Tiff(Box<TiffPicture>, &'a [u8], PictureLimits),
     /// In the scratch buffer.
     Decoded,
@@ -70,8 +69,8 @@ enum RasterRows<'a> {
     Raw(&'a [u8]),
 }
 
-/// The header of a file of this format and `len` bytes, held to the limits as
-/// [`RasterReader::open`] does.
+/// Reads the header of a file of this format and of `len` bytes. Checks the same limits as
+/// [`RasterReader::open`].
 pub(super) fn read_header(
     format: FileFormat,
     file: &mut dyn PictureFile,
@@ -122,7 +121,7 @@ pub(super) fn read_header(
             let file = PictureReader::of_file(file, &window);
             let opened = open_frame(format, file, &window, len, limits)?;
             let size = opened.decoder.dimensions();
-            // A form that is not served fails later, when it is decoded.
+            // An unsupported form of pixels fails later, when it is decoded.
             let scratch = form(format, opened.decoder.color_type())
                 .map_or(0, |form| frame_scratch(format, form, size));
             Ok(header(size, opened.orientation, scratch))
@@ -134,7 +133,7 @@ fn elsewhere(format: FileFormat) -> SampleFault {
     FaultKind::Unsupported.fault(format!("{format} is decoded elsewhere"))
 }
 
-/// The chunks of a PNG that is not too large, for the limits and for its file.
+/// The chunks of a PNG that fits the limits and whose data suffice for its size.
 fn open_png(
     file: &mut PictureReader<'_>,
     window: &ReadBudget,
@@ -146,8 +145,7 @@ fn open_png(
     Ok(chunks)
 }
 
-/// The header of raw pixels that are not too many, for the limits and for the file
-/// of `len` bytes.
+/// The header of raw pixels that fit the limits and the file of `len` bytes.
 fn open_raw(head: &[u8], len: u64, limits: &PictureLimits) -> Result<npy::NpyHeader, SampleFault> {
     let header = npy::NpyHeader::read(head, len)?;
     limits.check_pixels(FileFormat::Npy.name(), (header.width, header.height))?;
@@ -157,7 +155,7 @@ fn open_raw(head: &[u8], len: u64, limits: &PictureLimits) -> Result<npy::NpyHea
 fn raw_decoding(channels: u32, width: u32) -> DecodeCost {
     match channels {
         3 => DecodeCost::Raw,
-        // The row that is handed out.
+        // The returned row.
         _ => DecodeCost::Rows {
             scratch: 3 * u64::from(width),
         },
@@ -173,14 +171,14 @@ fn open_tiff(
     window.check(FileFormat::Tiff, TiffPicture::read(file, len, limits))
 }
 
-/// The row that is handed out, the frame, and what decoding takes beside it.
+/// The returned row, the frame, and the other memory of decoding.
 fn tiff_scratch(picture: &TiffPicture) -> u64 {
     let frame = frame_bytes(picture.form(), picture.size());
     let row = 3 * u64::from(picture.size().0);
     (row + frame).saturating_add(picture.scratch_bytes())
 }
 
-/// A file of any other format, its header read.
+/// A file of any other format, with its header read.
 struct OpenedFrame<'a> {
     decoder: Box<dyn ImageDecoder + 'a>,
     orientation: ExifOrientation,
@@ -219,7 +217,7 @@ fn read_frame_header<'a>(
         FileFormat::Gif => head = gif::enlarged_header(&mut file),
         FileFormat::Ico => ico::check_profile(&mut file)?,
         FileFormat::Tga => alpha = tga::alpha_kind(&mut file),
-        // Its decoder would allocate for an EXIF chunk of any length.
+        // Its decoder would allocate memory for an EXIF chunk of any length.
         FileFormat::WebP => found = Some(webp::orientation(&mut file)),
         _ => {}
     }
@@ -242,9 +240,11 @@ fn read_frame_header<'a>(
     })
 }
 
+/// Checks that a file is long enough for its image.
+///
 /// # Errors
-/// A picture of more pixels than a file of `len` bytes can hold. Formats in which
-/// a few bytes may stand for any number of pixels pass.
+/// An image with more pixels than a file of `len` bytes can hold. Formats in which a few bytes may
+/// mean any number of pixels pass.
 fn check_length(
     format: FileFormat,
     (width, height): (u32, u32),
@@ -327,7 +327,7 @@ impl<'a> RasterReader<'a> {
         }
     }
 
-    /// Reads the header of a PNG that ends too early: what it lacks is black, or transparent.
+    /// Reads the header of a PNG that ends too early. Its missing pixels are black, or transparent.
     pub(crate) fn open_truncated(
         bytes: &'a [u8],
         limits: &PictureLimits,
@@ -335,8 +335,10 @@ impl<'a> RasterReader<'a> {
         Self::open_repaired(bytes, MissingRows::Zeros, limits)
     }
 
+    /// Writes a truncated PNG again, and opens it.
+    ///
     /// # Errors
-    /// A file without a header, and one that lacks rows, unless they are to be zeros.
+    /// A file without a header, or one that lacks rows, unless they become zeros.
     pub(super) fn open_repaired(
         bytes: &'a [u8],
         missing: MissingRows,
@@ -370,7 +372,7 @@ impl<'a> RasterReader<'a> {
         self.orientation
     }
 
-    /// All pixels, tight, where the file holds them as RGB8: nothing is to be decoded.
+    /// All pixels without gaps, if the file holds them as RGB8 and needs no decoding.
     pub(crate) fn raw_pixels(&self) -> Option<&'a [u8]> {
         match self.rows {
             RasterRows::Raw(pixels) if self.form == PixelForm::Rgb8 => Some(pixels),
@@ -378,7 +380,7 @@ impl<'a> RasterReader<'a> {
         }
     }
 
-    /// What decoding it takes.
+    /// The cost of decoding.
     pub(crate) fn decode_cost(&self) -> DecodeCost {
         match self.rows {
             RasterRows::Raw(_) => raw_decoding(self.form.bytes() as u32, self.size.0),
@@ -391,11 +393,11 @@ impl<'a> RasterReader<'a> {
         }
     }
 
-    /// The most that decoding it takes, buffers included, bytes.
+    /// Maximum bytes for decoding, buffers included.
     fn scratch_bytes(&self) -> u64 {
         let (width, height) = (u64::from(self.size.0), u64::from(self.size.1));
         let row = width * self.form.bytes() as u64;
-        // The row that is handed out.
+        // The returned row.
         let rgb = 3 * width;
         match &self.rows {
             RasterRows::Png(reader) if reader.is_interlaced() => {
@@ -408,8 +410,8 @@ impl<'a> RasterReader<'a> {
         }
     }
 
-    /// Decodes what cannot be had row by row. Call once, before the first row,
-    /// and after [`RasterReader::decode_cost`] was found to be allowed.
+    /// Decodes formats that are not decoded row by row. Call it once, before the first row, and
+    /// after checking [`RasterReader::decode_cost`].
     pub(crate) fn decode_frame(&mut self, scratch: &mut RasterScratch) -> Result<(), SampleFault> {
         let (width, height) = (self.size.0 as usize, self.size.1 as usize);
         let frame = width
@@ -445,8 +447,8 @@ impl<'a> RasterReader<'a> {
         Ok(())
     }
 
-    /// Columns `columns` of row `y` as RGB, with alpha as it is wanted. Rows are asked for from the
-    /// top down, each once at most.
+    /// Columns `columns` of row `y` as RGB, with alpha handled as requested. Rows must be requested
+    /// from the top down, each at most once.
     pub(crate) fn row<'b>(
         &mut self,
         y: usize,
@@ -479,7 +481,7 @@ impl<'a> RasterReader<'a> {
         Ok(rgb)
     }
 
-    /// Looks at what was not asked for: a file is good or bad as a whole.
+    /// Decodes the remaining rows to find faults: a file is good or bad as a whole.
     pub(crate) fn check_rest(&mut self, scratch: &mut RasterScratch) -> Result<(), SampleFault> {
         let bytes = self.size.0 as usize * self.form.bytes();
         match &mut self.rows {
@@ -492,7 +494,7 @@ impl<'a> RasterReader<'a> {
     }
 }
 
-/// The row that is handed out, the frame, and what lies beside it.
+/// The returned row, the frame, and the decoder's other memory.
 fn frame_scratch(format: FileFormat, form: PixelForm, (width, height): (u32, u32)) -> u64 {
     let (width, height) = (u64::from(width), u64::from(height));
     let pixel = form.bytes() as u64;
@@ -518,10 +520,9 @@ fn decoder<'a>(
     else {
         return Err(elsewhere(format));
     };
-    // `image` gives limits to a decoder that was made already, header and all, and
-    // most decoders look only at width and height then: what a header asks for
-    // by itself, and what decoding takes, is bounded by `begin` and, in a worker,
-    // by the kernel.
+    // `image` sets limits on a decoder that exists already and has read its header. Most decoders
+    // then check only width and height. `ReadBudget` bounds the header, and `decode_cost` the
+    // decoding. In a worker the kernel bounds both.
     let mut allowed = image::Limits::no_limits();
     allowed.max_alloc = Some(limits.max_scratch);
     let mut reader = ImageReader::with_format(file, known);
@@ -530,9 +531,8 @@ fn decoder<'a>(
     Ok(Box::new(decoder))
 }
 
-/// The first `len` bytes of the buffer, all 0. A decoder need not write every
-/// pixel (a GIF's index may lie past its palette): what it leaves out must not
-/// be of the picture before.
+/// The first `len` bytes of the buffer, all 0. A decoder need not write every pixel: a GIF's index
+/// may exceed its palette. Such pixels must not come from the previous image.
 fn blank(buffer: &mut Vec<u8>, len: usize) -> Result<&mut [u8], SampleFault> {
     grow(buffer, len)?;
     let frame = &mut buffer[..len];
@@ -540,7 +540,7 @@ fn blank(buffer: &mut Vec<u8>, len: usize) -> Result<&mut [u8], SampleFault> {
     Ok(frame)
 }
 
-/// A broken EXIF block never costs a picture.
+/// A broken EXIF block is never a fault.
 fn orientation(decoder: &mut dyn ImageDecoder) -> ExifOrientation {
     let tag = decoder.orientation().map_or(1, |o| o.to_exif());
     ExifOrientation::from_tag(tag.into()).unwrap_or_default()
@@ -567,10 +567,10 @@ fn form(format: FileFormat, color: ColorType) -> Result<PixelForm, SampleFault> 
 fn fault(format: FileFormat, e: ImageError) -> SampleFault {
     let kind = match &e {
         ImageError::IoError(e) if e.kind() == ErrorKind::UnexpectedEof => FaultKind::Truncated,
-        // The system's own errors; decoders put theirs into the same type.
+        // The system's own errors. Decoders use the same type for theirs.
         ImageError::IoError(e) if e.raw_os_error().is_some() => FaultKind::Unreadable,
         ImageError::IoError(e) if e.kind() == ErrorKind::OutOfMemory => FaultKind::NoMemory,
-        // These ask for no limit: the error is of a failed allocation there.
+        // These decoders get no limit: the error is a failed allocation.
         ImageError::Limits(_) if matches!(format, FileFormat::Bmp | FileFormat::Tga) => {
             FaultKind::NoMemory
         }
@@ -591,7 +591,7 @@ fn fault(format: FileFormat, e: ImageError) -> SampleFault {
     SampleFault::new(kind, format!("{format}: {text}"))
 }
 
-/// The most of a decoder's own words that a fault has, characters.
+/// Maximum characters of a decoder's own text in a fault.
 const LONGEST_TEXT: usize = 400;
 
 #[cfg(test)]
@@ -606,7 +606,7 @@ mod tests {
             let kind = LimitErrorKind::InsufficientMemory;
             ImageError::Limits(LimitError::from_kind(kind))
         };
-        // As `image` makes an error of one of `Vec`'s.
+        // As `image` converts an error of `Vec`.
         let refused = Vec::<u8>::new().try_reserve(usize::MAX).unwrap_err();
         let refused = std::io::Error::from(refused);
         for (format, e, kind) in [

@@ -1,8 +1,7 @@
-//! The header of any picture: format, size and orientation, without decoding a
-//! pixel.
+//! Reads the header of any image: format, size and orientation, without decoding a pixel.
 //!
-//! Used where a data set is surveyed, in the consumer; reads, never maps. The
-//! data path reads the same headers by the same functions, out of its map.
+//! Used by surveys of data sets, in the consumer. It reads files and never maps them. The data path
+//! reads the same headers with the same functions, from its map.
 
 use std::io::{Read, SeekFrom};
 
@@ -17,8 +16,8 @@ use crate::sys::panics::catch_panic;
 
 pub(crate) use crate::picture::picture_header::{DecodeCost, PictureHeader};
 
-/// Reads the header of a file, and no more of the file than that takes. What is over a
-/// limit whatever part of it is wanted, and what the file is too short to hold, is refused.
+/// Reads the header of a file, and no more of the file than necessary. Rejects images over the
+/// limits, whatever region is used, and files too short for their size.
 pub(crate) fn read_header_within(
     file: &mut dyn PictureFile,
     limits: &PictureLimits,
@@ -32,8 +31,8 @@ pub(crate) fn read_header_within(
     let head = read_at(file, 0, file_format::HEAD as u64)?;
     let format = FileFormat::sniff(&head, &tail)?;
     file.rewind().map_err(unreadable)?;
-    // Workers may die of a decoder; whoever reads headers must not. Nothing of
-    // the file is used after a panic.
+    // A decoder's panic may end a worker, but not the process that reads headers. No data of the
+    // file are used after a panic.
     catch_panic(|| read_as(format, file, len, limits)).unwrap_or_else(|| {
         Err(FaultKind::Corrupt.fault(format!("{format}: its decoder panicked at the header")))
     })
@@ -79,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts what is read, and panics where it is told to.
+    /// Counts the bytes read, and panics after `panic_after` bytes.
     struct Watched<F> {
         file: F,
         read: u64,
@@ -139,12 +138,11 @@ mod tests {
         let mut file = watched(file, u64::MAX);
         let header = read_header(&mut file).unwrap();
         assert_eq!(header.stored_size, (7, 5));
-        // A buffer for each of 32 MB of segments.
+        // One buffer for each of 32 MB of segments.
         assert!(file.get_ref().read < 3 << 20, "{}", file.get_ref().read);
     }
 
-    /// The beginning of a file, and zeros that are not on the disk, or the same bytes again
-    /// and again.
+    /// The beginning of a file, then zeros of a sparse file, or the same bytes again and again.
     fn endless() -> Vec<(&'static str, File)> {
         const BYTES: u64 = 64 << 20;
         let hole = |head: &[u8]| {
@@ -196,7 +194,7 @@ mod tests {
 
     #[test]
     fn no_header_is_read_without_a_limit() {
-        // 16 MiB, and the checksum of each empty chunk of a PNG, which is stepped over.
+        // 16 MiB, and the checksum of each empty chunk of a PNG, which is skipped.
         let most = 25 << 20;
         let mut over = Vec::new();
         for (what, file) in endless() {
@@ -215,8 +213,8 @@ mod tests {
         assert!(over.is_empty(), "{over:#?}");
     }
 
-    /// Profiles, XMP and text in front of the size or of the pixels: longer than the limit
-    /// of their format, and none of it is read.
+    /// Profiles, XMP and text before the size or the pixels. They are longer than the limit of
+    /// their format, and are not read.
     #[test]
     fn metadata_that_is_stepped_over_has_no_limit() {
         const LONG: u32 = 40 << 20;
@@ -266,7 +264,7 @@ mod tests {
         let jpeg = [&b"\xff\xd8"[..], &[0; 60_000]].concat();
         for (bytes, name) in [(gif, "GIF"), (jpeg, "JPEG")] {
             let mut file = watched(Cursor::new(bytes), 0);
-            // Once what tells the format is read.
+            // After the bytes that identify the format.
             file.get_mut().panic_after = 4096;
             let found = read_header(&mut file);
             let Err(fault) = found else {
@@ -278,7 +276,7 @@ mod tests {
         }
     }
 
-    /// As a worker would, by the same numbers.
+    /// With the same numbers as a worker.
     #[test]
     fn what_is_over_a_limit_is_refused() {
         let farbfeld = |w: u32, h: u32, pixels: usize| {

@@ -1,12 +1,12 @@
-//! Where decoders read a picture from: memory, or a file.
+//! The source of a decoder's bytes: memory or a file.
 //!
-//! Decoders are generic over what they read, and each further type would compile all of
-//! them once more. So there is this one.
+//! Decoders are generic over their input, and each further type would compile all of them again. So
+//! there is only this type.
 //!
-//! Decoders read a header as far as its bytes send them: lines without an end, chunks of
-//! no length. So a reader gives no more bytes than its [`ReadBudget`], and then ends as a
-//! file does, until the window is opened. It ends as well, and stays at its end, after an
-//! error of the system: there are decoders that go on over an error, for ever.
+//! A header may make a decoder read without end: lines without an end, chunks of any length. So a
+//! reader returns at most as many bytes as its [`ReadBudget`] allows, and then ends as a file does.
+//! The limit is removed once the header is read. After an error of the system a reader also ends,
+//! and stays at its end, because some decoders repeat a failed read forever.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, Cursor, ErrorKind, Read, Seek, SeekFrom};
@@ -20,8 +20,8 @@ pub(crate) trait PictureFile: BufRead + Seek {}
 
 impl<F: BufRead + Seek> PictureFile for F {}
 
-/// How many bytes a reader still gives. A clone is the same window: whoever made the
-/// reader keeps one while a decoder owns the reader.
+/// The number of bytes that a reader may still return. A clone shares the same budget: the code
+/// that made the reader keeps one while a decoder owns the reader.
 #[derive(Debug, Clone)]
 pub(super) struct ReadBudget(Rc<BudgetState>);
 
@@ -34,17 +34,17 @@ struct BudgetState {
 
 #[derive(Debug, Clone, Copy)]
 enum EarlyEnd {
-    /// More was asked for than the window has.
+    /// The decoder read more than the budget.
     Over,
     /// The system refused to read.
     Refused(ErrorKind, Option<i32>),
 }
 
-/// What is left of a window without a limit.
+/// The remaining bytes of a budget without a limit.
 const NO_LIMIT: u64 = u64::MAX;
 
 impl ReadBudget {
-    /// Of so many bytes.
+    /// A budget of `bytes` bytes.
     pub(super) fn of(bytes: u64) -> Self {
         Self(Rc::new(BudgetState {
             left: Cell::new(bytes),
@@ -52,18 +52,18 @@ impl ReadBudget {
         }))
     }
 
-    /// Of the header of a file of this format.
+    /// The budget for the header of a file of this format.
     pub(super) fn for_header(format: FileFormat) -> Self {
         Self::of(format.info().max_header)
     }
 
-    /// Ends the limit: the header is read.
+    /// Removes the limit once the header has been read.
     pub(super) fn remove_limit(&self) {
         self.0.left.set(NO_LIMIT);
     }
 
-    /// What was found in the header, unless the reader ended before the file did: then
-    /// whatever a decoder made of that end does not count.
+    /// Returns the header's result, unless the reader ended before the file did. Then the decoder's
+    /// result is meaningless, and the error is that early end.
     pub(super) fn check<T>(
         &self,
         format: FileFormat,
@@ -72,7 +72,7 @@ impl ReadBudget {
         match self.0.ended.get() {
             None => found,
             Some(EarlyEnd::Over) => Err(FaultKind::TooLarge.fault(format!(
-                "{format}: its header is longer than {} bytes, the most that is read of one: \
+                "{format}: its header is longer than {} bytes, the limit of this format: \
                      write it without metadata",
                 format.info().max_header
             ))),
@@ -93,7 +93,8 @@ impl ReadBudget {
         }
     }
 
-    /// Notes an error of the system. An interrupted call is none, and an end is the file's.
+    /// Records an error of the system. An interrupted call is not an error, and neither is the end
+    /// of the file.
     fn note<T>(&self, done: io::Result<T>) -> io::Result<T> {
         if let Err(e) = &done
             && !matches!(
@@ -111,7 +112,7 @@ impl ReadBudget {
 pub(super) struct PictureReader<'a> {
     from: ReaderSource<'a>,
     window: ReadBudget,
-    /// What is read in the place of the first bytes.
+    /// Bytes that replace the first bytes of the file.
     head: Vec<u8>,
 }
 
@@ -137,12 +138,12 @@ impl<'a> PictureReader<'a> {
         }
     }
 
-    /// From now on the first bytes of the file are these.
+    /// Replaces the first bytes of the file.
     pub(super) fn replace_head(&mut self, head: Vec<u8>) {
         self.head = head;
     }
 
-    /// Where in the head the reader stands; none behind it.
+    /// The reader's position in the replaced bytes; `None` after them.
     fn in_head(&mut self) -> io::Result<Option<usize>> {
         if self.head.is_empty() {
             return Ok(None);
@@ -152,7 +153,7 @@ impl<'a> PictureReader<'a> {
         Ok((at < self.head.len()).then_some(at))
     }
 
-    /// How many of `wanted` bytes may be given: none at the end.
+    /// How many of `wanted` bytes the budget allows; 0 at the end.
     fn allowed(&mut self, wanted: usize) -> io::Result<usize> {
         if self.window.has_ended() {
             return Ok(0);
@@ -161,7 +162,7 @@ impl<'a> PictureReader<'a> {
         if left > 0 || wanted == 0 {
             return Ok(wanted.min(usize::try_from(left).unwrap_or(usize::MAX)));
         }
-        // A file that ends where its window does is not over it.
+        // A file that ends exactly with its budget does not exceed it.
         let rest = match &mut self.from {
             ReaderSource::Memory(bytes) => bytes.fill_buf(),
             ReaderSource::File(file) => file.fill_buf(),
@@ -205,7 +206,7 @@ impl Read for PictureReader<'_> {
             self.window.take(to.len());
             return Ok(());
         }
-        // The file may end before the window does.
+        // The file may end before the budget does.
         while !to.is_empty() {
             match self.read(to) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
@@ -238,7 +239,7 @@ impl BufRead for PictureReader<'_> {
 
     fn consume(&mut self, count: usize) {
         self.window.take(count);
-        // Its own buffer need not hold them.
+        // The reader's own buffer need not hold them.
         if let Ok(Some(_)) = self.in_head() {
             let _ = self.seek_relative(count as i64);
             return;
@@ -268,8 +269,8 @@ impl Seek for PictureReader<'_> {
     }
 }
 
-/// A buffer is thrown away by every seek but a relative one, and filled again by the next
-/// byte that is read: 4 KiB for a chunk's 8.
+/// Seeks without losing the buffer. Every seek except a relative one discards it, and the next read
+/// fills it again: 4 KiB for a chunk's 8.
 fn seek_within_buffer(file: &mut dyn PictureFile, to: SeekFrom) -> io::Result<u64> {
     let by = match to {
         SeekFrom::Current(by) => by,
@@ -286,7 +287,7 @@ fn seek_within_buffer(file: &mut dyn PictureFile, to: SeekFrom) -> io::Result<u6
     file.stream_position()
 }
 
-/// The fault of a file that cannot be read to its end.
+/// The fault for a file that cannot be read to its end.
 pub(super) fn unreadable(e: std::io::Error) -> SampleFault {
     let kind = match e.kind() {
         ErrorKind::UnexpectedEof => FaultKind::Truncated,
@@ -304,7 +305,7 @@ mod tests {
         found.is_err_and(|fault| fault.kind == FaultKind::TooLarge)
     }
 
-    /// Both kinds of source, as decoders read: it ends for every way of asking.
+    /// With both kinds of source, every way of reading ends.
     #[test]
     fn a_spent_window_is_an_end() {
         let bytes = [7; 10];
@@ -385,7 +386,7 @@ mod tests {
         assert!(!over(&window));
     }
 
-    /// A decoder that skips errors within a comment of a PNM would ask for ever.
+    /// A decoder that skips errors within a comment of a PNM would read forever.
     #[test]
     fn a_file_that_cannot_be_read_ends_and_says_so() {
         struct Bad;

@@ -1,30 +1,29 @@
-//! From the pixel forms that files have to 8-bit RGB.
+//! Converts the pixel forms of files to 8-bit RGB.
 //!
-//! Pure. Rows in, rows out; the arithmetic is stated here and nowhere else.
+//! Pure. Rows in, rows out. The arithmetic is defined only here.
 //!
-//! - grey becomes three equal channels;
-//! - 16 bits become 8 by leaving out the low byte, as libpng and Pillow do;
-//! - floats are clamped to 0..1, times 255, rounded; no tone curve is applied,
-//!   and what is not a number is 0;
-//! - alpha is composited on the background: `(v * a + b * (255 - a)) / 255`,
-//!   rounded, on the values as they are stored (no gamma); or it is left out: the
-//!   colours as they are stored; or it stands alone;
-//! - premultiplied colours have their share of alpha already: `v + b * (255 - a) / 255`,
-//!   rounded, at most 255. Where alpha is left out they are divided by it, as Pillow does.
+//! - Grey becomes three equal channels.
+//! - 16 bits become 8 by dropping the low byte, as in libpng and Pillow.
+//! - Floats are clamped to 0..1, multiplied by 255 and rounded, without a tone curve. NaN is 0.
+//! - Alpha is composited on the background: `(v * a + b * (255 - a)) / 255`, rounded, on the stored
+//!   values (no gamma). It can also be dropped, which keeps the stored colours, or replace the
+//!   colours.
+//! - Premultiplied colours already include alpha: `v + b * (255 - a) / 255`, rounded, at most 255.
+//!   If alpha is dropped, they are divided by it, as in Pillow.
 
 use super::background::{AlphaPolicy, BackgroundColor};
 
-/// How the colours of a file relate to its alpha.
+/// The relation of a file's colours to its alpha.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum AlphaKind {
-    /// Colours are as they would be without alpha.
+    /// Colours are independent of alpha.
     #[default]
     Straight,
-    /// Colours were multiplied by alpha.
+    /// Colours have been multiplied by alpha.
     Premultiplied,
 }
 
-/// How the pixels of a decoded row lie in memory, in the machine's byte order.
+/// The memory layout of a decoded row's pixels, in the machine's byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PixelForm {
     L8,
@@ -54,7 +53,7 @@ impl PixelForm {
         }
     }
 
-    /// Converts as many pixels as `out` holds, from the beginning of `row`.
+    /// Converts as many pixels as `out` holds, from the start of `row`.
     pub(super) fn to_rgb8(
         self,
         row: &[u8],
@@ -70,7 +69,7 @@ impl PixelForm {
                 self.convert(row, |rgb, a| background.under_premultiplied(rgb, a), out);
             }
             (AlphaPolicy::Ignore, AlphaKind::Straight) => self.convert(row, |rgb, _| rgb, out),
-            // Before they become bytes, which are too coarse where alpha is small.
+            // Divides before the conversion to bytes, which are too coarse for small alpha.
             (AlphaPolicy::Ignore, AlphaKind::Premultiplied) if self == Self::Rgba32F => {
                 let out = out.as_chunks_mut::<3>().0;
                 each(row, out, |pixel: &[u8; 16]| divided_floats(pixel));
@@ -128,13 +127,13 @@ fn high(v: [u8; 2]) -> u8 {
 fn floats<const N: usize, const M: usize>(pixel: &[u8; N]) -> [u8; M] {
     let mut out = [0; M];
     for (v, out) in pixel.as_chunks::<4>().0.iter().zip(&mut out) {
-        // The cast clamps, and makes 0 of what is not a number.
+        // The cast clamps, and converts NaN to 0.
         *out = (f32::from_ne_bytes(*v) * 255.0 + 0.5) as u8;
     }
     out
 }
 
-/// Premultiplied colours without alpha, in Pillow's arithmetic: what alpha 0 hides is black.
+/// Divides premultiplied colours by alpha, in Pillow's arithmetic. Pixels of alpha 0 become black.
 fn divided(rgb: [u8; 3], a: u8) -> [u8; 3] {
     match a {
         255 => rgb,
@@ -219,7 +218,7 @@ mod tests {
             premultiplied(PixelForm::La8, &[64, 128, 7, 255], on)[3..],
             [7; 3]
         );
-        // Light that covers nothing is added.
+        // A pixel of alpha 0 adds its colours to the background.
         assert_eq!(
             premultiplied(PixelForm::Rgba8, &[9, 200, 0, 0], on),
             [109, 255, 200]
@@ -294,7 +293,7 @@ mod tests {
             let rgba = numbers(&[0.5, 2.0, 0.0, f32::from(a) / 255.0]);
             assert_eq!(dropped(PixelForm::Rgba32F, &rgba), [128, 255, 0]);
         }
-        // Forms without alpha are what they are with a background.
+        // Forms without alpha are the same as with a background.
         assert_eq!(dropped(PixelForm::Rgb8, &[1, 2, 3]), [1, 2, 3]);
         assert_eq!(dropped(PixelForm::L16, &words(&[0x12ff])), [0x12; 3]);
     }

@@ -1,7 +1,7 @@
-//! Whether a TGA's colours are premultiplied: its decoder does not look.
+//! Whether a TGA's colours are premultiplied, which its decoder does not check.
 //!
-//! Pure. The footer of version 2 says where the extension area is, whose last byte says
-//! what the alpha channel means.
+//! Pure. The footer of version 2 has the offset of the extension area. That area's last byte is the
+//! type of alpha.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -9,11 +9,11 @@ use super::file_format::TAIL;
 use super::reader::PictureReader;
 use super::rgb8::AlphaKind;
 
-/// Where the extension area has the type of alpha.
+/// Offset of the alpha type in the extension area.
 const TYPE: u64 = 494;
 const PREMULTIPLIED: u8 = 4;
 
-/// A broken extension area never costs a picture: anything unexpected is straight.
+/// A broken extension area is never a fault: any unexpected value means straight.
 pub(super) fn alpha_kind(file: &mut PictureReader<'_>) -> AlphaKind {
     match read_type(file) {
         Ok(PREMULTIPLIED) => AlphaKind::Premultiplied,

@@ -1,7 +1,7 @@
-//! The orientation of a WebP, found without its decoder, which would allocate
-//! as many bytes as a chunk says that it has.
+//! Finds the orientation of a WebP without its decoder. The decoder would allocate as many bytes as
+//! a chunk claims to have.
 //!
-//! Pure. Reads chunk headers, and of the chunks of EXIF and XMP the beginning.
+//! Pure. Reads chunk headers, and the beginning of EXIF and XMP chunks.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -12,16 +12,16 @@ use super::xmp;
 /// RIFF, length, WEBP.
 const HEAD: u64 = 12;
 
-/// A broken block never costs a picture: anything unexpected is upright. XMP counts where EXIF
-/// has no orientation.
+/// A broken block is never a fault: any unexpected value means upright. XMP counts if EXIF has no
+/// orientation.
 pub(super) fn orientation(file: &mut PictureReader<'_>) -> ExifOrientation {
     let mut found = (None, ExifOrientation::Normal);
-    // Ends with an error: with the file.
+    // Ends with an error at the end of the file.
     let _ = find(file, &mut found);
     found.0.unwrap_or(found.1)
 }
 
-/// That of EXIF, and that of XMP.
+/// The orientations of EXIF and of XMP.
 fn find(
     file: &mut PictureReader<'_>,
     found: &mut (Option<ExifOrientation>, ExifOrientation),
@@ -49,7 +49,7 @@ fn find(
         } else if most > 0 {
             found.1 = xmp::orientation(&content);
         }
-        // Chunks begin at even places.
+        // Chunks begin at even offsets.
         let rest = i64::from(len) + i64::from(len % 2) - content.len() as i64;
         file.seek_relative(rest)?;
     }
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(tag(&file(&[])), 1);
         assert_eq!(tag(&file(&[(b"VP8 ", u32::MAX, &[0; 9])])), 1);
         assert_eq!(tag(&file(&[(b"EXIF", u32::MAX, &EXIF[..9])])), 1);
-        // As much as there is.
+        // The content is as long as the file allows.
         assert_eq!(tag(&file(&[(b"EXIF", u32::MAX, EXIF)])), 6);
     }
 }

@@ -1,19 +1,19 @@
-//! The orientation in an XMP packet, for pictures whose EXIF has none.
+//! The orientation in an XMP packet, for images whose EXIF has none.
 //!
-//! Pure. Found as Pillow finds it: by its name, as an attribute or an element, without
-//! reading the XML.
+//! Pure. Like Pillow, it searches for the name, as an attribute or an element, without parsing the
+//! XML.
 
 use super::orientation::ExifOrientation;
 
-/// How the segment of a JPEG that holds a packet begins.
+/// The start of a JPEG segment that holds a packet.
 pub(super) const NAMESPACE: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
 
-/// The most of a packet that is read.
+/// Maximum bytes of a packet that are read.
 pub(super) const MOST: usize = 256 << 10;
 
 const NAME: &[u8] = b"tiff:Orientation";
 
-/// Upright where the packet says nothing, or something else than 1 to 8.
+/// The orientation; upright if the packet has none, or a value other than 1 to 8.
 pub(super) fn orientation(packet: &[u8]) -> ExifOrientation {
     let mut rest = packet;
     while let Some(at) = find_name(rest) {
@@ -29,7 +29,7 @@ pub(super) fn orientation(packet: &[u8]) -> ExifOrientation {
     ExifOrientation::Normal
 }
 
-/// By its `O`, which packets have seldom.
+/// Searches for the letter `O`, which is rare in packets.
 fn find_name(bytes: &[u8]) -> Option<usize> {
     const O: usize = 5;
     let mut from = O;

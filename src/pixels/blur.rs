@@ -1,10 +1,9 @@
 //! torchvision's `gaussian_blur`, one axis after the other.
 //!
-//! Both neighbours at a distance are added before they are weighted, so a
-//! mirrored picture comes out as the mirrored result, bit for bit. (Not so a
-//! transposed one: rows are summed first.) At the edges the picture is reflected
-//! without its last pixel, again and again where the kernel is larger than the
-//! picture (torch refuses that); an axis of one pixel is that pixel.
+//! Both neighbours at a distance are added before they are weighted. So a mirrored image gives the
+//! mirrored result, bit for bit. A transposed image does not, because rows are summed first. Edges
+//! are mirrored without repeating the edge pixel. A kernel larger than the image mirrors again and
+//! again, where torch reports an error. An axis of one pixel repeats that pixel.
 
 use crate::decode_plan::canvas_memory::blur_floats;
 use crate::pixels::level::ChannelLevel;
@@ -14,10 +13,10 @@ use crate::recipe::Size;
 /// Channels of a pixel.
 const CHANNELS: usize = 3;
 
-/// Fills `out`, rows without gaps. The kernel's sides are odd, `sigma` is above
-/// 0. A `u8` is rounded, halves to the even side.
+/// Fills `out`, rows without gaps. The kernel's sides are odd, and `sigma` is above 0. `u8` levels
+/// are rounded, halves to even.
 ///
-/// `scratch` is made as long as [`scratch_len`] says where it is shorter.
+/// `scratch` grows to the length that [`scratch_len`] returns.
 pub(crate) fn gaussian_blur<T: ChannelLevel>(
     pixels: PixelView<'_, T>,
     kernel: Size,
@@ -65,7 +64,7 @@ pub(crate) fn gaussian_blur<T: ChannelLevel>(
     }
 }
 
-/// Floats that a call needs beside the pictures.
+/// Floats that a call needs beside the images.
 pub(crate) fn scratch_len(width: usize, height: usize, kernel: Size) -> usize {
     blur_floats((width as u32, height as u32), kernel) as usize
 }
@@ -74,14 +73,13 @@ fn radius(side: u32) -> usize {
     (side / 2) as usize
 }
 
-/// Rows that one row of the output sees.
+/// Input rows that one output row depends on.
 fn kept_rows(height: usize, radius: usize) -> usize {
     height.min(2 * radius + 1)
 }
 
-/// The weights from the middle outwards. torchvision's formula: the points are
-/// spread over 1 / sqrt(2) of the pixels' distances, so that their square is the
-/// exponent. In `f64`, where torch has `f32`.
+/// The weights from the centre outwards. Like torchvision, it spaces the points by 1 / sqrt(2)
+/// pixels, so that their square is the exponent. It computes in `f64`, torch in `f32`.
 pub(super) fn half_kernel(sigma: f64, weights: &mut [f32]) {
     let exponential = |k: usize| {
         let x = k as f64 / sigma;
@@ -93,7 +91,7 @@ pub(super) fn half_kernel(sigma: f64, weights: &mut [f32]) {
     }
 }
 
-/// The pixel of `n` that is seen at `i`: ... 2 1 0 1 2 ... n-2 n-1 n-2 ...
+/// The one of `n` pixels that is at `i` after mirroring: ... 2 1 0 1 2 ... n-2 n-1 n-2 ...
 pub(super) fn reflected(i: isize, n: usize) -> usize {
     if n == 1 {
         return 0;
@@ -103,7 +101,7 @@ pub(super) fn reflected(i: isize, n: usize) -> usize {
     i.min(period - i)
 }
 
-/// The row in floats, with `radius` reflected pixels at both ends.
+/// Converts the row to floats, with `radius` mirrored pixels at both ends.
 fn pad<T: ChannelLevel>(row: &[RgbPixel<T>], radius: usize, padded: &mut [f32]) {
     let n = row.len();
     let padded = padded.as_chunks_mut::<CHANNELS>().0;
@@ -154,7 +152,7 @@ mod tests {
         assert_eq!(seen(4), [1, 2, 3, 2, 1, 0, 1, 2, 3, 2, 1, 0, 1]);
     }
 
-    /// The definition, pixel by pixel: a kernel in two dimensions in `f64`.
+    /// The definition, pixel by pixel: a two-dimensional kernel in `f64`.
     fn plainly(pixels: PixelView<'_, f32>, kernel: Size, sigma: f64) -> Vec<[f64; 3]> {
         let weights = |side: u32| -> Vec<f64> {
             let middle = f64::from(side / 2);
@@ -186,7 +184,7 @@ mod tests {
         out
     }
 
-    /// Also where torch has no answer: kernels that reach beyond the picture.
+    /// Includes kernels that reach beyond the image, which torch rejects.
     #[test]
     fn every_size_of_picture_and_kernel_follows_the_definition() {
         let mut scratch = Vec::new();

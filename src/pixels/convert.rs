@@ -1,8 +1,8 @@
-//! From sRGB levels to CIELAB, HSV and YCbCr, in `f32`, unrounded. Ranges are
-//! those of [`ColorSpace`].
+//! Converts sRGB levels to CIELAB, HSV and YCbCr, in `f32`, unrounded. Ranges are those of
+//! [`ColorSpace`].
 //!
-//! Grey stays exactly grey: a and b are 0, saturation is 0, Cb and Cr are 128.
-//! For that each sum of channels is taken from differences to green.
+//! Grey stays exactly grey: a and b are 0, saturation is 0, Cb and Cr are 128. So each sum of
+//! channels uses differences to green.
 
 use super::level::ChannelLevel;
 use super::pixel_view::{PixelView, PixelViewMut, RgbPixel};
@@ -18,27 +18,27 @@ const SRGB_TO_XYZ: Matrix = [
 ];
 const D65: [f64; 3] = [0.95047, 1.0, 1.08883];
 const D50: [f64; 3] = [0.96422, 1.0, 0.82521];
-/// XYZ to the cones' answers.
+/// XYZ to cone responses.
 const BRADFORD: Matrix = [
     [0.8951, 0.2664, -0.1614],
     [-0.7502, 1.7135, 0.0367],
     [0.0389, -0.0685, 1.0296],
 ];
 
-/// What red and blue add to each of X, Y and Z of a white of 1; green's part is
-/// what is missing of 1.
+/// Contributions of red and blue to X, Y and Z, relative to a white of 1. Green contributes the
+/// rest.
 type RedAndBlue = [[f32; 2]; 3];
 const TO_D65: RedAndBlue = relative(SRGB_TO_XYZ, D65);
 const TO_D50: RedAndBlue = relative(multiplied(adaptation(D65, D50), SRGB_TO_XYZ), D50);
 
-/// Below this the cube root becomes a straight line.
+/// Below this, the cube root is replaced by a straight line.
 const LINE_BELOW: f32 = 216.0 / 24_389.0;
 
-/// Steps of the table from one level to the next. Between them the curve is taken
-/// for a line, which it is within 3e-8.
+/// Table steps from one level to the next. The curve is interpolated linearly between them, with an
+/// error below 3e-8.
 const STEPS: usize = 16;
 
-/// Converts, with a table of what it has to compute once.
+/// The conversions, with a table that is computed once.
 #[derive(Debug)]
 pub(crate) struct ColorConverter {
     light: Box<Light>,
@@ -56,7 +56,7 @@ impl ColorConverter {
         Self { light }
     }
 
-    /// Fills `out`, rows without gaps. The white point is CIELAB's alone.
+    /// Fills `out`, rows without gaps. Only CIELAB uses the white point.
     pub(crate) fn convert<T: LinearLight>(
         &self,
         pixels: PixelView<'_, T>,
@@ -113,7 +113,7 @@ fn each_in_place(mut pixels: PixelViewMut<'_, f32>, of: impl Fn(RgbPixel<f32>) -
     }
 }
 
-/// How a level becomes linear light, 0 to 1.
+/// Converts a level to linear light, 0 to 1.
 pub(crate) trait LinearLight: ChannelLevel {
     fn light(self, table: &Light) -> f32;
 }
@@ -126,15 +126,15 @@ impl LinearLight for u8 {
 }
 
 impl LinearLight for f32 {
-    /// A whole level has the light of that level in `u8`. Below 0 the line goes
-    /// on, above 255 the curve.
+    /// A whole level has the same light as in `u8`. Below 0 the line is extended, above 255 the
+    /// curve.
     #[inline(always)]
     fn light(self, table: &Light) -> f32 {
         if !(0.0..=255.0).contains(&self) {
             return beyond(self);
         }
         let step = self * STEPS as f32;
-        // Of the last two for white.
+        // White uses the last two entries.
         let first = (step as usize).min(255 * STEPS - 1);
         let (from, to) = (table[first], table[first + 1]);
         from + (to - from) * (step - first as f32)
@@ -169,7 +169,7 @@ fn lab([r, g, b]: [f32; 3], parts: &RedAndBlue) -> RgbPixel<f32> {
     [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
 }
 
-/// The cube root, and a line near 0.
+/// The cube root, replaced by a line near 0.
 #[inline(always)]
 fn root(t: f32) -> f32 {
     if t > LINE_BELOW {
@@ -194,19 +194,19 @@ fn hsv([r, g, b]: [f32; 3]) -> RgbPixel<f32> {
         60.0 * (r - g) / range + 240.0
     };
     let hue = if hue < 0.0 { hue + 360.0 } else { hue };
-    // A hue just below 0 is rounded up to the whole circle.
+    // A hue just below 0 rounds up to 360.
     let hue = if hue >= 360.0 { 0.0 } else { hue };
     [hue, range / most, most / 255.0]
 }
 
-/// ITU-T T.871. 1.772 and 1.402 are twice what blue and red lack of 1.
+/// ITU-T T.871. 1.772 and 1.402 are twice (1 - weight) of blue and red.
 #[inline(always)]
 fn ycbcr([r, g, b]: [f32; 3]) -> RgbPixel<f32> {
     let y = g + (0.299 * (r - g) + 0.114 * (b - g));
     [y, (b - y) / 1.772 + 128.0, (r - y) / 1.402 + 128.0]
 }
 
-/// Rows divided by the white that they lead to.
+/// Divides each row by the white point.
 const fn relative(matrix: Matrix, white: [f64; 3]) -> RedAndBlue {
     let mut out = [[0.0; 2]; 3];
     let mut i = 0;
@@ -220,7 +220,7 @@ const fn relative(matrix: Matrix, white: [f64; 3]) -> RedAndBlue {
     out
 }
 
-/// From colours under one white to those that look the same under another.
+/// Converts colours under one white to those that look the same under another.
 const fn adaptation(from: [f64; 3], to: [f64; 3]) -> Matrix {
     let (from, to) = (applied(BRADFORD, from), applied(BRADFORD, to));
     let mut scaled = BRADFORD;
@@ -266,7 +266,7 @@ const fn inverse(m: Matrix) -> Matrix {
     while i < 3 {
         let mut j = 0;
         while j < 3 {
-            // Cofactors, the indices going round.
+            // Cofactors, with cyclic indices.
             let (a, b, c, d) = ((j + 1) % 3, (j + 2) % 3, (i + 1) % 3, (i + 2) % 3);
             out[i][j] = m[a][c] * m[b][d] - m[a][d] * m[b][c];
             j += 1;
@@ -297,7 +297,7 @@ mod tests {
         out[0]
     }
 
-    /// The table of Bruce Lindbloom, whose digits the standards' users share.
+    /// From Bruce Lindbloom's table, which has the digits that users of the standards share.
     #[test]
     fn the_adaptation_is_bradfords() {
         let want = [

@@ -1,10 +1,9 @@
-//! torchvision's `elastic`, for bytes and floats: every pixel from a place near it.
+//! torchvision's `elastic`, for bytes and floats: every pixel comes from a place near it.
 //!
-//! How near is noise between -1 and 1, blurred, times `alpha`. Noise is a pure
-//! function of a key and of the pixel's number in the picture as it is to be looked
-//! at, so rows of it are made, blurred and forgotten one by one: no field is held.
-//! Places are `f32`, operation by operation as in torchvision; the sums of the blur
-//! have another order, which moves a place by less than a thousandth of a pixel.
+//! The displacement is noise between -1 and 1, blurred, times `alpha`. Noise is a pure function of
+//! a key and of the pixel's number in the upright image. So its rows are made, blurred and dropped
+//! one by one, and no whole field is kept. Places are `f32` with torchvision's operations. The sums
+//! of the blur have another order, which moves a place by less than a thousandth of a pixel.
 
 use super::blur::{add, half_kernel, reflected, scale};
 use super::erase::mixed;
@@ -15,20 +14,20 @@ use super::rotate::between;
 use crate::decode_plan::canvas_memory::{elastic_floats, elastic_radii};
 use crate::recipe::{InterpolationMode, PixelPlacement};
 
-/// The displacement of a picture's pixels.
+/// The displacement of an image's pixels.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DisplacementField {
     pub(crate) key: u64,
-    /// Along the width, along the height.
+    /// Along the width and the height.
     pub(crate) alpha: [f64; 2],
     pub(crate) sigma: [f64; 2],
 }
 
-/// Fills `out`, tight, upright and of the picture's size. `Nearest` shows `fill` where
-/// no pixel's area holds the place; all else is bilinear, as in
+/// Fills `out`, which is tight, upright and of the image's size. `Nearest` shows `fill` where no
+/// pixel's area contains the place. All other modes are bilinear, as in
 /// [`rotate`](super::rotate::rotate).
 ///
-/// `scratch` is made as long as [`scratch_len`] says where it is shorter.
+/// `scratch` grows to the length that [`scratch_len`] returns.
 pub(crate) fn elastic<T: ChannelLevel>(
     src: PixelView<'_, T>,
     placement: PixelPlacement,
@@ -70,13 +69,13 @@ pub(crate) fn elastic<T: ChannelLevel>(
     }
 }
 
-/// Floats that a call needs beside the pictures.
+/// Floats that a call needs beside the images.
 pub(crate) fn scratch_len(width: usize, height: usize, sigma: [f64; 2]) -> usize {
     elastic_floats((width as u32, height as u32), sigma) as usize
 }
 
-/// Where pixel `at` of `n` lies when the picture reaches from -1 to 1: torch's
-/// `linspace`, from both ends.
+/// Position of pixel `at` of `n` in an image from -1 to 1: torch's `linspace`, computed from both
+/// ends.
 #[inline(always)]
 fn regular(at: usize, n: usize) -> f32 {
     let last = ((n as f64 - 1.0) / n as f64) as f32;
@@ -87,7 +86,7 @@ fn regular(at: usize, n: usize) -> f32 {
     }
 }
 
-/// From -1 to 1 to pixels of `n`.
+/// Converts -1 to 1 to pixels of `n`.
 #[inline(always)]
 fn place(at: f32, n: f32) -> f32 {
     (at + 1.0) * (n * 0.5) - 0.5
@@ -101,9 +100,9 @@ struct AxisNoise<'a> {
     width: usize,
     height: usize,
     radius: usize,
-    /// Rows of noise that are blurred along the width by now.
+    /// Rows of noise blurred along the width so far.
     blurred: usize,
-    /// Rows that are held.
+    /// Rows that are kept.
     kept: usize,
     across: &'a mut [f32],
     down: &'a mut [f32],
@@ -145,7 +144,7 @@ impl<'a> AxisNoise<'a> {
         noise
     }
 
-    /// The next row, `y`.
+    /// Computes the next row, `y`.
     fn row(&mut self, y: usize) -> &[f32] {
         while self.blurred < self.height && self.blurred <= y + self.radius {
             self.blur(self.blurred);
@@ -184,7 +183,7 @@ impl<'a> AxisNoise<'a> {
     }
 }
 
-/// Of 0 the pixel alone.
+/// For a `sigma` of 0, only the pixel itself.
 fn weights(sigma: f64, weights: &mut [f32]) {
     match sigma > 0.0 {
         true => half_kernel(sigma, weights),
@@ -192,7 +191,7 @@ fn weights(sigma: f64, weights: &mut [f32]) {
     }
 }
 
-/// Uniform from -1 on to below 1, in steps of 2^-23 as torch's `rand` times two.
+/// Uniform in -1 to below 1, in steps of 2^-23: torch's `rand`, doubled.
 #[inline(always)]
 fn noise(key: u64, element: u64) -> f32 {
     const STEP: f32 = 1.0 / 8_388_608.0;
@@ -238,7 +237,7 @@ mod tests {
                 let want = made(tight, PixelPlacement::default(), by, how);
                 assert_ne!(want, upright);
                 for quarters in 1..4 {
-                    // Stored so that so many quarters make it upright.
+                    // Stored so that this number of quarter turns makes it upright.
                     let back = PixelPlacement::default().turned(quarters);
                     let turned =
                         OrientedPixels::new(tight, PixelPlacement::default().turned(4 - quarters));
@@ -251,7 +250,7 @@ mod tests {
         }
     }
 
-    /// Also where torch has no answer: kernels that reach beyond the picture.
+    /// Includes kernels that reach beyond the image, which torch rejects.
     #[test]
     fn no_displacement_leaves_the_picture() {
         let upright = picture();

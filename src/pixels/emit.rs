@@ -1,10 +1,9 @@
-//! The end of the chain on the CPU: from pixels to the bytes of an output row,
-//! that is normalise, cast, lay out, turn and mirror in one pass.
+//! The last step on the CPU: converts pixels to the bytes of an output row. One pass normalises,
+//! casts, changes the layout and applies the orientation.
 //!
-//! Runs in the worker, and in the consumer when there are no workers. A picture
-//! in `u8` has 256 levels a channel, so every value is looked up in a table
-//! built once a recipe: exact, and the same on every CPU. One in `f32` is
-//! computed, by the same formula. Never in here: other arithmetic on pixels,
+//! Runs in the worker, and in the consumer when there are no workers. A `u8` image has 256 levels a
+//! channel, so every value comes from a table built once for a recipe: exact, and the same on every
+//! CPU. An `f32` image is computed by the same formula. Never in here: other arithmetic on pixels,
 //! allocation after `new`, `unsafe`.
 
 use half::{bf16, f16};
@@ -18,7 +17,7 @@ use crate::recipe::{ColorOrder, DataType, MemoryLayout, OutputFormat, PixelPlace
 const CHANNELS: usize = 3;
 
 impl OutputFormat {
-    /// Mean and deviation for each channel of the source.
+    /// Mean and deviation of each source channel.
     fn scaling(&self) -> ChannelScaling {
         let of = |mut v: [f32; CHANNELS]| {
             if self.order == ColorOrder::Bgr {
@@ -34,16 +33,15 @@ impl OutputFormat {
     }
 }
 
-/// One element for each level of each channel of the source, as the bytes to be
-/// written.
+/// The bytes of one element, for each level of each source channel.
 type ElementTable<const N: usize> = [[[u8; N]; 256]; CHANNELS];
 
 #[derive(Debug)]
 enum ElementTables {
     F32(Box<ElementTable<4>>),
-    /// Of either type of two bytes.
+    /// `f16` or `bf16`.
     Half(Box<ElementTable<2>>),
-    /// Levels stay what they are.
+    /// Levels stay unchanged.
     U8,
 }
 
@@ -64,17 +62,17 @@ pub struct RowEmitter {
     emission: OutputFormat,
     scaling: ChannelScaling,
     tables: ElementTables,
-    /// The same behind a normalisation, of the last one that was met.
+    /// Tables after a normalisation within the recipe, for the last one used.
     normalised: Option<(ChannelScaling, ElementTables)>,
 }
 
 impl RowEmitter {
-    /// For floats, value `v` of the output's channel `c` becomes
-    /// `((v / unit) - mean[c]) / std[c]`, each step rounded to `f32` as
-    /// torchvision does it, then rounded to the nearest `f16` or `bf16` where that
-    /// is the type, halves to the even side. For `u8`, which holds levels, unit, mean and deviation are not
-    /// applied; levels in `f32` are rounded as by torch's `round`, halves to the
-    /// even side, and held to 0 and 255.
+    /// For float types, value `v` of output channel `c` becomes `((v / unit) - mean[c]) / std[c]`.
+    /// Each step is rounded to `f32`, as in torchvision. For `f16` and `bf16` the result is then
+    /// rounded to nearest, halves to even.
+    ///
+    /// For `u8`, which holds levels, unit, mean and deviation are not applied. Levels in `f32` are
+    /// rounded like torch's `round`, halves to even, and clamped to 0 and 255.
     pub fn new(emission: OutputFormat) -> Self {
         let scaling = emission.scaling();
         Self {
@@ -85,7 +83,7 @@ impl RowEmitter {
         }
     }
 
-    /// Bytes that an image of `width` x `height` becomes.
+    /// Bytes of an output image of `width` x `height`.
     pub fn row_bytes(&self, width: usize, height: usize) -> usize {
         width * height * self.emission.channels() * self.emission.dtype.size()
     }
@@ -119,13 +117,14 @@ impl RowEmitter {
         self.emit_by(&self.tables, pixels, placement, out);
     }
 
-    /// Whether [`RowEmitter::emit_normalised`] has elements to write: `u8` hold levels.
+    /// True if [`RowEmitter::emit_normalised`] can write this type. `u8` holds levels, so it
+    /// cannot.
     pub(crate) fn normalises(&self) -> bool {
         self.emission.dtype != DataType::U8
     }
 
-    /// What [`RowEmitter::emit_floats`] writes of levels that were normalised, to the bit
-    /// and without those floats. `out` needs no alignment.
+    /// Normalises levels and writes them. The bits equal those of [`RowEmitter::emit_floats`] after
+    /// a normalisation, without storing the floats. `out` needs no alignment.
     pub(crate) fn emit_normalised(
         &mut self,
         pixels: PixelView<'_, u8>,
@@ -154,7 +153,7 @@ impl RowEmitter {
         let source = EmitSource { pixels, placement };
         let out = self.without_zeros(out);
         match tables {
-            // Nothing to look up and nothing to move.
+            // No lookup and no reordering.
             ElementTables::U8 if self.emission.is_plain_rgb8(placement) => pixels.copy_to(out),
             ElementTables::F32(t) => write(source, layout, order, out, |c, v| t[c][usize::from(v)]),
             ElementTables::Half(t) => {
@@ -177,7 +176,7 @@ impl RowEmitter {
         let out = self.without_zeros(out);
         let s = self.scaling;
         match self.emission.dtype {
-            // Normalised before: nothing to divide by.
+            // Normalised already: nothing to divide.
             DataType::F32 if s.is_identity() => {
                 write(source, layout, order, out, |_, v: f32| v.to_ne_bytes());
             }
@@ -192,7 +191,8 @@ impl RowEmitter {
         }
     }
 
-    /// Fills the channels of zeros; the room of the others. A zero is a zero in every type.
+    /// Writes the channels that are always zero and returns the memory of the others. All types
+    /// encode zero as zero bytes.
     fn without_zeros<'a>(&self, out: &'a mut [u8]) -> &'a mut [u8] {
         let OutputFormat {
             zero_channels: zeros,
@@ -231,7 +231,7 @@ fn table<const N: usize>(value: impl Fn(usize, u8) -> [u8; N]) -> Box<ElementTab
     table
 }
 
-/// An image and how it is to be read.
+/// An image, with its orientation.
 #[derive(Clone, Copy)]
 struct EmitSource<'a, T> {
     pixels: PixelView<'a, T>,
@@ -239,14 +239,14 @@ struct EmitSource<'a, T> {
 }
 
 impl<'a, T: Copy> EmitSource<'a, T> {
-    /// Width and height, as the picture is to be looked at.
+    /// Width and height of the upright image.
     fn output_size(self) -> (usize, usize) {
         let PixelView { width, height, .. } = self.pixels;
         self.placement.output_size(width, height)
     }
 
-    /// The source pixels of output row `y` from `x` on, as many as `buffer`
-    /// holds: lent where they lie in order already, else gathered.
+    /// The source pixels of output row `y` from `x` on, as many as `buffer` holds. Borrows them if
+    /// they are in order in memory, else copies them to `buffer`.
     #[inline(always)]
     fn run<'b>(self, y: usize, x: usize, buffer: &'b mut [RgbPixel<T>]) -> &'b [RgbPixel<T>]
     where
@@ -284,11 +284,11 @@ impl<'a, T: Copy> EmitSource<'a, T> {
     }
 }
 
-/// Pixels to a run. One plane gets a whole run before the next plane does:
-/// stores that take turns between three planes cost twice as much.
+/// Pixels in a run. A whole run is written to one plane before the next plane: alternating stores
+/// to three planes cost twice as much.
 const RUN: usize = 16;
 
-/// `encode` gets a value and its channel in the source.
+/// `encode` converts a value of a source channel.
 fn write<T: Copy + Default, const N: usize>(
     source: EmitSource<'_, T>,
     layout: MemoryLayout,
@@ -313,7 +313,7 @@ fn write<T: Copy + Default, const N: usize>(
                 [first, second, third]
             };
             each_run(source, |at, run| {
-                // In a loop: the three written out take a quarter longer.
+                // A loop: three written-out copies take a quarter longer.
                 let mut c = 0;
                 while c < CHANNELS {
                     to_plane(&mut planes[c][at..at + run.len()], run, |pixel| {
@@ -348,7 +348,7 @@ fn to_plane<T: Copy, const N: usize>(
     run: &[RgbPixel<T>],
     encode: impl Fn(&RgbPixel<T>) -> [u8; N],
 ) {
-    // Without `zip`, which became a call for each pixel when nothing inlined it.
+    // Without `zip`, which became a call for each pixel when it was not inlined.
     let mut pixels = run.iter();
     for to in plane {
         if let Some(pixel) = pixels.next() {
@@ -357,8 +357,7 @@ fn to_plane<T: Copy, const N: usize>(
     }
 }
 
-/// Calls `with` with each run of source pixels in output order, and with the
-/// output pixel at which it begins.
+/// Calls `with` for each run of source pixels in output order, with its first output pixel.
 #[inline(always)]
 fn each_run<T: Copy + Default>(
     source: EmitSource<'_, T>,
@@ -370,7 +369,7 @@ fn each_run<T: Copy + Default>(
         let mut x = 0;
         while x + RUN <= width {
             let run = source.run(y, x, &mut buffer);
-            // A length that the compiler knows.
+            // A length known at compile time.
             if let Some(run) = run.first_chunk::<RUN>() {
                 with(y * width + x, run);
             }

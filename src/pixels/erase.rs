@@ -1,8 +1,7 @@
-//! A box of the picture becomes one colour or noise.
+//! Fills a box of the image with one colour or noise.
 //!
-//! Noise is a pure function of a key and of the element's number in the box, row
-//! by row as it is to be looked at: no generator goes on from one element to the
-//! next, and a turned file gets the noise of an upright one.
+//! Noise is a pure function of a key and of the element's number in the box of the upright image,
+//! row by row. It has no generator state, and a rotated file gets the noise of an upright one.
 
 use super::level::ChannelLevel;
 use super::normal_numbers;
@@ -10,9 +9,9 @@ use super::pixel_view::PixelViewMut;
 use crate::recipe::geometry::PixelRect;
 use crate::recipe::{BoxFill, PixelPlacement};
 
-/// `rect` lies within the picture, as stored; `placement` is how that is turned.
-/// A `u8` gets values rounded and held to its range; a grey picture's three
-/// channels get the same noise.
+/// Fills `rect`, which is inside the image and in stored orientation. `placement` is the
+/// orientation of the image. `u8` values are rounded and clamped. The three channels of a grey
+/// image get the same noise.
 pub(crate) fn erase<T: ChannelLevel>(
     mut pixels: PixelViewMut<'_, T>,
     rect: PixelRect,
@@ -35,7 +34,7 @@ pub(crate) fn erase<T: ChannelLevel>(
     }
 }
 
-/// `of` gets the number of the pixel's first element in the box.
+/// `of` receives the number of the pixel's first element in the box.
 fn fill<T: ChannelLevel>(
     pixels: &mut PixelViewMut<'_, T>,
     rect: PixelRect,
@@ -51,7 +50,7 @@ fn fill<T: ChannelLevel>(
     }
 }
 
-/// As [`fill`] with normal numbers, for which `of` gives the bits.
+/// Like [`fill`], with normal numbers made of the bits that `of` returns.
 fn fill_normal<T: ChannelLevel>(
     pixels: &mut PixelViewMut<'_, T>,
     rect: PixelRect,
@@ -77,8 +76,8 @@ fn fill_normal<T: ChannelLevel>(
     }
 }
 
-/// The number in the box, as it is to be looked at, of the first element of a pixel
-/// that is stored in its column `x` and row `y`.
+/// Number of the first element of the pixel stored at column `x` and row `y`, counted in the
+/// upright box.
 #[inline(always)]
 fn number((x, y): (u32, u32), rect: PixelRect, placement: PixelPlacement) -> u64 {
     let x = match placement.flip_x {
@@ -96,13 +95,13 @@ fn number((x, y): (u32, u32), rect: PixelRect, placement: PixelPlacement) -> u64
     3 * (u64::from(row) * u64::from(width) + u64::from(column))
 }
 
-/// One of the 256 levels, each as likely; whole in `f32` too, so that both types
-/// get the same picture.
+/// One of the 256 levels, all equally likely. It is whole in `f32` too, so that both types get the
+/// same image.
 fn level(key: u64, element: u64) -> f32 {
     f32::from((mixed(key, element) >> 56) as u8)
 }
 
-/// The element's output of a SplitMix64 that begins with `key`.
+/// Output number `element` of a SplitMix64 generator with seed `key`.
 pub(super) fn mixed(key: u64, element: u64) -> u64 {
     let z = key.wrapping_add((element + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -116,7 +115,7 @@ mod tests {
 
     const SIDE: usize = 300;
 
-    /// The elements of a box of noise in a larger picture.
+    /// The elements of a box of noise in a larger image.
     fn noise<T: ChannelLevel>(before: T, with: BoxFill) -> Vec<T> {
         let (width, height) = (SIDE + 5, SIDE + 4);
         let mut pixels = vec![[before; 3]; width * height];
@@ -138,7 +137,7 @@ mod tests {
             .collect()
     }
 
-    /// A turned file, looked at as it is meant to be, has the noise of an upright one.
+    /// A rotated file has the noise of an upright one.
     #[test]
     fn noise_is_that_of_the_picture_whichever_way_it_is_stored() {
         let shown = |placement: PixelPlacement, grey| -> Vec<[f32; 3]> {
@@ -188,7 +187,7 @@ mod tests {
         v.iter().sum::<f64>() / v.len() as f64
     }
 
-    /// Of each element with the one `lag` behind it.
+    /// Correlation of each element with the one `lag` after it.
     fn correlation(v: &[f64], lag: usize) -> f64 {
         let m = mean(v);
         let d: Vec<f64> = v.iter().map(|x| x - m).collect();
@@ -196,7 +195,7 @@ mod tests {
         both / d.iter().map(|x| x * x).sum::<f64>()
     }
 
-    /// Elements beside, channels beside, rows below; and another key.
+    /// Checks adjacent elements, channels and rows, and another key.
     fn unrelated(v: &[f64], other: &[f64]) {
         let bound = 4.0 / (v.len() as f64).sqrt();
         for lag in [1, 2, 3, 3 * SIDE, 3 * SIDE + 3] {
@@ -239,13 +238,13 @@ mod tests {
         let v = of(1);
         let n = v.len() as f64;
         let moment = |k: i32| v.iter().map(|x| x.powi(k)).sum::<f64>() / n;
-        // Each within 4 of its own deviations.
+        // Each moment within 4 of its own deviations.
         for (k, want, variance) in [(1, 0.0, 1.0), (2, 1.0, 2.0), (3, 0.0, 15.0), (4, 3.0, 96.0)] {
             let m = moment(k);
             let bound = 4.0 * f64::sqrt(variance / n);
             assert!((m - want).abs() < bound, "moment {k}: {m}");
         }
-        // Parts below the quantiles of the normal distribution.
+        // Share of numbers below quantiles of the normal distribution.
         for (z, part) in [
             (-3.090_232, 0.001),
             (-2.326_348, 0.01),
@@ -276,7 +275,7 @@ mod tests {
 
     #[test]
     fn the_numbers_of_a_key_stay_what_they_are() {
-        // SplitMix64 from 0, as its author's code gives them.
+        // SplitMix64 from 0, from its author's code.
         assert_eq!(mixed(0, 0), 0xe220_a839_7b1d_cdaf);
         assert_eq!(mixed(0, 1), 0x6e78_9e6a_a1b9_65f4);
         let first = |with| noise(0.0f32, with)[..3].to_vec();

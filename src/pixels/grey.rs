@@ -1,10 +1,10 @@
-//! Three channels become three equal ones: torchvision's grey, and Pillow's.
+//! Grey images with three equal channels: torchvision's and Pillow's.
 
 use super::level::ChannelLevel;
 use super::pixel_view::{PixelViewMut, RgbPixel};
 
-/// torchvision's `rgb_to_grayscale`: 0.2989 R + 0.587 G + 0.114 B; a `u8` loses
-/// the fraction, so white becomes 254.
+/// torchvision's `rgb_to_grayscale`: 0.2989 R + 0.587 G + 0.114 B. `u8` levels are truncated, so
+/// white becomes 254.
 pub(crate) fn grayscale<T: ChannelLevel>(mut pixels: PixelViewMut<'_, T>) {
     for row in pixels.rows_mut() {
         for pixel in row {
@@ -13,7 +13,7 @@ pub(crate) fn grayscale<T: ChannelLevel>(mut pixels: PixelViewMut<'_, T>) {
     }
 }
 
-/// Pillow's `L`, which knows whole levels only.
+/// Pillow's `L`, for whole levels only.
 pub(crate) fn luma(mut pixels: PixelViewMut<'_, u8>) {
     for row in pixels.rows_mut() {
         for pixel in row {
@@ -23,9 +23,9 @@ pub(crate) fn luma(mut pixels: PixelViewMut<'_, u8>) {
     }
 }
 
-/// The sum by torchvision's weights, with torch's roundings: a product, then two
-/// products that are added before they are rounded. On x86-64 torch fuses those
-/// two; here the product of two `f32` is exact in `f64`, on every CPU.
+/// The sum by torchvision's weights, with torch's roundings: a product, then two products added
+/// before rounding. On x86-64 torch fuses those two. Here the product of two `f32` is exact in
+/// `f64`, on every CPU.
 #[inline(always)]
 pub(super) fn weighted<T: ChannelLevel>(pixel: RgbPixel<T>) -> f32 {
     let [r, g, b] = pixel.map(T::level);

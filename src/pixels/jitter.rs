@@ -1,27 +1,26 @@
-//! Brightness, contrast, saturation and hue, by a factor; noise that is one colour.
+//! Brightness, contrast, saturation and hue, by a factor; a colour added to all pixels.
 //!
-//! `u8` comes out as torchvision's operations on `uint8` tensors do, bit for bit:
-//! products in `f32`, clamped, the fraction lost. `f32` follows its float
-//! formulas, with 255 in the place of 1. Factors are torchvision's: 0 and up, 1
-//! changes nothing; for hue -0.5 to 0.5, 0 changes nothing.
+//! `u8` results equal torchvision's on `uint8` tensors, bit for bit: products in `f32`, clamped and
+//! truncated. `f32` follows its float formulas, with 255 instead of 1. Factors are torchvision's:
+//! from 0 up, where 1 changes nothing; for hue -0.5 to 0.5, where 0 changes nothing.
 
 use super::grey::{fused, weighted};
 use super::level::ChannelLevel;
 use super::pixel_view::{PixelView, PixelViewMut, RgbPixel};
 
-/// Towards black (0) or away from it.
+/// Mixes with black (factor 0) or away from it.
 pub(crate) fn brightness<T: ChannelLevel>(pixels: PixelViewMut<'_, T>, factor: f32) {
     each(pixels, |pixel| pixel.map(|v| cut(v.level() * factor)));
 }
 
-/// Towards the mean of the picture's grey (0) or away from it.
+/// Mixes with the mean grey of the image (factor 0) or away from it.
 pub(crate) fn contrast<T: ChannelLevel>(pixels: PixelViewMut<'_, T>, factor: f32) {
     let mean = mean_grey(pixels.as_view());
     let blend = Blend::new(factor);
     each(pixels, |pixel| pixel.map(|v| blend.of(v, mean)));
 }
 
-/// Towards the pixel's own grey (0) or away from it.
+/// Mixes with the pixel's own grey (factor 0) or away from it.
 pub(crate) fn saturation<T: ChannelLevel>(pixels: PixelViewMut<'_, T>, factor: f32) {
     let blend = Blend::new(factor);
     each(pixels, |pixel| {
@@ -30,7 +29,7 @@ pub(crate) fn saturation<T: ChannelLevel>(pixels: PixelViewMut<'_, T>, factor: f
     });
 }
 
-/// Around the colour circle by a part of it.
+/// Rotates the hue by this part of the circle.
 pub(crate) fn hue<T: HueChannel>(pixels: PixelViewMut<'_, T>, factor: f32) {
     each(pixels, |pixel| {
         let (h, s, v) = hsv(pixel.map(|v| v.level() * (1.0 / 255.0)));
@@ -40,7 +39,7 @@ pub(crate) fn hue<T: HueChannel>(pixels: PixelViewMut<'_, T>, factor: f32) {
     });
 }
 
-/// Adds to each channel: a `u8` is rounded and held to its range, an `f32` is not.
+/// Adds a number to each channel. `u8` is rounded and clamped, `f32` is not.
 pub(crate) fn shift<T: ChannelLevel>(pixels: PixelViewMut<'_, T>, by: [f32; 3]) {
     each(pixels, |pixel| {
         std::array::from_fn(|c| T::rounded(pixel[c].level() + by[c]))
@@ -61,7 +60,7 @@ fn cut<T: ChannelLevel>(level: f32) -> T {
     T::truncated(level.clamp(0.0, 255.0))
 }
 
-/// As the type holds it: of a `u8` the fraction is lost.
+/// Truncates a level if the type is `u8`.
 #[inline(always)]
 fn whole<T: ChannelLevel>(level: f32) -> f32 {
     T::truncated(level).level()
@@ -78,7 +77,7 @@ impl Blend {
     fn new(ratio: f32) -> Self {
         Self {
             ratio,
-            // Subtracted before it is rounded.
+            // Subtracts in `f64`, then rounds.
             rest: (1.0 - f64::from(ratio)) as f32,
         }
     }
@@ -89,9 +88,9 @@ impl Blend {
     }
 }
 
-/// The mean of the grey levels: the same bits for every order of the pixels, so
-/// that a picture may be mirrored before or after. For that the levels are
-/// summed as whole numbers of 2^-24, which a `u8` is exactly.
+/// The mean of the grey levels. It has the same bits for every order of the pixels, so that
+/// mirroring before or after changes nothing. For that, levels are summed as multiples of 2^-24,
+/// which represent `u8` exactly.
 fn mean_grey<T: ChannelLevel>(pixels: PixelView<'_, T>) -> f32 {
     const ONE: f64 = (1 << 24) as f64;
     let mut sum = 0i64;
@@ -105,13 +104,13 @@ fn mean_grey<T: ChannelLevel>(pixels: PixelView<'_, T>) -> f32 {
     (sum as f64 / ONE / count) as f32
 }
 
-/// How a channel between 0 and 1 becomes a level again.
+/// Converts a channel between 0 and 1 to a level.
 pub(crate) trait HueChannel: ChannelLevel {
     fn of_unit(v: f32) -> Self;
 }
 
 impl HueChannel for u8 {
-    /// torchvision's `to_dtype` with `scale`: 256 ranges of one width.
+    /// torchvision's `to_dtype` with `scale`: 256 ranges of equal width.
     #[inline(always)]
     fn of_unit(v: f32) -> Self {
         Self::truncated(v * 255.999)
@@ -125,10 +124,10 @@ impl HueChannel for f32 {
     }
 }
 
-/// What is behind the point, with the sign.
+/// The fractional part, with the sign.
 #[inline(always)]
 fn part(v: f32) -> f32 {
-    // By an integer, as std's `trunc` is a call without SSE4.1.
+    // Through an integer: std's `trunc` is a function call without SSE4.1.
     v - (v as i32) as f32
 }
 
@@ -168,7 +167,7 @@ fn rgb(h: f32, s: f32, v: f32) -> [f32; 3] {
         3 => [p, q, v],
         4 => [t, p, v],
         5 => [v, p, q],
-        // 0, and 6 where a hue was rounded up to 1.
+        // 0, and 6 if a hue was rounded up to 1.
         _ => [v, t, p],
     }
 }
@@ -226,7 +225,7 @@ mod tests {
             };
             let by = op.noise(case.alpha);
             let floats = shifted(case.pixel.map(f32::from), by);
-            // Sums of f64 in another order, then f32: of levels about 2^-15.
+            // A sum of f64 in another order, then f32: about 2^-15 of a level.
             let near = |a: [f32; 3], b: [f32; 3]| {
                 let mut pairs = a.iter().zip(b);
                 pairs.all(|(a, b)| (a - b).abs() <= 1e-6 * (256.0 + b.abs()))

@@ -1,14 +1,14 @@
-//! What the two types of a pixel's channel have in common: both hold levels.
+//! Common interface of the two channel types, which both hold levels.
 
 /// The type of a channel.
 pub(crate) trait ChannelLevel: Copy {
     fn level(self) -> f32;
 
-    /// As a cast of torch: a `u8` loses the fraction; an `f32` is as it was.
+    /// Like a cast in torch: `u8` truncates, `f32` is unchanged.
     fn truncated(level: f32) -> Self;
 
-    /// As torch's `round`, halves to the even side, and a cast: a `u8` is held
-    /// to its range; an `f32` is as it was.
+    /// Like torch's `round` (halves to even) and a cast: `u8` is rounded and clamped, `f32` is
+    /// unchanged.
     fn rounded(level: f32) -> Self;
 }
 
@@ -25,8 +25,8 @@ impl ChannelLevel for u8 {
 
     #[inline(always)]
     fn rounded(level: f32) -> Self {
-        // Between 2^23 and 2^24 a float has no fraction, so the addition rounds;
-        // std's function is a call without SSE4.1.
+        // Between 2^23 and 2^24 a float has no fraction, so the addition rounds. std's function is
+        // a call without SSE4.1.
         const WHOLE: f32 = 8_388_608.0;
         (level.clamp(0.0, 255.0) + WHOLE - WHOLE) as Self
     }
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn a_u8_is_rounded_to_the_even_side_and_held_to_its_range() {
         for i in -40..4400 {
-            // Every sixteenth, halves among them.
+            // Multiples of 1/16, including halves.
             let v = i as f32 / 16.0;
             let want = v.round_ties_even().clamp(0.0, 255.0) as u8;
             assert_eq!(u8::rounded(v), want, "{v}");

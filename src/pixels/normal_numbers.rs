@@ -1,14 +1,13 @@
-//! Normal numbers, mean 0 and deviation 1, by Box and Muller, many at a time.
+//! Normal numbers with mean 0 and deviation 1, by Box and Muller, many at a time.
 //!
-//! 32 bits each for radius and angle: no number is beyond 6.7. Logarithm and cosine
-//! are those of the `libm` crate, operation by operation, on the parts of their
-//! ranges that are met here and without a branch, so that a compiler can do several
-//! in one register: the bits are those of libm.
+//! Radius and angle take 32 bits each: no number exceeds 6.7. Logarithm and cosine repeat the
+//! operations of the `libm` crate, restricted to the ranges used here and without branches. So a
+//! compiler can vectorise them, and the bits equal libm's.
 
 use std::f32::consts::TAU;
 use std::f64::consts::FRAC_PI_2;
 
-/// Numbers made at a time.
+/// Numbers computed at a time.
 pub(super) const MOST: usize = 96;
 
 /// One number from each of `bits`.
@@ -16,7 +15,7 @@ pub(super) fn normals(bits: &[u64; MOST]) -> [f32; MOST] {
     const STEP: f32 = 1.0 / 4_294_967_296.0;
     let mut out = [0.0; MOST];
     for (out, bits) in out.iter_mut().zip(bits) {
-        // Above 0, where the logarithm ends; 1 at most.
+        // Above 0, where the logarithm is infinite, and at most 1.
         let radius = (float((bits >> 32) as u32) + 0.5) * STEP;
         let angle = float(*bits as u32) * STEP;
         *out = (-2.0 * ln(radius)).sqrt() * cos(TAU * angle);
@@ -24,20 +23,20 @@ pub(super) fn normals(bits: &[u64; MOST]) -> [f32; MOST] {
     out
 }
 
-/// As a cast, which has no instruction for many at a time: both parts are exact, so
-/// that their sum is rounded once.
+/// Equals a cast, which has no vector instruction. Both parts are exact, so their sum is rounded
+/// once.
 #[inline(always)]
 fn float(v: u32) -> f32 {
     let [high, low] = [v >> 16, v & 0xffff].map(|part| part as i32 as f32);
     high * 65_536.0 + low
 }
 
-/// `libm::logf` of what is above 2^-126 and at most 1.
+/// `libm::logf`, for 2^-126 to 1.
 #[inline(always)]
 fn ln(x: f32) -> f32 {
     const LN2: [f32; 2] = [6.931_381e-1, 9.058_001e-6];
     const LG: [f32; 4] = [0.666_666_6, 0.400_009_72, 0.284_987_87, 0.242_790_79];
-    /// Half the square root of 2, from which on the rest of `x` counts.
+    /// Half the square root of 2: lower bound of the reduced argument.
     const LEAST: u32 = 0x3f35_04f3;
     const ONE: u32 = 0x3f80_0000;
     let bits = x.to_bits() + (ONE - LEAST);
@@ -52,10 +51,10 @@ fn ln(x: f32) -> f32 {
     s * (half + (even + odd)) + twos * LN2[1] - half + f + twos * LN2[0]
 }
 
-/// `libm::cosf` of 0 to a full turn.
+/// `libm::cosf`, for 0 to a full turn.
 #[inline(always)]
 fn cos(x: f32) -> f32 {
-    // The eighths of a turn, cut as libm does, about which the next quarter begins.
+    // The odd eighths of a turn at which the quarter changes, truncated as in libm.
     const FROM: [u32; 4] = [0x3f49_0fda, 0x4016_cbe3, 0x407b_53d1, 0x40af_eddf];
     let bits = x.to_bits() as i32;
     let quarters: i32 = FROM.map(|from| i32::from(bits > from as i32)).iter().sum();
@@ -82,7 +81,7 @@ fn cos(x: f32) -> f32 {
         ((rest + s * (S[0] + z * S[1])) + s * w * (S[2] + z * S[3])) as f32
     };
     let of_quarter = if quarters & 1 == 1 { sine } else { cosine };
-    // Below 0 from the first quarter to the third.
+    // Negative from the first quarter to the third.
     let sign = ((quarters + 1) as u32 & 2) << 30;
     f32::from_bits(of_quarter.to_bits() ^ sign)
 }
@@ -91,7 +90,7 @@ fn cos(x: f32) -> f32 {
 mod tests {
     use super::*;
 
-    /// The same, by libm.
+    /// The same with libm.
     fn plain(bits: u64) -> f32 {
         const STEP: f32 = 1.0 / 4_294_967_296.0;
         let radius = ((bits >> 32) as f32 + 0.5) * STEP;
@@ -102,9 +101,9 @@ mod tests {
     #[test]
     fn numbers_are_libms_to_the_bit() {
         let ends = [0, 1, 2, u32::MAX - 1, u32::MAX, 1 << 31, 1 << 20];
-        // An odd step through all, so that radius and angle are of all sizes.
+        // An odd step through the whole range, so that radius and angle take all sizes.
         let many = (0..=u32::MAX).step_by(2 * 1009 + 1);
-        // Below each power of two and above, where logarithms take another twos.
+        // Around each power of two, where the logarithm's exponent changes.
         let about = (0..32).flat_map(|i| [(1u32 << i).wrapping_sub(1), 1 << i, (1 << i) + 1]);
         let all: Vec<u32> = ends.into_iter().chain(about).chain(many).collect();
         let pairs = all.iter().zip(all.iter().rev());

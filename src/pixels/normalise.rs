@@ -1,12 +1,12 @@
-//! `(v / unit - mean) / std`, each step rounded to `f32`: what
-//! [`RowEmitter`](super::emit::RowEmitter) does at the end, for the middle of a chain.
+//! `(v / unit - mean) / std`, each step rounded to `f32`. The same as
+//! [`RowEmitter`](super::emit::RowEmitter) does at the end, for a step within a recipe.
 
 use super::pixel_view::{PixelView, PixelViewMut, RgbPixel};
 
-/// The three numbers; mean and deviation one a channel.
+/// Unit, and the mean and deviation of each channel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ChannelScaling {
-    /// What becomes 1: 255 for levels.
+    /// The value that becomes 1: 255 for levels.
     pub(crate) unit: f32,
     pub(crate) mean: [f32; 3],
     pub(crate) std: [f32; 3],
@@ -18,9 +18,9 @@ impl ChannelScaling {
         (v / self.unit - self.mean[channel]) / self.std[channel]
     }
 
-    /// Whether every value stays what it is.
+    /// True if no value changes.
     pub(super) fn is_identity(&self) -> bool {
-        // A mean of -0 would make 0 of -0.
+        // A mean of -0 would turn -0 into 0.
         let means = self.mean.map(f32::to_bits);
         self.unit == 1.0 && means == [0; 3] && self.std == [1.0; 3]
     }

@@ -1,15 +1,14 @@
-//! A picture as it is to be looked at, read from pixels as they are stored.
+//! An upright view of an image in any stored orientation.
 
 use super::pixel_view::{PixelView, RgbPixel};
 use crate::recipe::PixelPlacement;
 
-/// The picture as `placement` shows it: its size, and where in the stored pixels
-/// a pixel lies.
+/// The image as `placement` shows it: its size, and the stored position of each pixel.
 pub(super) struct OrientedPixels<'a, T> {
     pixels: &'a [RgbPixel<T>],
     pub(super) width: usize,
     pub(super) height: usize,
-    /// Stored index of pixel (0, 0), and steps to the right and down.
+    /// Stored index of pixel (0, 0), and the steps to the right and down.
     origin: isize,
     right: isize,
     down: isize,
@@ -42,27 +41,27 @@ impl<'a, T: Copy> OrientedPixels<'a, T> {
         }
     }
 
-    /// Pixel `(y, x)` of the picture; none outside.
+    /// Pixel `(y, x)` of the upright image. `None` outside it.
     pub(super) fn at(&self, x: i64, y: i64) -> Option<RgbPixel<T>> {
         let inside = (0..self.width as i64).contains(&x) && (0..self.height as i64).contains(&y);
         inside.then(|| self.pixel(x as usize, y as usize))
     }
 
-    /// Pixel `(y, x)` of the picture, which lies in it.
+    /// Pixel `(y, x)` of the upright image, which must be inside it.
     #[inline(always)]
     pub(super) fn pixel(&self, x: usize, y: usize) -> RgbPixel<T> {
         let at = self.origin + x as isize * self.right + y as isize * self.down;
         self.pixels[at as usize]
     }
 
-    /// Whether what is beside each other in the picture is so in memory.
+    /// True if horizontally adjacent pixels are adjacent in memory, in the same order.
     #[inline(always)]
     pub(super) fn lies_in_rows(&self) -> bool {
         self.right == 1
     }
 
-    /// `count` pixels from `x` on, where [`OrientedPixels::lies_in_rows`]; beyond an edge the
-    /// edge's row.
+    /// `count` pixels from `x` on. Requires [`OrientedPixels::lies_in_rows`]. Rows beyond an edge
+    /// repeat the edge.
     #[inline(always)]
     pub(super) fn row_run(&self, x: usize, y: i64, count: usize) -> &'a [RgbPixel<T>] {
         debug_assert!(self.lies_in_rows());
@@ -71,7 +70,7 @@ impl<'a, T: Copy> OrientedPixels<'a, T> {
         &self.pixels[at as usize..][..count]
     }
 
-    /// All pixels, row by row, upright, each with its place in `out`, which is tight.
+    /// Calls `f` with each upright pixel, row by row, and its element of `out`, which is tight.
     pub(super) fn write_each<U>(&self, out: &mut [U], mut f: impl FnMut(RgbPixel<T>, &mut U)) {
         for (y, row) in out.chunks_exact_mut(self.width.max(1)).enumerate() {
             for (x, out) in row.iter_mut().enumerate() {

@@ -1,18 +1,16 @@
-//! Pixels around a picture: `pad` of torchvision, for bytes and floats.
+//! Adds pixels around an image: torchvision's `pad`, for bytes and floats.
 //!
-//! Runs where the other arithmetic on pixels does. Copies and fills only: no
-//! value is computed, nothing is allocated.
+//! It only copies and fills: it computes no values and allocates nothing.
 
 use super::pixel_view::{PixelView, RgbPixel};
 use crate::recipe::{Padding, PaddingMode};
 
-/// Fills `out`, tight rows of the padded size, with `src` and what stands
-/// around it. `padding` is that of the pixels as they are stored.
+/// Fills `out`, tight rows of the padded size, with `src` and the pixels around it. `padding` is in
+/// stored orientation.
 ///
-/// [`PaddingMode::Reflect`] mirrors about the centre of the last pixel. Where
-/// the padding is as large as the picture or larger, which torchvision refuses,
-/// the mirrored picture is mirrored again, as between two facing mirrors; of
-/// an axis of one pixel nothing is left without the last one, so it is repeated.
+/// [`PaddingMode::Reflect`] mirrors about the centre of the last pixel. torchvision rejects a
+/// padding as large as the image or larger. Here the mirrored image is mirrored again, as between
+/// two mirrors. An axis of one pixel repeats that pixel.
 pub(crate) fn pad<T: Copy>(
     src: PixelView<'_, T>,
     padding: Padding,
@@ -50,8 +48,8 @@ pub(crate) fn pad<T: Copy>(
     }
 }
 
-/// Which of `size` pixels is shown at `at`, where `before` are in front of the
-/// first. None: none of them.
+/// The one of `size` pixels to show at `at`, with `before` padding pixels before the first. `None`:
+/// the fill.
 fn source(at: usize, before: usize, size: usize, mode: PaddingMode) -> Option<usize> {
     if (before..before + size).contains(&at) {
         return Some(at - before);
@@ -61,7 +59,7 @@ fn source(at: usize, before: usize, size: usize, mode: PaddingMode) -> Option<us
         PaddingMode::Edge if at < before => Some(0),
         PaddingMode::Edge => Some(size - 1),
         PaddingMode::Reflect => {
-            // There and back again, each end once.
+            // Forward and back again, with each end once.
             let period = (2 * (size - 1)).max(1);
             let beyond = at.abs_diff(before);
             let along = beyond % period;
@@ -99,7 +97,7 @@ mod tests {
         assert_eq!(padded(b"abcd", 2, PaddingMode::Reflect), "cbabcdcba");
     }
 
-    /// What torchvision refuses.
+    /// Cases that torchvision rejects.
     #[test]
     fn a_reflection_is_reflected_again() {
         assert_eq!(padded(b"abc", 5, PaddingMode::Reflect), "babcbabcbabcba");
@@ -110,7 +108,7 @@ mod tests {
     #[test]
     fn rows_are_padded_as_columns_are() {
         let pixels: Vec<[f32; 3]> = (0..12).map(|v| [v as f32, 0.5, -1.0]).collect();
-        // Three rows of three, with a pixel between the rows.
+        // Three rows of three, with a gap of one pixel between rows.
         let src = PixelView {
             pixels: &pixels,
             width: 3,

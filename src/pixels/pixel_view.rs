@@ -12,7 +12,7 @@ pub struct PixelView<'a, T> {
     pub(crate) stride: usize,
 }
 
-/// Pixels to change.
+/// Pixels to modify.
 #[derive(Debug)]
 pub(crate) struct PixelViewMut<'a, T> {
     pub(crate) pixels: &'a mut [RgbPixel<T>],
@@ -22,7 +22,7 @@ pub(crate) struct PixelViewMut<'a, T> {
 }
 
 impl<'a, T> PixelView<'a, T> {
-    /// Rows without gaps.
+    /// A view of rows without gaps.
     #[cfg(any(test, feature = "internals"))]
     pub fn tight(pixels: &'a [RgbPixel<T>], width: usize, height: usize) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl<'a, T> PixelView<'a, T> {
         }
     }
 
-    /// Top to bottom.
+    /// The rows, top to bottom.
     pub(crate) fn rows(self) -> impl Iterator<Item = &'a [RgbPixel<T>]> {
         let width = self.width;
         let rows = self.pixels.chunks(self.stride).take(self.height);
@@ -46,7 +46,7 @@ impl<'a, T> PixelView<'a, T> {
 }
 
 impl PixelView<'_, u8> {
-    /// The pixels as they are, tight: `to` begins with them.
+    /// Copies the pixels without gaps to the start of `to`.
     pub(crate) fn copy_to(self, to: &mut [u8]) {
         let line = size_of::<RgbPixel<u8>>() * self.width;
         let to = &mut to[..line * self.height];
@@ -62,7 +62,7 @@ impl PixelView<'_, u8> {
 }
 
 impl<T> PixelViewMut<'_, T> {
-    /// Top to bottom.
+    /// The rows, top to bottom.
     pub(crate) fn rows_mut(&mut self) -> impl Iterator<Item = &mut [RgbPixel<T>]> {
         let width = self.width;
         self.pixels

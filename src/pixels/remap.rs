@@ -1,22 +1,20 @@
-//! A picture whose pixels are taken from places of another one: what straightens images.
+//! Makes an image from given places of another one. Straightening images uses it.
 //!
-//! Places are numbers of 1/16384 pixel, so that they are the same whether they were kept or
-//! made anew. Images are mixed of four pixels in `f32`, masks and depths follow the same
-//! places: a pixel of the mask holds only if all that were mixed do, and a depth is that
-//! of the nearest pixel. Never in here: how places are found.
+//! Places are multiples of 1/16384 pixel, so that stored and recomputed places are equal. Images
+//! mix four pixels in `f32`. A mask's pixel is valid only if all mixed pixels are. A depth is that
+//! of the nearest pixel. Never in here: the computation of places.
 
 use bytemuck::{Pod, Zeroable};
 
-/// Bits behind the point of a place.
+/// Fraction bits of a place.
 const FRACTION: u32 = 14;
 
 const ONE: i32 = 1 << FRACTION;
 
-/// A place that is in no picture.
+/// A place outside the image.
 const NOWHERE: i32 = i32::MIN;
 
-/// From where a pixel is taken: from the middle of the first pixel on, to the right and
-/// down.
+/// The source of a pixel, to the right and down, relative to the centre of the first pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct SourcePoint {
@@ -25,13 +23,12 @@ pub(crate) struct SourcePoint {
 }
 
 impl SourcePoint {
-    /// The place (x, y) of a picture of this width and height, in pixels: the middle of the
-    /// first lies at (0.5, 0.5). Places outside of the picture, and what is no number, are
-    /// nowhere.
+    /// The place (x, y), in pixels, of an image of this width and height. The centre of the first
+    /// pixel is (0.5, 0.5). Places outside the image and NaN become `NOWHERE`.
     pub(crate) fn new(x: f64, y: f64, (width, height): (u32, u32)) -> Self {
         let inside =
             (0.0..=f64::from(width)).contains(&x) && (0.0..=f64::from(height)).contains(&y);
-        // Within 2^31 for sides of up to 131,070 pixels; longer ones are refused before.
+        // Within 2^31 for sides of up to 131,070 pixels; callers reject longer ones.
         let fixed = |at: f64| ((at - 0.5) * f64::from(ONE)).round() as i32;
         match inside {
             true => Self {
@@ -49,13 +46,13 @@ impl SourcePoint {
         self.x != NOWHERE
     }
 
-    /// The pixel in front of it, and how far behind that it lies, 0 to 1.
+    /// The pixel before the place, and the place's distance from it, 0 to 1.
     fn split(at: i32) -> (i32, f32) {
         (at >> FRACTION, (at & (ONE - 1)) as f32 / ONE as f32)
     }
 }
 
-/// A picture that pixels are taken from, row by row without gaps.
+/// The source image, row by row without gaps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RemapSource<'a, T> {
     pub(crate) pixels: &'a [T],
@@ -63,11 +60,11 @@ pub(crate) struct RemapSource<'a, T> {
     pub(crate) height: usize,
 }
 
-/// What a channel becomes.
+/// The type of an output channel.
 pub(crate) trait RemapOutput: Copy {
     const NONE: Self;
 
-    /// Of a value from 0 to 255.
+    /// Converts a value from 0 to 255.
     fn of(value: f32) -> Self;
 }
 
@@ -75,12 +72,12 @@ impl RemapOutput for u8 {
     const NONE: Self = 0;
 
     fn of(value: f32) -> Self {
-        // Halves go up.
+        // Halves are rounded up.
         (value + 0.5) as Self
     }
 }
 
-/// From 0 to 1.
+/// Scales to 0 to 1.
 impl RemapOutput for f32 {
     const NONE: Self = 0.0;
 
@@ -90,8 +87,9 @@ impl RemapOutput for f32 {
 }
 
 impl<const C: usize> RemapSource<'_, [u8; C]> {
-    /// One row: at each place the mixture of the four pixels around it. Beyond the middles of
-    /// the outer pixels the outer ones count alone; nowhere is 0. Of three channels or four.
+    /// One row: interpolates the four pixels around each place. Beyond the centres of the outer
+    /// pixels only those count. Outside the image the output is 0. Images have three or four
+    /// channels.
     pub(crate) fn sample_bilinear<L: RemapOutput>(
         &self,
         places: &[SourcePoint],
@@ -99,7 +97,8 @@ impl<const C: usize> RemapSource<'_, [u8; C]> {
     ) {
         const { assert!(C <= LANES) };
         let bytes = self.pixels.as_flattened();
-        // A pixel is read as four bytes: that of three in the last place has too few.
+        // A pixel is loaded as four bytes. The last one of a three-channel image has too few, so it
+        // is excluded.
         let inner = (self.width as i32 - 1, self.height as i32 - 1);
         let last = (bytes.len() / C).saturating_sub(1);
         for (place, out) in places.iter().zip(out) {
@@ -127,7 +126,7 @@ impl<const C: usize> RemapSource<'_, [u8; C]> {
         }
     }
 
-    /// The four pixels at and behind (x, y): those at the edge, where that is outside.
+    /// The four pixels at (x, y) and after it. Outside the image they repeat the edge.
     #[cold]
     fn around(&self, x: i32, y: i32) -> [[[f32; LANES]; 2]; 2] {
         let within = |at: i32, of: usize| at.clamp(0, of as i32 - 1) as usize;
@@ -144,7 +143,7 @@ impl<const C: usize> RemapSource<'_, [u8; C]> {
     }
 }
 
-/// Channels that are mixed at once.
+/// Channels mixed together.
 const LANES: usize = 4;
 
 // Written out: `map` and `from_fn` of arrays become calls that cost more than the work.
@@ -159,7 +158,7 @@ fn lanes(bytes: &[u8], at: usize) -> [f32; LANES] {
     ]
 }
 
-/// Of the pixels on the left and the right, above and below: `right` and `down` from 0 to 1.
+/// Mixes the pixels on the left and right, above and below. `right` and `down` are 0 to 1.
 #[inline]
 fn mixed(
     [a, b]: [[f32; LANES]; 2],
@@ -177,8 +176,8 @@ fn mixed(
 }
 
 impl RemapSource<'_, u8> {
-    /// One row of a mask, as 0 and 1: whether all pixels that count at a place are in. What
-    /// lies outside of the picture is out.
+    /// One row of a mask, as 0 and 1: whether all pixels that contribute to a place are valid.
+    /// Pixels outside the image are invalid.
     pub(crate) fn sample_mask(&self, places: &[SourcePoint], out: &mut [u8]) {
         let is_in = |x: i32, y: i32| {
             let inside =
@@ -200,7 +199,7 @@ impl RemapSource<'_, u8> {
 }
 
 impl<T: Copy> RemapSource<'_, T> {
-    /// One row: the pixel that each place lies in, as `of` has it; nowhere is `none`.
+    /// One row: the pixel that contains each place, converted by `of`. `none` outside the image.
     pub(crate) fn sample_nearest<U>(
         &self,
         places: &[SourcePoint],
@@ -315,10 +314,10 @@ mod tests {
             of(&mask).sample_mask(&[SourcePoint::new(x, y, SIZE)], &mut out);
             out[0] == 1
         };
-        // The pixel whose middle is (3.5, 2.5) is out.
+        // The pixel with centre (3.5, 2.5) is masked out.
         assert!(!holds(3.5, 2.5) && !holds(2.6, 2.5) && !holds(4.4, 3.4) && !holds(2.6, 1.6));
         assert!(holds(2.5, 2.5) && holds(4.5, 2.5) && holds(3.5, 1.5) && holds(4.5, 3.4));
-        // Outside is out, where it counts.
+        // Pixels outside are invalid if they contribute.
         assert!(holds(0.5, 0.5) && !holds(0.4, 0.5) && !holds(6.6, 1.5) && !holds(9.0, 1.0));
     }
 

@@ -1,10 +1,9 @@
-//! A turn by any angle about the middle: torchvision's `rotate` of tensors, for
-//! bytes and floats.
+//! A rotation by any angle about the centre: torchvision's `rotate` of tensors, for bytes and
+//! floats.
 //!
-//! Runs where the other arithmetic on pixels does; allocates nothing. Places
-//! are `f64`, where torchvision's are `f32`: what lies exactly between two
-//! pixels there by chance, lies here where arithmetic says. Sine and cosine are
-//! libm's, and exact for quarters.
+//! It allocates nothing. Places are `f64`, where torchvision has `f32`. So a place that rounding
+//! puts exactly between two pixels in torchvision is computed more precisely here. Sine and cosine
+//! are libm's, and exact for quarter turns.
 
 use super::level::ChannelLevel;
 use super::oriented_pixels::OrientedPixels;
@@ -12,14 +11,13 @@ use super::pixel_view::{PixelView, RgbPixel};
 use crate::recipe::geometry::cos_sin;
 use crate::recipe::{InterpolationMode, PixelPlacement};
 
-/// Fills `out`, tight and upright, `size` = (width, height) of it, with the
-/// picture that `placement` shows, turned by `degrees` counter-clockwise about
-/// the middle of both. A size other than the picture's shows more or less of it.
+/// Fills `out`, which is tight, upright and of `size` (width, height). It shows the image with
+/// orientation `placement`, rotated by `degrees` counter-clockwise about the centres of both.
+/// `size` may differ from the image's size.
 ///
-/// `Nearest` shows `fill` where no pixel's area holds the place. All else is
-/// bilinear, after torchvision word by word: what lies outside is black, and
-/// then `fill` comes in as much as outside was looked at, so that a picture's
-/// last half pixel is a little darker than a blend would be.
+/// `Nearest` shows `fill` where no pixel's area contains the place. All other modes are bilinear,
+/// exactly as in torchvision: pixels outside are black, and `fill` is then mixed in by the weight
+/// of those pixels. So the last half pixel of an image is slightly darker than a plain blend.
 pub(crate) fn rotate<T: ChannelLevel>(
     src: PixelView<'_, T>,
     placement: PixelPlacement,
@@ -60,7 +58,7 @@ pub(crate) fn rotate<T: ChannelLevel>(
     }
 }
 
-/// The four pixels about a place, by how near they are, and the fill.
+/// Mixes the four pixels around a place by their distance, and the fill.
 pub(super) fn between<T: ChannelLevel>(
     shown: &OrientedPixels<'_, T>,
     x: f64,
@@ -107,7 +105,7 @@ mod tests {
         })
     }
 
-    /// The upright picture, tight.
+    /// The upright image, without gaps.
     fn upright(src: PixelView<'_, u8>, p: PixelPlacement) -> (Vec<RgbPixel<u8>>, (usize, usize)) {
         let size = p.output_size(src.width, src.height);
         let mut out = Vec::new();

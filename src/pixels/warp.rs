@@ -1,9 +1,8 @@
-//! A turn by any angle as OpenCV 4 makes it of bytes: `getRotationMatrix2D` about
-//! (width / 2, height / 2) and `warpAffine`, bit by bit.
+//! A rotation by any angle as OpenCV 4 does it for bytes: `getRotationMatrix2D` about (width / 2,
+//! height / 2) and `warpAffine`, equal to the bit.
 //!
-//! Places lie between pixels in 32 steps, and weights are fixed point: what comes out
-//! differs from an exact turn by some levels, and so from OpenCV 5, whose places are
-//! floats. Runs where the other arithmetic on pixels does; allocates nothing.
+//! Places are rounded to 1/32 pixel, and weights are fixed point. So the result differs from an
+//! exact rotation by some levels, and from OpenCV 5, whose places are floats. It allocates nothing.
 
 use std::f64::consts::PI;
 use std::sync::LazyLock;
@@ -12,18 +11,17 @@ use super::oriented_pixels::OrientedPixels;
 use super::pixel_view::{PixelView, RgbPixel};
 use crate::recipe::{InterpolationMode, PixelPlacement};
 
-/// Bits behind the point of a place while it is added up, and of one that weights
-/// are looked up for.
+/// Fraction bits of a place during its computation, and of a place used to look up weights.
 const PLACE_BITS: u32 = 10;
 const STEP_BITS: u32 = 5;
 const STEPS: usize = 1 << STEP_BITS;
 
-/// Bits behind the point of a weight.
+/// Fraction bits of a weight.
 const WEIGHT_BITS: u32 = 15;
 
-/// Fills `out`, tight, upright and of the size of the picture that `placement`
-/// shows, with that picture turned by `degrees` counter-clockwise, as pixels have
-/// whole places. Outside lies `fill`.
+/// Fills `out`, which is tight, upright and of the image's size. It shows the image with
+/// orientation `placement`, rotated by `degrees` counter-clockwise. Pixel centres are whole
+/// numbers. Outside the image it shows `fill`.
 pub(crate) fn turn(
     src: PixelView<'_, u8>,
     placement: PixelPlacement,
@@ -47,14 +45,14 @@ pub(crate) fn turn(
     }
 }
 
-/// Where each pixel comes from: the inverse of the turn.
+/// The source of each pixel: the inverse rotation.
 struct TurnedPlaces([f64; 6]);
 
 impl TurnedPlaces {
     fn new(degrees: f64, (width, height): (usize, usize)) -> Self {
         let angle = degrees * (PI / 180.0);
         let (cos, sin) = (libm::cos(angle), libm::sin(angle));
-        // In OpenCV a place with halves is not the middle.
+        // OpenCV's pixel centres are whole numbers, so this is not the image's centre.
         let (x, y) = (width as f64 / 2.0, height as f64 / 2.0);
         let shift = ((1.0 - cos) * x - sin * y, sin * x + (1.0 - cos) * y);
         let by = 1.0 / (cos * cos + sin * sin);
@@ -69,8 +67,8 @@ impl TurnedPlaces {
         ])
     }
 
-    /// Hands the place of each pixel on, such that it may be cut to `bits` behind the
-    /// point and is rounded by that.
+    /// Calls the function with each pixel's place. Cutting the place to `bits` fraction bits rounds
+    /// it.
     #[inline(always)]
     fn each(
         &self,
@@ -92,11 +90,11 @@ impl TurnedPlaces {
     }
 }
 
-/// To `PLACE_BITS`, halves to the even side.
+/// To `PLACE_BITS`, halves to even.
 #[inline(always)]
 fn fixed(v: f64) -> i64 {
-    // Beyond 2^52 a double has no fraction, so the addition rounds; std's function
-    // is a call without SSE4.1.
+    // Beyond 2^52 a double has no fraction, so the addition rounds. std's function is a call
+    // without SSE4.1.
     const WHOLE: f64 = 6_755_399_441_055_744.0;
     (v * f64::from(1 << PLACE_BITS) + WHOLE - WHOLE) as i64
 }
@@ -117,8 +115,8 @@ static BICUBIC: LazyLock<TurnWeights<4>> = LazyLock::new(|| {
     })
 });
 
-/// Products of one axis' weights, rounded so that they sum to one: what is too much
-/// or lacks goes to the smallest or the largest of the middle pixels.
+/// Products of both axes' weights, rounded so that they sum to one. The difference is added to the
+/// smallest or largest of the middle weights.
 fn table<const N: usize>(weights: impl Fn(f32) -> [f32; N]) -> TurnWeights<N> {
     let one = 1 << WEIGHT_BITS;
     let of = |step: usize| weights(step as f32 / STEPS as f32);
@@ -128,7 +126,7 @@ fn table<const N: usize>(weights: impl Fn(f32) -> [f32; N]) -> TurnWeights<N> {
             let mut all: [[i32; N]; N] = rows.map(|row| {
                 columns.map(|column| {
                     let scaled = (row * column * one as f32).round_ties_even();
-                    // They are held in `i16` there.
+                    // OpenCV stores them in `i16`.
                     scaled.clamp(-32_768.0, 32_767.0) as i32
                 })
             });
@@ -186,8 +184,8 @@ fn between<const N: usize>(
 
 #[cfg(test)]
 mod goldens {
-    //! tests/goldens/warp.tar, which scripts/op_goldens/warp.py has written and
-    //! explains: on the canvas, however the picture is stored.
+    //! tests/goldens/warp.tar, which scripts/op_goldens/warp.py writes and explains: on the canvas,
+    //! in every stored orientation.
 
     use std::collections::BTreeSet;
 
@@ -212,7 +210,7 @@ mod goldens {
         fill: [f32; 3],
         /// Height, width.
         size: (u32, u32),
-        /// First bytes in the files.
+        /// First byte in the files.
         input: usize,
         expected: usize,
     }
@@ -221,7 +219,7 @@ mod goldens {
         golden("warp", name).unwrap()
     }
 
-    /// The picture turned by quarters, and how it is then to be shown.
+    /// The image rotated by quarter turns, and the placement that shows it.
     fn stored(
         upright: &[u8],
         size: (u32, u32),

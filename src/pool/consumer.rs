@@ -45,7 +45,7 @@ pub struct Pool {
     options: PoolOptions,
     waited: Duration,
     /// Runs while only live batches prevent the next ticket.
-    held: Option<RunningClock>,
+    held_since: Option<RunningClock>,
     /// Last value of the coordinator's heartbeat, and the time since it changed.
     heartbeat: (u64, RunningClock),
     /// Text of the error that ended the pool. Every later call returns it again.
@@ -87,7 +87,7 @@ impl Pool {
             tries,
             options,
             waited: Duration::ZERO,
-            held: None,
+            held_since: None,
             heartbeat: (0, RunningClock::start()),
             ended: None,
             owner: getpid(),
@@ -108,13 +108,13 @@ impl Pool {
         self.slots.shared_ring()
     }
 
-    /// Posts the next batches while slots are free. `coming(n)` is the n-th batch after those in
+    /// Posts the next batches while slots are free. `upcoming(n)` is the n-th batch after those in
     /// flight.
-    fn post_ahead(&mut self, coming: &impl Fn(usize) -> Option<BatchRequest>) {
+    fn post_ahead(&mut self, upcoming: &impl Fn(usize) -> Option<BatchRequest>) {
         self.slots.drain(&mut self.draining);
         // After the last number no ticket is posted. Batches in flight are still delivered.
         while self.sequence != u32::MAX
-            && let Some(place) = coming(self.in_flight.len())
+            && let Some(place) = upcoming(self.in_flight.len())
             && let Some(free) = self.slots.take_free()
         {
             let ticket = place.ticket(self.sequence);
@@ -125,20 +125,20 @@ impl Pool {
     }
 
     /// Like [`Pool::post_ahead`], after slots were freed.
-    pub(crate) fn refill(&mut self, coming: &impl Fn(usize) -> Option<BatchRequest>) {
+    pub(crate) fn refill(&mut self, upcoming: &impl Fn(usize) -> Option<BatchRequest>) {
         if self.ended.is_none() && getpid() == self.owner {
-            self.post_ahead(coming);
+            self.post_ahead(upcoming);
         }
     }
 
     /// Gives access to the final rows of the `n`-th batch in flight, while others are still open.
-    /// `coming(0)` is the first batch in flight. `None` if the batch is not posted.
+    /// `upcoming(0)` is the first batch in flight. `None` if the batch is not posted.
     pub(crate) fn watch(
         &mut self,
         n: usize,
-        coming: &impl Fn(usize) -> Option<BatchRequest>,
+        upcoming: &impl Fn(usize) -> Option<BatchRequest>,
     ) -> Option<(BatchRequest, WatchedSlot)> {
-        self.refill(coming);
+        self.refill(upcoming);
         let (place, posted) = self.in_flight.get(n)?;
         Some((*place, self.slots.watch(posted)))
     }
@@ -146,29 +146,29 @@ impl Pool {
     /// Like [`Pool::next_within`], without waiting.
     pub(crate) fn next_finished(
         &mut self,
-        coming: &impl Fn(usize) -> Option<BatchRequest>,
+        upcoming: &impl Fn(usize) -> Option<BatchRequest>,
     ) -> Result<Option<FilledBatch>> {
         self.check_owner()?;
         if self.ended.is_some() {
             return Ok(None);
         }
-        self.post_ahead(coming);
-        let next = self.take_front()?;
+        self.post_ahead(upcoming);
+        let next = self.take_first()?;
         if next.is_some() {
-            self.post_ahead(&|n| coming(n + 1));
+            self.post_ahead(&|n| upcoming(n + 1));
         }
         Ok(next)
     }
 
     /// The first batch in flight, if it is ready.
-    fn take_front(&mut self) -> Result<Option<FilledBatch>> {
+    fn take_first(&mut self) -> Result<Option<FilledBatch>> {
         let Some((place, posted)) = self.in_flight.pop_front() else {
             return Ok(None);
         };
         match self.slots.hold(posted) {
-            Ok(held) => FilledBatch::of_slot(place, held, self.tries)
+            Ok(held_since) => FilledBatch::of_slot(place, held_since, self.tries)
                 .map(Some)
-                .map_err(|damage| self.destroyed(damage, &place.to_string())),
+                .map_err(|damage| self.damage_error(damage, &place.to_string())),
             Err(posted) => {
                 self.in_flight.push_front((place, posted));
                 Ok(None)
@@ -176,12 +176,12 @@ impl Pool {
         }
     }
 
-    /// The next batch; `None` if it is not ready within `limit`. `coming(0)` describes it,
-    /// `coming(n)` the n-th batch after it, as far as the run is known. The limit on held slots
+    /// The next batch; `None` if it is not ready within `limit`. `upcoming(0)` describes it,
+    /// `upcoming(n)` the n-th batch after it, as far as the run is known. The limit on held slots
     /// spans several calls.
     pub(crate) fn next_within(
         &mut self,
-        coming: &impl Fn(usize) -> Option<BatchRequest>,
+        upcoming: &impl Fn(usize) -> Option<BatchRequest>,
         limit: Duration,
     ) -> Result<Option<FilledBatch>> {
         self.check_owner()?;
@@ -189,27 +189,27 @@ impl Pool {
             return Err(Error::worker(text.clone()));
         }
         let began = Instant::now();
-        let result = self.wait_for_front(coming, began, limit);
+        let result = self.wait_for_front(upcoming, began, limit);
         self.waited += began.elapsed();
         if !matches!(result, Ok(None)) {
-            self.held = None;
+            self.held_since = None;
         }
         let next = result?;
         if next.is_some() {
-            // The first batch has left the queue, so `coming` shifts by one.
-            self.post_ahead(&|n| coming(n + 1));
+            // The first batch has left the queue, so `upcoming` shifts by one.
+            self.post_ahead(&|n| upcoming(n + 1));
         }
         Ok(next)
     }
 
     fn wait_for_front(
         &mut self,
-        coming: &impl Fn(usize) -> Option<BatchRequest>,
+        upcoming: &impl Fn(usize) -> Option<BatchRequest>,
         began: Instant,
         limit: Duration,
     ) -> Result<Option<FilledBatch>> {
         loop {
-            self.post_ahead(coming);
+            self.post_ahead(upcoming);
             let left = limit.saturating_sub(began.elapsed());
             let Some((place, posted)) = self.in_flight.front() else {
                 if self.sequence == u32::MAX {
@@ -227,7 +227,7 @@ impl Pool {
             };
             match self.slots.wait(posted, LOOK.min(left)) {
                 SlotWait::Ready => {
-                    if let Some(filled) = self.take_front()? {
+                    if let Some(filled) = self.take_first()? {
                         return Ok(Some(filled));
                     }
                 }
@@ -239,7 +239,7 @@ impl Pool {
                     let (damage, place) = (self.slots.damage(posted), *place);
                     self.check_alive()?;
                     if let Some(damage) = damage {
-                        return Err(self.destroyed(damage, &place.to_string()));
+                        return Err(self.damage_error(damage, &place.to_string()));
                     }
                     if left.is_zero() {
                         return Ok(None);
@@ -250,7 +250,7 @@ impl Pool {
     }
 
     /// Ends the pool: after damage in one batch nothing in the ring is reliable.
-    fn destroyed(&mut self, damage: SlotDamage, batch: &str) -> Error {
+    fn damage_error(&mut self, damage: SlotDamage, batch: &str) -> Error {
         let what = match damage {
             SlotDamage::Ticket => "the ticket".to_owned(),
             SlotDamage::Row(row) => format!("row {row}"),
@@ -317,7 +317,7 @@ impl Pool {
                 SlotWait::Ready => Ok(()),
                 SlotWait::Again => match self.slots.damage_of_cancelled(&self.draining) {
                     None => Ok(()),
-                    Some(damage) => Err(self.destroyed(damage, "a cancelled batch")),
+                    Some(damage) => Err(self.damage_error(damage, "a cancelled batch")),
                 },
                 SlotWait::Fatal => {
                     let why = self.fatal();
@@ -327,7 +327,7 @@ impl Pool {
         }
         let limit = self.options.hold_timeout;
         // While this process is stopped, the threads that drop batches do not run either.
-        let clock = self.held.get_or_insert_with(RunningClock::start);
+        let clock = self.held_since.get_or_insert_with(RunningClock::start);
         let left = limit.saturating_sub(clock.read(LOOK));
         if self.slots.wait_free(left.min(LOOK).min(most)) || !left.is_zero() {
             return Ok(());

@@ -39,7 +39,7 @@ impl RowMemory {
     /// undefined.
     pub fn bytes(&self) -> &[u8] {
         match self {
-            Self::Slot(held) => held.bytes(),
+            Self::Slot(slot) => slot.bytes(),
             Self::Own(buffer) => buffer.bytes(),
         }
     }
@@ -48,7 +48,7 @@ impl RowMemory {
     /// still write into a slot, so each word is read once.
     pub(crate) fn copy(&self, from: usize, to: &mut [u8]) -> bool {
         match self {
-            Self::Slot(held) => held.copy(from, to),
+            Self::Slot(slot) => slot.copy(from, to),
             Self::Own(buffer) => {
                 let bytes = buffer.bytes().get(from..from.saturating_add(to.len()));
                 bytes.map(|bytes| to.copy_from_slice(bytes)).is_some()
@@ -59,7 +59,7 @@ impl RowMemory {
     /// Like [`RowMemory::bytes`], but mutable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
-            Self::Slot(held) => held.bytes_mut(),
+            Self::Slot(slot) => slot.bytes_mut(),
             Self::Own(buffer) => buffer.bytes_mut(),
         }
     }
@@ -70,20 +70,20 @@ impl FilledBatch {
     /// The slot was damaged: its rows are not those of the ticket.
     pub(crate) fn of_slot(
         place: BatchRequest,
-        held: HeldSlot,
+        slot: HeldSlot,
         tries: u32,
     ) -> std::result::Result<Self, SlotDamage> {
-        if let Some(damage) = held.damage() {
+        if let Some(damage) = slot.damage() {
             return Err(damage);
         }
-        held.retire();
+        slot.retire();
         let mut bad = Vec::new();
-        for row in 0..held.ticket().rows {
-            let attempt = held.final_attempt(row, tries).ok_or(SlotDamage::Row(row))?;
+        for row in 0..slot.ticket().rows {
+            let attempt = slot.final_attempt(row, tries).ok_or(SlotDamage::Row(row))?;
             if attempt != Some(0) {
                 bad.push(BadRow {
                     row,
-                    fault: held.fault(row),
+                    fault: slot.fault(row),
                     attempt,
                 });
             }
@@ -91,7 +91,7 @@ impl FilledBatch {
         Ok(Self {
             place,
             bad,
-            rows: RowMemory::Slot(held),
+            rows: RowMemory::Slot(slot),
         })
     }
 }

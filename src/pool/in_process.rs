@@ -58,7 +58,7 @@ impl InProcessLoop {
             let out = self.job.row_range(&ticket, row);
             let out = &mut buffer.bytes_mut()[out];
             let mut first = None;
-            let filled = attempts::fill(
+            let filled = attempts::fill_or_substitute(
                 &mut *self.job,
                 &ticket,
                 row,

@@ -19,14 +19,17 @@ pub enum RowFiller {
 }
 
 impl RowFiller {
-    /// Returns the next batch. `coming(0)` describes it, `coming(n)` the n-th batch after it, as
-    /// far as the run is known.
+    /// Returns the next batch. `upcoming(0)` describes it, `upcoming(n)` the n-th batch after it,
+    /// as far as the run is known.
     ///
     /// # Errors
     /// The pool has ended; every slot is held for too long.
-    pub fn next(&mut self, coming: &impl Fn(usize) -> Option<BatchRequest>) -> Result<FilledBatch> {
+    pub fn next(
+        &mut self,
+        upcoming: &impl Fn(usize) -> Option<BatchRequest>,
+    ) -> Result<FilledBatch> {
         loop {
-            if let Some(filled) = self.next_within(coming, Duration::MAX)? {
+            if let Some(filled) = self.next_within(upcoming, Duration::MAX)? {
                 return Ok(filled);
             }
         }
@@ -39,12 +42,12 @@ impl RowFiller {
     /// Like [`RowFiller::next`].
     pub fn next_within(
         &mut self,
-        coming: &impl Fn(usize) -> Option<BatchRequest>,
+        upcoming: &impl Fn(usize) -> Option<BatchRequest>,
         limit: Duration,
     ) -> Result<Option<FilledBatch>> {
         match self {
-            Self::Workers(pool) => pool.next_within(coming, limit),
-            Self::InProcess(process) => match coming(0) {
+            Self::Workers(pool) => pool.next_within(upcoming, limit),
+            Self::InProcess(process) => match upcoming(0) {
                 Some(place) => Ok(Some(process.fill(place))),
                 None => Err(Error::protocol("a batch after the last was requested")),
             },

@@ -148,7 +148,7 @@ impl TrialOutcome {
 
     /// Converts the outcome into a result. `check` finds the reason in this process, where that is
     /// safe.
-    fn judge(self, check: fn() -> Result<()>) -> Result<()> {
+    fn into_result(self, check: fn() -> Result<()>) -> Result<()> {
         match self {
             Self::Passed => Ok(()),
             Self::Refused(0) => {
@@ -176,7 +176,7 @@ impl TrialOutcome {
 }
 
 /// Runs `what` in a child process.
-fn trial(what: impl Fn() -> Result<()>) -> Result<TrialOutcome> {
+fn run_in_child(what: impl Fn() -> Result<()>) -> Result<TrialOutcome> {
     let mut tries = 0;
     let child = loop {
         match process::fork_never_returning(|| what().map_or_else(|e| exit_status(&e), |()| 0)) {
@@ -250,14 +250,18 @@ impl WorkerSandbox {
         if choice == Sandbox::Off {
             return Ok(Self::default());
         }
-        let (calls, files) = match trial(|| enter_files(readable).and_then(|()| enter_calls()))? {
-            TrialOutcome::Passed => (TrialOutcome::Passed, TrialOutcome::Passed),
-            _ => (trial(enter_calls)?, trial(|| enter_files(readable))?),
-        };
-        let kept = |part: &str, trial: TrialOutcome, check| match (
+        let (calls, files) =
+            match run_in_child(|| enter_files(readable).and_then(|()| enter_calls()))? {
+                TrialOutcome::Passed => (TrialOutcome::Passed, TrialOutcome::Passed),
+                _ => (
+                    run_in_child(enter_calls)?,
+                    run_in_child(|| enter_files(readable))?,
+                ),
+            };
+        let kept = |part: &str, run_in_child: TrialOutcome, check| match (
             choice,
-            trial.advice(),
-            trial.judge(check),
+            run_in_child.advice(),
+            run_in_child.into_result(check),
         ) {
             (_, _, Ok(())) => Ok(true),
             (Sandbox::Require, advice, Err(e)) => Err(Error::option(
@@ -335,15 +339,15 @@ mod tests {
     fn another_kernel_is_advised_where_this_one_refuses_alone() {
         let limits = [libc::EMFILE, libc::ENOMEM].map(TrialOutcome::Refused);
         let own = [Signal::SIGABRT, Signal::SIGSEGV].map(TrialOutcome::Killed);
-        for trial in limits.iter().chain(&own).chain([&TrialOutcome::Unlisted]) {
-            assert_eq!(trial.advice(), "");
+        for run_in_child in limits.iter().chain(&own).chain([&TrialOutcome::Unlisted]) {
+            assert_eq!(run_in_child.advice(), "");
         }
-        for trial in [
+        for run_in_child in [
             TrialOutcome::Refused(0),
             TrialOutcome::Refused(libc::EPERM),
             TrialOutcome::Killed(Signal::SIGSYS),
         ] {
-            assert!(trial.advice().contains("Linux 5.13"));
+            assert!(run_in_child.advice().contains("Linux 5.13"));
         }
     }
 

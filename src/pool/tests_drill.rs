@@ -65,7 +65,7 @@ pub struct RingDrill {
     slots: RingSlots,
     in_flight: VecDeque<(BatchRequest, PostedSlot)>,
     draining: Vec<PostedSlot>,
-    held: Vec<FilledBatch>,
+    batches: Vec<FilledBatch>,
     workers: Vec<Worker>,
     next_serial: u32,
     sequence: u32,
@@ -88,7 +88,7 @@ impl RingDrill {
             slots: RingSlots::new(ring),
             in_flight: VecDeque::new(),
             draining: Vec::new(),
-            held: Vec::new(),
+            batches: Vec::new(),
             workers: Vec::new(),
             next_serial: 1,
             sequence: 1,
@@ -161,7 +161,7 @@ impl RingDrill {
         };
         match self.slots.wait(&posted, Duration::ZERO) {
             SlotWait::Ready => match self.slots.hold(posted) {
-                Ok(held) => match FilledBatch::of_slot(place, held, TRIES) {
+                Ok(slot) => match FilledBatch::of_slot(place, slot, TRIES) {
                     Ok(filled) => self.hand_over(filled),
                     Err(_) => self.end = Some(DrillEnd::Destroyed),
                 },
@@ -205,12 +205,12 @@ impl RingDrill {
             }
         }
         self.delivered += 1;
-        self.held.push(filled);
+        self.batches.push(filled);
     }
 
     /// Drops the delivered batches.
     pub fn release(&mut self) {
-        self.held.clear();
+        self.batches.clear();
     }
 
     /// Like `Pool::cancel`.
@@ -237,7 +237,7 @@ impl RingDrill {
             match worker_side::next(&w, l, worker.serial, Duration::ZERO, None) {
                 WorkerStep::Fill(claim) => worker.at = Some(claim),
                 WorkerStep::Again => {}
-                WorkerStep::Stop => self.bury(lane, RowVerdict::Retry),
+                WorkerStep::Stop => self.settle_dead_worker(lane, RowVerdict::Retry),
             }
             return;
         };
@@ -273,26 +273,27 @@ impl RingDrill {
         match worker_side::commit(&w, l, worker.serial, claim, outcome) {
             Ok(()) => self.ends = 0,
             // It ends, as a worker must if its row has another owner.
-            Err(_) => self.bury(lane, RowVerdict::Retry),
+            Err(_) => self.settle_dead_worker(lane, RowVerdict::Retry),
         }
     }
 
     /// A worker dies at any point.
     pub fn die(&mut self, lane: usize, verdict: u8) {
         let verdicts = [RowVerdict::Retry, RowVerdict::NextAttempt, RowVerdict::Fail];
-        self.bury(lane, verdicts[usize::from(verdict) % verdicts.len()]);
+        self.settle_dead_worker(lane, verdicts[usize::from(verdict) % verdicts.len()]);
     }
 
-    fn bury(&mut self, lane: usize, verdict: RowVerdict) {
+    fn settle_dead_worker(&mut self, lane: usize, verdict: RowVerdict) {
         let (w, l) = (self.slots.ring().words(), self.slots.ring().layout());
         let serial = self.workers[lane].serial;
-        let held: Vec<ClaimedRow> = coordinator_side::rows_claimed_by(&w, l, serial).collect();
-        let asked_for = |held: &ClaimedRow| coordinator_side::is_posted(&w, l, held, TRIES);
-        if held.len() > 1 || !held.iter().all(asked_for) {
+        let claims: Vec<ClaimedRow> = coordinator_side::rows_claimed_by(&w, l, serial).collect();
+        let is_posted = |claim: &ClaimedRow| coordinator_side::is_posted(&w, l, claim, TRIES);
+        if claims.len() > 1 || !claims.iter().all(is_posted) {
             coordinator_side::give_up(&w, l);
         }
-        let settled =
-            coordinator_side::resolve_rows_of(&w, l, serial, |held| self.judge(held, verdict));
+        let settled = coordinator_side::resolve_rows_of(&w, l, serial, |claim| {
+            self.record_fault(claim, verdict)
+        });
         self.returned += u64::from(settled);
         self.ends = if settled == 0 { self.ends + 1 } else { 0 };
         if self.ends > ENDS {
@@ -301,48 +302,48 @@ impl RingDrill {
         self.workers[lane] = self.fork(lane as u32);
     }
 
-    fn judge(&self, held: ClaimedRow, verdict: RowVerdict) -> RowVerdict {
+    fn record_fault(&self, claim: ClaimedRow, verdict: RowVerdict) -> RowVerdict {
         let ring = self.slots.ring();
         let (w, l) = (ring.words(), ring.layout());
         let verdict = match verdict {
-            RowVerdict::NextAttempt if held.attempt >= TRIES => RowVerdict::Fail,
+            RowVerdict::NextAttempt if claim.attempt >= TRIES => RowVerdict::Fail,
             verdict => verdict,
         };
-        let ticket = crate::pool::ring::ticket::read(&w, l, held.slot, held.sequence);
-        if verdict != RowVerdict::Retry && held.attempt == 0 {
+        let ticket = crate::pool::ring::ticket::read(&w, l, claim.slot, claim.sequence);
+        if verdict != RowVerdict::Retry && claim.attempt == 0 {
             let fault = SampleFault::new(FaultKind::Quarantined, "a drill");
-            ring.write_fault(held.slot, held.row, &fault);
+            ring.write_fault(claim.slot, claim.row, &fault);
         }
         if verdict == RowVerdict::Fail {
-            receipt::write(&w, l, (held.slot, held.row), &ticket, None);
+            receipt::write(&w, l, (claim.slot, claim.row), &ticket, None);
         }
         verdict
     }
 
     /// The coordinator's check: claims without a worker, several claims of one worker, rows that
     /// take too long.
-    pub fn look(&mut self) {
+    pub fn check(&mut self) {
         self.round += 1;
         let (w, l) = (self.slots.ring().words(), self.slots.ring().layout());
         let claimed: Vec<ClaimedRow> = coordinator_side::claimed_rows(&w, l).collect();
         let lane = |owner| self.workers.iter().position(|w| w.serial == owner);
         let twice =
-            |held: &ClaimedRow| claimed.iter().filter(|h| h.owner == held.owner).count() > 1;
-        let asked_for = |held: &ClaimedRow| coordinator_side::is_posted(&w, l, held, TRIES);
-        let damaged = |h: &ClaimedRow| lane(h.owner).is_none() || twice(h) || !asked_for(h);
+            |claim: &ClaimedRow| claimed.iter().filter(|h| h.owner == claim.owner).count() > 1;
+        let is_posted = |claim: &ClaimedRow| coordinator_side::is_posted(&w, l, claim, TRIES);
+        let damaged = |h: &ClaimedRow| lane(h.owner).is_none() || twice(h) || !is_posted(h);
         if claimed.iter().any(damaged) {
             coordinator_side::give_up(&w, l);
             return;
         }
         let now = ROUND * self.round;
         let standings = coordinator_side::ticket_progress(&w, l, TRIES);
-        match self.progress.look(now, standings, self.returned) {
+        match self.progress.check(now, standings, self.returned) {
             StallStatus::Progressing => {}
             StallStatus::Stalled => {
                 for idle in 0..self.workers.len() {
                     let serial = self.workers[idle].serial;
                     if claimed.iter().all(|h| h.owner != serial) {
-                        self.bury(idle, RowVerdict::Retry);
+                        self.settle_dead_worker(idle, RowVerdict::Retry);
                     }
                 }
             }
@@ -352,9 +353,9 @@ impl RingDrill {
                 return;
             }
         }
-        for held in self.overdue.look(now, claimed.into_iter()) {
-            if let Some(lane) = self.workers.iter().position(|w| w.serial == held.owner) {
-                self.bury(lane, RowVerdict::Fail);
+        for claim in self.overdue.check(now, claimed.into_iter()) {
+            if let Some(lane) = self.workers.iter().position(|w| w.serial == claim.owner) {
+                self.settle_dead_worker(lane, RowVerdict::Fail);
             }
         }
     }
@@ -371,7 +372,7 @@ impl RingDrill {
                 self.work(lane, false);
                 self.work(lane, false);
             }
-            self.look();
+            self.check();
             self.consume();
             if self.end.is_some() || self.delivered >= wanted {
                 return;

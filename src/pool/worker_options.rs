@@ -74,9 +74,9 @@ pub trait DrillBuilder: Sized {
     /// Sets the first numbers of tickets and workers, to test what happens at their maximum.
     #[must_use]
     fn first_counts(mut self, sequence: u32, serial: u32) -> Self {
-        let crew = self.worker_options();
-        crew.first_sequence = sequence;
-        crew.first_serial = serial;
+        let options = self.worker_options();
+        options.first_sequence = sequence;
+        options.first_serial = serial;
         self
     }
 }
@@ -85,7 +85,7 @@ pub trait DrillBuilder: Sized {
 /// and before any lock is taken.
 #[derive(Debug)]
 pub struct LaunchedWorkers {
-    crew: WorkerOptions,
+    options: WorkerOptions,
     kinds: &'static [JobKind],
     workers: u32,
     coordinator: Option<CoordinatorHandle>,
@@ -135,7 +135,7 @@ impl WorkerOptions {
             _ => Some(launch(self.launch, self.helper.as_deref(), kinds)?),
         };
         Ok(LaunchedWorkers {
-            crew: self,
+            options: self,
             kinds,
             workers,
             coordinator,
@@ -179,12 +179,12 @@ impl LaunchedWorkers {
         let request = StartRequest {
             shape,
             job: order.job.clone(),
-            row_limit_ms: self.crew.row_limit.as_millis().max(1) as u64,
-            kill_every_ms: self.crew.kill_every.map(|d| d.as_millis() as u64),
-            first_serial: self.crew.first_serial,
-            sandbox: self.crew.sandbox,
+            row_limit_ms: self.options.row_limit.as_millis().max(1) as u64,
+            kill_every_ms: self.options.kill_every.map(|d| d.as_millis() as u64),
+            first_serial: self.options.first_serial,
+            sandbox: self.options.sandbox,
         };
-        let readable = match (order.reads, self.crew.sandbox) {
+        let readable = match (order.reads, self.options.sandbox) {
             (Some(files), Sandbox::Auto | Sandbox::Require) => files.readable_paths(),
             _ => Vec::new(),
         };
@@ -192,9 +192,9 @@ impl LaunchedWorkers {
         let mut descriptors = vec![readable.as_fd()];
         descriptors.extend_from_slice(&order.descriptors);
         let options = PoolOptions {
-            hold_timeout: self.crew.hold_timeout,
-            row_limit: self.crew.row_limit,
-            first_sequence: self.crew.first_sequence,
+            hold_timeout: self.options.hold_timeout,
+            row_limit: self.options.row_limit,
+            first_sequence: self.options.first_sequence,
             began_ns: self.began_ns,
         };
         let ring = Ring::create(shape)?;

@@ -42,9 +42,9 @@ impl StoreAddress {
     /// An unknown scheme; a password, a query or a fragment; a `file://` without an absolute path.
     pub fn parse(text: impl AsRef<OsStr>) -> Result<Self> {
         let given = text.as_ref();
-        let wrong = |shown: &str, what: &str| {
+        let wrong = |address_text: &str, what: &str| {
             Error::dataset(
-                shown,
+                address_text,
                 format!("{what}: give {}BUCKET/PREFIX or the like", Self::KINDS),
             )
         };
@@ -57,9 +57,9 @@ impl StoreAddress {
             return Err(wrong(text, "is not an address of an object store"));
         };
         if let Some(at) = rest.find(['?', '#']) {
-            let shown = format!("{scheme}://{}", &rest[..at]);
+            let address_text = format!("{scheme}://{}", &rest[..at]);
             return Err(wrong(
-                &shown,
+                &address_text,
                 "has a query, which may contain a secret: credentials come from the \
                  environment",
             ));

@@ -56,12 +56,12 @@ pub(crate) mod tests {
     use super::*;
 
     /// A [`RunningClock`] with a simulated time.
-    pub(crate) struct Told {
+    pub(crate) struct FakeClock {
         clock: RunningClock,
         now: Instant,
     }
 
-    impl Told {
+    impl FakeClock {
         pub(crate) fn start() -> Self {
             let clock = RunningClock::start();
             Self {
@@ -80,7 +80,7 @@ pub(crate) mod tests {
     #[test]
     fn the_clock_goes_while_the_process_runs_and_stands_while_it_is_stopped() {
         let ms = Duration::from_millis;
-        let mut t = Told::start();
+        let mut t = FakeClock::start();
         assert_eq!(t.pass(ms(0), ms(50)), ms(0));
         // Woken early, on time, slightly late; working.
         assert_eq!(t.pass(ms(20), ms(50)), ms(20));

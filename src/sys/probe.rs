@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use super::process::{PidFd, close_nothing};
+use super::process::{PidFd, probe_close_range};
 use super::shared_memory::SharedMemory;
 use crate::error::{Error, Result};
 
@@ -24,7 +24,7 @@ pub(crate) fn pidfd_send_signal() -> Result<()> {
 }
 
 pub(crate) fn close_range() -> Result<()> {
-    close_nothing().map_err(|e| Error::io("close_range", e))
+    probe_close_range().map_err(|e| Error::io("close_range", e))
 }
 
 /// Seals, allocates, duplicates and maps a memfd.

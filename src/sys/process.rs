@@ -268,7 +268,7 @@ pub fn end_by_crash_signals() -> Result<()> {
 
 /// Makes the kernel kill this process when its parent dies, and checks that the parent is still
 /// alive. The signal is sent when the parent *thread* ends, so the parent must have one thread.
-pub(crate) fn die_with(parent: Pid) -> Result<()> {
+pub(crate) fn die_with_parent(parent: Pid) -> Result<()> {
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(|e| Error::io("set the death signal", e))?;
     if getppid() != parent {
         exit_now(0);
@@ -297,7 +297,7 @@ pub(crate) fn close_all_but(keep: &[RawFd]) -> Result<()> {
 }
 
 /// Calls close_range for a descriptor that cannot be open.
-pub(crate) fn close_nothing() -> io::Result<()> {
+pub(crate) fn probe_close_range() -> io::Result<()> {
     close_range(u32::MAX, u32::MAX)
 }
 

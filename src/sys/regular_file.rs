@@ -195,23 +195,23 @@ mod tests {
             modified: 5_000_000_000,
             inode: 3,
         };
-        let asked = || panic!("other fields differ");
-        let of = |now: FileStamp| was.difference(&now, asked);
-        let said = of(FileStamp { bytes: 8, ..was });
-        assert_eq!(said.as_deref(), Some("7 bytes then, 8 now"));
-        let said = of(FileStamp {
+        let no_other_fields = || panic!("other fields differ");
+        let of = |now: FileStamp| was.difference(&now, no_other_fields);
+        let difference_text = of(FileStamp { bytes: 8, ..was });
+        assert_eq!(difference_text.as_deref(), Some("7 bytes then, 8 now"));
+        let difference_text = of(FileStamp {
             modified: 3_999_999_999,
             inode: 4,
             ..was
         });
         let want = "of the same length, modified 1.000000001 s earlier";
-        assert_eq!(said.as_deref(), Some(want));
-        let said = of(FileStamp {
+        assert_eq!(difference_text.as_deref(), Some(want));
+        let difference_text = of(FileStamp {
             modified: 5_000_000_001,
             ..was
         });
         let want = "of the same length, modified 0.000000001 s later";
-        assert_eq!(said.as_deref(), Some(want));
+        assert_eq!(difference_text.as_deref(), Some(want));
         assert_eq!(of(was), None);
         let now = FileStamp { inode: 4, ..was };
         let want = "of the same length and time, inode 3 then, 4 now";

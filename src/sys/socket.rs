@@ -51,14 +51,18 @@ pub(crate) enum ReceiveOutcome {
 /// Sends one message. Fails at once if the peer's socket is full, so that no process can block this
 /// one.
 pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<()> {
-    match offer(socket, bytes, fds)? {
+    match try_send(socket, bytes, fds)? {
         true => Ok(()),
         false => Err(Error::io("send a control message", Errno::EAGAIN)),
     }
 }
 
 /// Like [`send`], but returns false if the peer's socket is full.
-pub(crate) fn offer(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<bool> {
+pub(crate) fn try_send(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    fds: &[BorrowedFd<'_>],
+) -> Result<bool> {
     if fds.len() > MAX_DESCRIPTORS {
         let what = format!("{} descriptors are more than {MAX_DESCRIPTORS}", fds.len());
         return Err(Error::protocol(what));
@@ -89,7 +93,7 @@ pub(crate) fn offer(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]
 }
 
 /// Shuts the connection down, even if another process has a copy of the socket.
-pub(crate) fn end(socket: BorrowedFd<'_>) -> Result<()> {
+pub(crate) fn shut_down(socket: BorrowedFd<'_>) -> Result<()> {
     shutdown(socket.as_raw_fd(), Shutdown::Both).map_err(|e| Error::io("end a socket", e))
 }
 

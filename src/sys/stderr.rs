@@ -44,7 +44,7 @@ pub(crate) struct StderrRelay {
     from: OwnedFd,
     to: OriginalStderr,
     /// A line without an end so far.
-    begun: Vec<u8>,
+    partial_line: Vec<u8>,
     lost: u64,
 }
 
@@ -76,7 +76,7 @@ impl StderrRelay {
         Ok(Self {
             from,
             to,
-            begun: Vec::new(),
+            partial_line: Vec::new(),
             lost: 0,
         })
     }
@@ -107,7 +107,7 @@ impl StderrRelay {
                 Ok(0) => break,
                 Ok(n) => {
                     passed += n;
-                    self.take(&buffer[..n]);
+                    self.take_bytes(&buffer[..n]);
                 }
                 Err(Errno::EINTR) => {}
                 // The pipe is empty; nothing can be done about other errors.
@@ -119,14 +119,14 @@ impl StderrRelay {
     /// Forwards the remaining output, including an unfinished line.
     pub(crate) fn end(&mut self) {
         self.pass_on();
-        let rest = std::mem::take(&mut self.begun);
+        let rest = std::mem::take(&mut self.partial_line);
         if !rest.is_empty() {
             self.send(&rest);
         }
     }
 
-    fn take(&mut self, said: &[u8]) {
-        for &byte in said {
+    fn take_bytes(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
             // Pieces end between characters. The first byte of a character determines its length.
             let length = match byte {
                 0xf0.. => LONGEST_CHARACTER,
@@ -134,45 +134,45 @@ impl StderrRelay {
                 0xc0.. => 2,
                 _ => 1,
             };
-            if self.begun.len() + length > AT_ONCE {
-                self.send_begun();
+            if self.partial_line.len() + length > AT_ONCE {
+                self.send_partial();
             }
             let shown = match byte {
                 b'\n' | b'\t' | b' '..=b'~' => byte,
                 // In UTF-8, the characters 0x80 to 0x9f follow this byte.
-                0x80..0xa0 if self.begun.last() == Some(&0xc2) => b'?',
+                0x80..0xa0 if self.partial_line.last() == Some(&0xc2) => b'?',
                 0x80.. => byte,
                 _ => b'?',
             };
-            self.begun.push(shown);
+            self.partial_line.push(shown);
             self.replace_last();
-            if byte == b'\n' || self.begun.len() == AT_ONCE {
-                self.send_begun();
+            if byte == b'\n' || self.partial_line.len() == AT_ONCE {
+                self.send_partial();
             }
         }
     }
 
     /// Replaces the last character if it is invisible or a mark of text direction.
     fn replace_last(&mut self) {
-        for length in 2..=LONGEST_CHARACTER.min(self.begun.len()) {
-            let at = self.begun.len() - length;
-            let last = str::from_utf8(&self.begun[at..]).unwrap_or_default();
+        for length in 2..=LONGEST_CHARACTER.min(self.partial_line.len()) {
+            let at = self.partial_line.len() - length;
+            let last = str::from_utf8(&self.partial_line[at..]).unwrap_or_default();
             let mut characters = last.chars();
             if let (Some(c), None) = (characters.next(), characters.next())
                 && !is_harmless(c)
             {
-                self.begun.truncate(at);
-                self.begun.push(b'?');
+                self.partial_line.truncate(at);
+                self.partial_line.push(b'?');
                 return;
             }
         }
     }
 
-    fn send_begun(&mut self) {
-        let mut line = std::mem::take(&mut self.begun);
+    fn send_partial(&mut self) {
+        let mut line = std::mem::take(&mut self.partial_line);
         self.send(&line);
         line.clear();
-        self.begun = line;
+        self.partial_line = line;
     }
 
     fn send(&mut self, line: &[u8]) {
@@ -207,7 +207,7 @@ impl OriginalStderr {
         Ok(match kind {
             SFlag::S_IFREG => Self::File(fd),
             SFlag::S_IFSOCK => Self::Socket(fd),
-            _ => match opened_again(&fd) {
+            _ => match reopen(&fd) {
                 Ok(file) => Self::Opened(file),
                 Err(_) => Self::Kept(fd),
             },
@@ -233,7 +233,7 @@ impl OriginalStderr {
     }
 }
 
-fn opened_again(fd: &OwnedFd) -> io::Result<File> {
+fn reopen(fd: &OwnedFd) -> io::Result<File> {
     let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     OpenOptions::new()
         .write(true)
@@ -271,7 +271,7 @@ mod tests {
         let relay = StderrRelay {
             from,
             to,
-            begun: Vec::new(),
+            partial_line: Vec::new(),
             lost: 0,
         };
         (relay, File::from(own), File::from(reader))
@@ -288,15 +288,15 @@ mod tests {
         relay.end();
         assert_eq!(relay.lost(), 20, "the rest of a page takes a few bytes");
         drop(relay);
-        let mut said = String::new();
-        reader.read_to_string(&mut said).unwrap();
-        assert_eq!(said.lines().count(), 41);
-        assert!(said.ends_with("x\nno end"), "{said}");
+        let mut bytes = String::new();
+        reader.read_to_string(&mut bytes).unwrap();
+        assert_eq!(bytes.lines().count(), 41);
+        assert!(bytes.ends_with("x\nno end"), "{bytes}");
     }
 
     #[test]
     fn a_full_pipe_is_not_waited_for_and_lines_stay_whole() {
-        let (relay, own, reader) = relay(|to| OriginalStderr::Opened(opened_again(&to).unwrap()));
+        let (relay, own, reader) = relay(|to| OriginalStderr::Opened(reopen(&to).unwrap()));
         check(relay, own, reader);
     }
 
@@ -319,31 +319,29 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_is_passed_on_in_pieces() {
-        let (mut relay, own, mut reader) =
-            relay(|to| OriginalStderr::Opened(opened_again(&to).unwrap()));
-        let mut said = Vec::new();
+        let (mut relay, own, mut reader) = relay(|to| OriginalStderr::Opened(reopen(&to).unwrap()));
+        let mut bytes = Vec::new();
         for _ in 0..3 {
             assert_eq!(write(&own, &[b'y'; 3000]), Ok(3000));
             relay.pass_on();
-            if relay.begun.len() < 3000 {
+            if relay.partial_line.len() < 3000 {
                 let mut piece = vec![0; AT_ONCE];
                 reader.read_exact(&mut piece).unwrap();
-                said.extend(piece);
+                bytes.extend(piece);
             }
         }
         relay.end();
         drop(relay);
-        reader.read_to_end(&mut said).unwrap();
-        assert_eq!(said, [b'y'; 9000]);
+        reader.read_to_end(&mut bytes).unwrap();
+        assert_eq!(bytes, [b'y'; 9000]);
     }
 
     #[test]
     fn nothing_that_a_terminal_listens_to_is_passed_on() {
-        let (mut relay, own, mut reader) =
-            relay(|to| OriginalStderr::Opened(opened_again(&to).unwrap()));
-        let said =
+        let (mut relay, own, mut reader) = relay(|to| OriginalStderr::Opened(reopen(&to).unwrap()));
+        let bytes =
             "a\u{1b}]0;title\u{7}\tb\r\u{9b}2J\u{7f} \u{e4}\u{20ac}\u{a0}\n\u{202e}c\u{feff}\n";
-        write(&own, said.as_bytes()).unwrap();
+        write(&own, bytes.as_bytes()).unwrap();
         relay.end();
         drop((relay, own));
         let mut passed = Vec::new();

@@ -106,13 +106,13 @@ pub fn a_second_thread_forbids_the_fork() {
             .num_workers(1)
             .launch(LaunchMethod::Fork)
     };
-    let (tell, told) = std::sync::mpsc::channel::<()>();
-    let thread = std::thread::spawn(move || told.recv());
+    let (sender, receiver) = std::sync::mpsc::channel::<()>();
+    let thread = std::thread::spawn(move || receiver.recv());
     let e = make().build().unwrap_err();
     assert!(e.is_usage(), "{e}");
     assert!(e.to_string().contains("LaunchMethod::Exec"), "{e}");
     assert!(e.to_string().contains("2 threads"), "{e}");
-    drop(tell);
+    drop(sender);
     let _ = thread.join().unwrap();
     // The kernel counts a joined thread for a moment longer.
     let alone = || std::fs::read_dir("/proc/self/task").unwrap().count() == 1;

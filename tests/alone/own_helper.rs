@@ -81,8 +81,8 @@ fn runs(role: &str) {
     let dir = tempfile::tempdir().unwrap();
     fs::rename(data(2, 3).keep(), dir.path().join("data")).unwrap();
     let out = program(dir.path(), role, &[]);
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert!(out.status.success(), "{said}");
+    let message = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{message}");
     assert_eq!(out.stdout, b"6 samples\n");
 }
 
@@ -90,11 +90,11 @@ fn fails(role: &str, words: &[&str]) {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("data")).unwrap();
     let out = program(dir.path(), role, &[]);
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(1), "{said}");
-    assert!(said.starts_with("Error: "), "{said}");
+    let message = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{message}");
+    assert!(message.starts_with("Error: "), "{message}");
     for word in words {
-        assert!(said.contains(word), "{role}: {said}");
+        assert!(message.contains(word), "{role}: {message}");
     }
 }
 
@@ -141,8 +141,8 @@ pub fn a_stray_argument_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     for arguments in [&["__coordinator"][..], &["__coordinator", "/tmp/x"]] {
         let out = program(dir.path(), "right", arguments);
-        let said = String::from_utf8_lossy(&out.stderr);
-        assert_eq!(out.status.code(), Some(2), "{said}");
-        assert!(said.contains("__coordinator is reserved"), "{said}");
+        let message = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{message}");
+        assert!(message.contains("__coordinator is reserved"), "{message}");
     }
 }

@@ -1,7 +1,8 @@
-//! `max_scratch` bounds what a decode takes, for every format: at the smallest
-//! limit under which a picture loads, no more than the limit is allocated.
-//! Counted with zero workers: the same job runs in this process, and no other thread
-//! allocates. Only Rust's allocator is counted; all decoders use it.
+//! `max_scratch` bounds the memory of a decode, for every format. At the smallest limit under which
+//! an image loads, at most the limit is allocated.
+//!
+//! Counted with zero workers: the job runs in this process, and no other thread allocates. Only
+//! Rust's allocator is counted; all decoders use it.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +13,7 @@ use image::{DynamicImage, ImageFormat, RgbImage, Rgba, RgbaImage};
 use crate::allocator;
 use crate::common::Random;
 
-/// A picture with something in it.
+/// An image with some content.
 fn picture(w: u32, h: u32) -> RgbaImage {
     let mut random = Random(9);
     RgbaImage::from_fn(w, h, |x, y| {
@@ -21,8 +22,8 @@ fn picture(w: u32, h: u32) -> RgbaImage {
     })
 }
 
-/// Loads `file` once with this limit: the fault's kind, or the peak of what was
-/// allocated during the run above what was there before it.
+/// Loads `file` once with this limit. Returns the kind of the fault, or the peak of the memory
+/// allocated during the run.
 fn load(file: &Path, max_scratch: u64) -> Result<usize, FaultKind> {
     let (fault, peak) = allocator::peak(|| fault(file, max_scratch));
     fault.map_or(Ok(peak), Err)
@@ -68,20 +69,20 @@ pub fn no_more_than_the_limit_is_allocated() {
     encode("rgb.exr", floats.into(), ImageFormat::OpenExr);
     let deep = DynamicImage::from(rgba).to_rgba16();
     encode("rgba.ff", deep.into(), ImageFormat::Farbfeld);
-    // One row, and a picture of few rows that are long: rows count too.
+    // One row, and an image of a few long rows: rows count, too.
     for (w, h) in [(2_000_000, 1), (300_000, 9)] {
         encode("wide.png", picture(w, h).into(), ImageFormat::Png);
     }
 
     for (name, bytes) in files {
         let dir = tempfile::tempdir().unwrap();
-        // The content decides what it is, not the name.
+        // The content decides the format, not the name.
         let file = dir.path().join(format!("{name}.png"));
         fs::write(&file, &bytes).unwrap();
-        // The input is read whole here, where workers map it.
+        // Here the whole input is read. Workers map it.
         let (mut refused, mut loads) = (0, 512u64 << 20);
         let warm = load(&file, loads).unwrap_or_else(|kind| panic!("{name}: {kind:?}"));
-        // Mostly enough: loads that succeed take longest.
+        // The first limit is mostly large enough: loads that succeed take longest.
         if load(&file, warm as u64).is_ok() {
             loads = warm as u64;
         }
@@ -96,8 +97,8 @@ pub fn no_more_than_the_limit_is_allocated() {
             }
         }
         let peak = load(&file, loads).unwrap();
-        // Beside scratch: the file, its growth, the rows of the resampler, a
-        // row of the batch, the loader.
+        // Besides scratch: the file, its growth, the rows of the resampler, a row of the batch, the
+        // loader.
         let beside = 2 * bytes.len() + (5 << 20);
         println!(
             "{name}: {:.1} MiB at a limit of {:.1} MiB ({:.1} without), {:.1} bytes a pixel",

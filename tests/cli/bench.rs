@@ -118,8 +118,8 @@ fn programs_may_have_a_failure_as_an_object() {
     let failure = |args: &[&str]| -> Value {
         let out = with_env(args, &[("FEATHERLOAD_ERRORS", "json")]);
         assert_eq!((code(&out), &*out.stdout), (2, &b""[..]), "{args:?}");
-        let said = stderr(&out);
-        let last = said.lines().last().unwrap();
+        let message = stderr(&out);
+        let last = message.lines().last().unwrap();
         serde_json::from_str::<Value>(last).unwrap()["error"].take()
     };
     let e = failure(&["index", "/nowhere", "--json"]);
@@ -150,11 +150,11 @@ fn programs_may_have_a_failure_as_an_object() {
 /// Must end with 2, without a panic, and name all of `words`.
 fn refused(args: &[&str], words: &[&str]) {
     let out = featherload(args);
-    let said = stderr(&out);
-    assert_eq!(code(&out), 2, "{args:?}: {said}");
-    assert!(!said.contains("panicked"), "{args:?}: {said}");
+    let message = stderr(&out);
+    assert_eq!(code(&out), 2, "{args:?}: {message}");
+    assert!(!message.contains("panicked"), "{args:?}: {message}");
     for word in words {
-        assert!(said.contains(word), "{args:?} lacks {word}: {said}");
+        assert!(message.contains(word), "{args:?} lacks {word}: {message}");
     }
 }
 
@@ -492,11 +492,11 @@ fn an_interrupted_run_reports_and_the_pool_says_on_stderr_who_died() {
     });
     assert!(began.is_some());
     assert!(send(worker.unwrap(), Signal::SIGKILL));
-    let mut said = String::new();
+    let mut message = String::new();
     BufReader::new(child.stderr.as_mut().unwrap())
-        .read_line(&mut said)
+        .read_line(&mut message)
         .unwrap();
-    assert!(said.contains("featherload: warning: "), "{said}");
+    assert!(message.contains("featherload: warning: "), "{message}");
     assert!(send(pid, Signal::SIGINT));
     let out = child.wait_with_output().unwrap();
     assert_eq!(code(&out), 130, "{}", stderr(&out));
@@ -823,16 +823,16 @@ fn a_report_says_what_workers_were_kept_to() {
     let dir = data(1, 4);
     let kept = |args: &[&str]| bench(dir.path(), args)["loader"]["sandboxed"].clone();
     let possible = featherload::SandboxStatus::possible();
-    let said = kept(&["--num-workers", "1"]);
-    assert_eq!(said["calls"], possible.calls);
-    assert_eq!(said["files"], possible.files);
+    let message = kept(&["--num-workers", "1"]);
+    assert_eq!(message["calls"], possible.calls);
+    assert_eq!(message["files"], possible.files);
     for args in [
         &["--num-workers", "1", "--sandbox", "off"][..],
         &["--num-workers", "0"],
     ] {
-        let said = kept(args);
+        let message = kept(args);
         assert_eq!(
-            (&said["calls"], &said["files"]),
+            (&message["calls"], &message["files"]),
             (&false.into(), &false.into())
         );
     }

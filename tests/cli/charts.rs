@@ -21,7 +21,7 @@ fn mib(bytes: &Value) -> String {
 fn chart(dir: &Path, args: &[&str]) -> (Value, String) {
     let file = dir.join("chart.svg");
     let args = [args, &["--json", "--svg", file.to_str().unwrap()]].concat();
-    let told = object(&featherload(&args));
+    let output = object(&featherload(&args));
     let svg = fs::read_to_string(&file).unwrap();
     for part in [
         "<svg",
@@ -31,7 +31,7 @@ fn chart(dir: &Path, args: &[&str]) -> (Value, String) {
     ] {
         assert!(svg.contains(part), "no {part} in {svg}");
     }
-    (told, svg)
+    (output, svg)
 }
 
 #[track_caller]
@@ -55,8 +55,8 @@ fn the_chart_of_a_plan_has_its_sizes() {
         "--num-workers",
         "3",
     ];
-    let (told, svg) = chart(dir.path(), &plan);
-    let (memory, outline) = (&told["memory"], &told["outline"]);
+    let (output, svg) = chart(dir.path(), &plan);
+    let (memory, outline) = (&output["memory"], &output["outline"]);
     has(
         &svg,
         &[
@@ -72,8 +72,8 @@ fn the_chart_of_a_plan_has_its_sizes() {
     );
     // A limit that is near shares the run's bar; without data there is none.
     let limit = ["--memory-limit", "60M"];
-    let (told, svg) = chart(dir.path(), &[&plan[..], &limit].concat());
-    let free = (60 << 20) - told["memory"]["total_bytes"].as_u64().unwrap();
+    let (output, svg) = chart(dir.path(), &[&plan[..], &limit].concat());
+    let free = (60 << 20) - output["memory"]["total_bytes"].as_u64().unwrap();
     has(
         &svg,
         &["Limit 60 MiB", &format!("free {}", mib(&free.into()))],
@@ -94,8 +94,8 @@ fn the_chart_of_a_run_has_its_rate_its_deaths_and_its_stages() {
         "2",
     ];
     let more = ["--epochs", "15", "--kill-workers-every", "30"];
-    let (told, svg) = chart(dir.path(), &[&bench[..], &more].concat());
-    let times = &told["loader"]["times"];
+    let (output, svg) = chart(dir.path(), &[&bench[..], &more].concat());
+    let times = &output["loader"]["times"];
     let seconds = |name: &str| times[name].as_f64().unwrap();
     let stages = [
         "open_s",
@@ -106,14 +106,14 @@ fn the_chart_of_a_run_has_its_rate_its_deaths_and_its_stages() {
         "idle_s",
     ];
     let all: f64 = stages.iter().map(|name| seconds(name)).sum();
-    let deaths = told["worker_deaths"].as_u64().unwrap();
+    let deaths = output["worker_deaths"].as_u64().unwrap();
     assert!(deaths > 0);
     has(
         &svg,
         &[
             &format!(
                 "{:.0} in the whole run",
-                told["images_per_s"].as_f64().unwrap()
+                output["images_per_s"].as_f64().unwrap()
             ),
             &format!("died and were replaced: {deaths}<"),
             &format!("decode {:.1}%", 100.0 * seconds("decode_s") / all),
@@ -128,8 +128,8 @@ fn the_chart_of_one_number_of_workers_has_what_no_process_maps_too() {
     let dir = data(1, 12);
     let rss = ["rss", dir.path().to_str().unwrap(), "--batch-size", "8"];
     let more = ["--num-workers", "1", "--seconds", "0.5", "--depth", "4"];
-    let (told, svg) = chart(dir.path(), &[&rss[..], &more].concat());
-    let row = &told["rows"][0];
+    let (output, svg) = chart(dir.path(), &[&rss[..], &more].concat());
+    let row = &output["rows"][0];
     let number = |key: &str| row[key].as_u64().unwrap();
     let all = number("pss_total_bytes") + number("ring_unmapped_bytes");
     assert_eq!(number("memory_bytes"), all);
@@ -154,11 +154,11 @@ fn a_chart_that_cannot_be_written_is_refused_before_the_run() {
     let src = dir.path().to_str().unwrap();
     for command in ["plan", "bench", "rss"] {
         let out = featherload(&[command, src, "--svg", "/nowhere/chart.svg"]);
-        let said = String::from_utf8_lossy(&out.stderr);
-        assert_eq!(out.status.code(), Some(2), "{command}: {said}");
+        let message = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{command}: {message}");
         assert!(
-            said.contains("--svg") && said.contains("/nowhere"),
-            "{said}"
+            message.contains("--svg") && message.contains("/nowhere"),
+            "{message}"
         );
     }
 }

@@ -97,10 +97,10 @@ fn the_lines_say_what_the_object_says() {
             "{line}"
         );
         for key in ["name", "meaning"] {
-            let said = found[key].as_str().unwrap();
+            let message = found[key].as_str().unwrap();
             // Memory and times change between the two.
             assert!(
-                said.contains("up to --depth") || line.contains(said),
+                message.contains("up to --depth") || line.contains(message),
                 "{line}"
             );
         }

@@ -17,15 +17,15 @@ fn a_folder_of_splits_names_the_one_to_give() {
         let from = data(2, 2);
         fs::rename(from.path(), dir.path().join(split)).unwrap();
     }
-    let said = refusal(&index(dir.path(), &[]));
+    let message = refusal(&index(dir.path(), &[]));
     let train = dir.path().join("train");
     assert!(
-        said.contains(&format!("give one of them, such as {};", train.display())),
-        "{said}"
+        message.contains(&format!("give one of them, such as {};", train.display())),
+        "{message}"
     );
     assert!(
-        said.contains("`--labels none`") && said.contains("`--classes`"),
-        "{said}"
+        message.contains("`--labels none`") && message.contains("`--classes`"),
+        "{message}"
     );
     let out = index(&train, &[]);
     assert!(stdout(&out).starts_with("4 samples, 2 classes"), "{out:?}");
@@ -45,10 +45,10 @@ fn a_folder_of_splits_names_the_one_to_give() {
     }
     let out = index(dir.path(), &[]);
     assert_eq!(code(&out), 0);
-    let said = stderr(&out);
+    let message = stderr(&out);
     assert!(
-        said.contains("warning: ") && said.contains("are splits, not classes"),
-        "{said}"
+        message.contains("warning: ") && message.contains("are splits, not classes"),
+        "{message}"
     );
 }
 
@@ -66,11 +66,11 @@ fn labels_in_metadata_are_not_lost_and_its_file_is_named() {
     let text: String = names.iter().enumerate().map(line).collect();
     let metadata = folder.join("metadata.jsonl");
     fs::write(&metadata, text).unwrap();
-    let said = refusal(&index(&folder, &[]));
+    let message = refusal(&index(&folder, &[]));
     let gives = format!("{} has labels of its images", metadata.display());
     assert!(
-        said.contains(&gives) && said.contains("`--labels none`"),
-        "{said}"
+        message.contains(&gives) && message.contains("`--labels none`"),
+        "{message}"
     );
     assert!(stdout(&index(&metadata, &[])).starts_with("2 samples, 2 classes"));
     assert!(stdout(&index(&folder, &["--labels", "none"])).starts_with("2 samples, no labels"));
@@ -80,34 +80,34 @@ fn labels_in_metadata_are_not_lost_and_its_file_is_named() {
 fn lists_of_addresses_windows_paths_and_names_say_what_to_write() {
     let dir = data(1, 2);
     let list = dir.path().join("list.txt");
-    let said = |text: &[u8]| {
+    let message = |text: &[u8]| {
         fs::write(&list, text).unwrap();
-        let said = refusal(&index(&list, &[]));
-        assert!(said.contains("list.txt"), "{said}");
-        said
+        let message = refusal(&index(&list, &[]));
+        assert!(message.contains("list.txt"), "{message}");
+        message
     };
-    let e = said(b"https://host/a.jpg 0\n");
+    let e = message(b"https://host/a.jpg 0\n");
     assert!(
         e.contains("list.txt:1: path 'https://host/a.jpg' is an address"),
         "{e}"
     );
-    let e = said(b"class0\\0.jpg 0\n");
+    let e = message(b"class0\\0.jpg 0\n");
     assert!(
         e.contains("is written as on Windows") && e.contains("`--root`"),
         "{e}"
     );
-    let e = said(b"class0/0.jpg cat\n");
+    let e = message(b"class0/0.jpg cat\n");
     assert!(
         e.contains("label 'cat' is not a whole number") && e.contains("CSV file"),
         "{e}"
     );
-    let e = said(b"class0/0.jpg,1\n");
+    let e = message(b"class0/0.jpg,1\n");
     assert!(e.contains("use `--delimiter` ','"), "{e}");
     let wide: Vec<u8> = "class0/0.jpg 0\n"
         .encode_utf16()
         .flat_map(u16::to_le_bytes)
         .collect();
-    let e = said(&wide);
+    let e = message(&wide);
     assert!(
         e.contains("list.txt: is UTF-16LE text: save it as UTF-8 (iconv"),
         "{e}"
@@ -136,10 +136,10 @@ fn a_mistyped_pointer_lists_what_there_is() {
         ),
         ("lable", "it has 'info', 'path'"),
     ] {
-        let said = refusal(&index(&table, &["--label-column", column]));
+        let message = refusal(&index(&table, &["--label-column", column]));
         assert!(
-            said.contains("a.jsonl:1: ") && said.contains(says),
-            "{said}"
+            message.contains("a.jsonl:1: ") && message.contains(says),
+            "{message}"
         );
     }
     let out = index(&table, &["--label-column", "/info/label"]);
@@ -155,9 +155,9 @@ fn annotations_are_no_scene() {
         "{\"images\": [], \"annotations\": [], \"categories\": []}",
     )
     .unwrap();
-    let said = refusal(&index(&coco, &[]));
+    let message = refusal(&index(&coco, &[]));
     assert!(
-        said.contains("is a COCO annotation file") && said.contains("`path,label`"),
-        "{said}"
+        message.contains("is a COCO annotation file") && message.contains("`path,label`"),
+        "{message}"
     );
 }

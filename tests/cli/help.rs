@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::common::command::{code, command, stderr, stdout};
 
-fn said(args: &[&str]) -> String {
+fn help_text(args: &[&str]) -> String {
     let out = command(args).env("COLUMNS", "80").output().unwrap();
     assert_eq!(code(&out), 0, "{args:?}: {}", stderr(&out));
     stdout(&out)
@@ -13,7 +13,7 @@ fn said(args: &[&str]) -> String {
 #[test]
 fn the_first_page_is_short_and_all_options_are_a_flag_away() {
     for args in [["bench", "--help"], ["bench", "-h"]] {
-        let page = said(&args);
+        let page = help_text(&args);
         assert!(page.lines().count() <= 50, "{page}");
         assert!(page.lines().all(|line| line.len() <= 80), "{page}");
         for part in [
@@ -27,7 +27,7 @@ fn the_first_page_is_short_and_all_options_are_a_flag_away() {
         }
         assert!(!page.contains("--ceiling"), "{page}");
     }
-    let all = said(&["bench", "--help-all"]);
+    let all = help_text(&["bench", "--help-all"]);
     let groups = [
         "Source",
         "Recipe",
@@ -44,17 +44,17 @@ fn the_first_page_is_short_and_all_options_are_a_flag_away() {
         "{all}"
     );
     // What has few options shows them all.
-    assert!(said(&["doctor", "--help"]).contains("\nOptions:\n"));
-    assert!(said(&["--help"]).contains("width x height"));
+    assert!(help_text(&["doctor", "--help"]).contains("\nOptions:\n"));
+    assert!(help_text(&["--help"]).contains("width x height"));
 }
 
 #[test]
 fn completions_and_man_pages_have_every_command() {
-    let script = said(&["completions", "bash"]);
+    let script = help_text(&["completions", "bash"]);
     assert!(script.contains("--memory-limit") && script.contains("cache,build)"));
     let dir = tempfile::tempdir().unwrap();
     let man = dir.path().join("man");
-    assert_eq!(said(&["man", man.to_str().unwrap()]), "");
+    assert_eq!(help_text(&["man", man.to_str().unwrap()]), "");
     for page in [
         "featherload",
         "featherload-bench",

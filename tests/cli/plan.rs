@@ -14,8 +14,8 @@ use crate::common::command::{code, featherload, object, refusal, refusal_of_plan
 #[track_caller]
 fn stdout(args: &[&str]) -> String {
     let out = featherload(args);
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(0), "{args:?}: {said}");
+    let message = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(0), "{args:?}: {message}");
     String::from_utf8(out.stdout).unwrap()
 }
 
@@ -129,10 +129,10 @@ fn lab_in_front_of_a_resize_stays_there_unless_values_may_change() {
         assert_eq!(o["recipe"], "lab");
         assert_stages(&o["written"], &written);
         // The weights of the resize come on top.
-        let said = number(&o["written"], "scratch_bytes");
+        let scratch_bytes = number(&o["written"], "scratch_bytes");
         assert!(
-            (scratch..scratch + (1 << 20)).contains(&said),
-            "{said} for {scratch}"
+            (scratch..scratch + (1 << 20)).contains(&scratch_bytes),
+            "{scratch_bytes} for {scratch}"
         );
         let held: Vec<u64> = o["written"]["stages"]
             .as_array()
@@ -140,7 +140,15 @@ fn lab_in_front_of_a_resize_stays_there_unless_values_may_change() {
             .iter()
             .map(|s| number(s, "held_bytes"))
             .collect();
-        assert_eq!(held, [24_883_200, 24_883_200 + 99_532_800, said, said]);
+        assert_eq!(
+            held,
+            [
+                24_883_200,
+                24_883_200 + 99_532_800,
+                scratch_bytes,
+                scratch_bytes
+            ]
+        );
         if reorder == "fast" {
             assert_stages(
                 &o["planned"],
@@ -505,8 +513,8 @@ fn the_memory_of_a_run_adds_up_and_a_run_keeps_to_its_limit() {
             workers,
         ];
         let too_deep = ["--depth", "3", "--memory-limit", &two];
-        let said = refused_plan(&[&plan[..], &too_deep].concat());
-        assert_eq!(said, refused(&[&bench[..], &too_deep].concat()));
+        let message = refused_plan(&[&plan[..], &too_deep].concat());
+        assert_eq!(message, refused(&[&bench[..], &too_deep].concat()));
         let allows = format!(
             "--memory-limit allows {}",
             error::size_rounded_down(two_bytes)
@@ -516,19 +524,19 @@ fn the_memory_of_a_run_adds_up_and_a_run_keeps_to_its_limit() {
             &allows,
             "depth 1",
         ] {
-            assert!(said.contains(word), "{word}: {said}");
+            assert!(message.contains(word), "{word}: {message}");
         }
         let low = limit(least - 1);
-        let said = refused_plan(&[&plan[..], &["--memory-limit", &low]].concat());
+        let message = refused_plan(&[&plan[..], &["--memory-limit", &low]].concat());
         assert!(
-            said.contains(&format!(
+            message.contains(&format!(
                 "needs {} with depth 1",
                 error::size_rounded_up(least)
             )),
-            "{said}"
+            "{message}"
         );
         // What it names fits, and no more does.
-        let (_, batch) = said.split_once(": use --batch-size ").unwrap();
+        let (_, batch) = message.split_once(": use --batch-size ").unwrap();
         let batch: u32 = batch.split(',').next().unwrap().parse().unwrap();
         let of = |batch: u32| {
             let batch = batch.to_string();
@@ -544,9 +552,12 @@ fn the_memory_of_a_run_adds_up_and_a_run_keeps_to_its_limit() {
             number(&p["memory"], "total_bytes")
         };
         assert!(of(batch) < least && of(batch + 1) >= least, "{batch}");
-        let said = refused_plan(&[&plan[..], &["--memory-limit", "1M"]].concat());
+        let message = refused_plan(&[&plan[..], &["--memory-limit", "1M"]].concat());
         // The processes alone take more.
-        assert!(said.contains("1 MiB: use a higher limit. The"), "{said}");
+        assert!(
+            message.contains("1 MiB: use a higher limit. The"),
+            "{message}"
+        );
     }
 }
 
@@ -729,12 +740,12 @@ fn a_refusal_names_all_that_fits_and_nothing_else() {
         if code(&out) == 0 {
             continue;
         }
-        let said = stderr(&out);
-        let named = named_by(&said);
+        let message = stderr(&out);
+        let named = named_by(&message);
         for flags in &named {
             let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
             let fits = with(&[&["--memory-limit", &limit], &flags[..]].concat());
-            assert_eq!(code(&fits), 0, "{flags:?} of {said}");
+            assert_eq!(code(&fits), 0, "{flags:?} of {message}");
             seen.insert(flags[0].to_owned());
             together += usize::from(flags.len() > 2);
         }
@@ -747,7 +758,7 @@ fn a_refusal_names_all_that_fits_and_nothing_else() {
             let is_named = named
                 .iter()
                 .any(|flags| flags.len() == 2 && flags[0] == flag);
-            assert_eq!(is_named, fits, "{flag} {value}: {said}");
+            assert_eq!(is_named, fits, "{flag} {value}: {message}");
         }
     }
     let all = ["--batch-size", "--reorder", "--num-workers"].map(str::to_owned);

@@ -250,16 +250,19 @@ fn what_cannot_be_shown_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     picture(dir.path(), "a/good.png", (80, 60), 1);
     let src = dir.path().to_str().unwrap();
-    let told = refusal(&featherload(&["preview", src, "--ids", "7"]));
-    assert!(told.contains("no sample 7"), "{told}");
-    let told = refusal(&featherload(&["preview", src, "--out", "/nowhere/p.png"]));
+    let output = refusal(&featherload(&["preview", src, "--ids", "7"]));
+    assert!(output.contains("no sample 7"), "{output}");
+    let output = refusal(&featherload(&["preview", src, "--out", "/nowhere/p.png"]));
     assert!(
-        told.contains("--out") && told.contains("/nowhere"),
-        "{told}"
+        output.contains("--out") && output.contains("/nowhere"),
+        "{output}"
     );
     for (flag, value) in [("--batch-size", "8"), ("--on-error", "skip")] {
-        let told = refusal(&featherload(&["preview", src, flag, value]));
-        assert!(told.contains(&format!("{flag} has no effect")), "{told}");
+        let output = refusal(&featherload(&["preview", src, flag, value]));
+        assert!(
+            output.contains(&format!("{flag} has no effect")),
+            "{output}"
+        );
     }
     let none: PathBuf = dir.path().join("featherload-preview.png");
     assert!(!none.exists());

@@ -9,7 +9,7 @@ use crate::common::command::{featherload, refusal};
 
 /// What `plan --recipe RECIPE` says about a recipe that it refuses.
 #[track_caller]
-fn said(recipe: &str) -> String {
+fn refusal_of(recipe: &str) -> String {
     refusal(&featherload(&["plan", "--recipe", recipe]))
 }
 
@@ -20,13 +20,13 @@ fn refused(dir: &Path, name: &str, text: &str, line: usize, words: &[&str]) {
     let file = dir.join(name);
     fs::write(&file, text).unwrap();
     let path = file.to_str().unwrap();
-    let said = said(path);
+    let message = refusal_of(path);
     let place = match line {
         0 => format!("{path}: "),
         n => format!("{path}:{n}: "),
     };
     for word in [&[place.as_str()], words].concat() {
-        assert!(said.contains(word), "{text}\nlacks '{word}': {said}");
+        assert!(message.contains(word), "{text}\nlacks '{word}': {message}");
     }
 }
 
@@ -561,8 +561,8 @@ fn texts_that_are_no_recipe_name_their_line() {
     }
     fs::write(dir.path().join("b.yaml"), b"featherload: 1\n\xff\n").unwrap();
     let path = dir.path().join("b.yaml");
-    let said = said(path.to_str().unwrap());
-    assert!(said.contains("b.yaml:2: is not UTF-8"), "{said}");
+    let message = refusal_of(path.to_str().unwrap());
+    assert!(message.contains("b.yaml:2: is not UTF-8"), "{message}");
 }
 
 #[test]
@@ -592,17 +592,17 @@ fn names_of_nothing_list_what_there_is() {
             ],
         ),
     ] {
-        let said = said(recipe);
+        let message = refusal_of(recipe);
         for word in words {
-            assert!(said.contains(word), "{recipe} lacks '{word}': {said}");
+            assert!(message.contains(word), "{recipe} lacks '{word}': {message}");
         }
     }
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("a.yaml");
     fs::create_dir(&folder).unwrap();
-    let said = said(folder.to_str().unwrap());
+    let message = refusal_of(folder.to_str().unwrap());
     assert!(
-        said.contains("a.yaml: is not a regular file: give a recipe file"),
-        "{said}"
+        message.contains("a.yaml: is not a regular file: give a recipe file"),
+        "{message}"
     );
 }

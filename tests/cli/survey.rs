@@ -254,12 +254,12 @@ fn what_a_folder_leaves_out_is_counted_and_named() {
     );
     assert_eq!(report["examples"]["system folder"][0], "__MACOSX");
     let out = featherload(&["index", src]);
-    let told = String::from_utf8(out.stderr).unwrap();
+    let printed = String::from_utf8(out.stderr).unwrap();
     for line in [
         "left out: 2 x hidden file (such as cat/.DS_Store, cat/._1.jpg)",
         "left out: 1 x system folder (such as __MACOSX)",
     ] {
-        assert!(told.contains(line), "{told}");
+        assert!(printed.contains(line), "{printed}");
     }
     // Who names a file means it.
     let list = dir.path().join("list.txt");
@@ -385,9 +385,9 @@ fn a_file_that_is_read_is_not_written() {
         ["preview", &list, "--out", &list],
     ] {
         let output = featherload(&args);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-        assert!(said.contains("name another file"), "{args:?}: {said}");
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {message}");
+        assert!(message.contains("name another file"), "{args:?}: {message}");
         assert_eq!(
             fs::read_to_string(at("list.txt")).unwrap(),
             text,

@@ -91,9 +91,9 @@ fn every_command_takes_a_table() {
         let out = featherload(&args);
         assert_eq!(code(&out), 0, "{args:?}: {}", stderr(&out));
         if args[0] == "index" {
-            let said = stdout(&out);
+            let message = stdout(&out);
             let columns = "\ncolumns    paths image_id, labels label\n";
-            assert!(said.contains(columns), "{said}");
+            assert!(message.contains(columns), "{message}");
         }
     }
     let built = [
@@ -117,10 +117,10 @@ fn every_command_takes_a_table() {
         (&json!(12), &json!(3))
     );
     // Without a column of labels there are none, and that is said.
-    let said = stdout(&featherload(&["index", text(&set.at("a.jsonl"))]));
+    let message = stdout(&featherload(&["index", text(&set.at("a.jsonl"))]));
     assert!(
-        said.contains("no labels") && said.contains("labels none"),
-        "{said}"
+        message.contains("no labels") && message.contains("labels none"),
+        "{message}"
     );
 }
 
@@ -136,11 +136,11 @@ fn a_separator_makes_a_csv_a_list() {
         (&json!(2), &json!(2))
     );
     assert!(listed["columns"].is_null());
-    let said = refusal(&featherload(&args));
+    let message = refusal(&featherload(&args));
     let want = "a.csv:1: no column is known to hold paths: name it with `--path-column`; the \
                 columns are 'a.jpg', '3'; a file without a header line is a list: give its \
                 `--delimiter`";
-    assert!(said.contains(want), "{said}");
+    assert!(message.contains(want), "{message}");
 }
 
 #[test]
@@ -195,8 +195,8 @@ fn options_that_mean_nothing_for_a_source_are_refused() {
         ),
     ] {
         let args = [&["index", text(source), "--no-headers"][..], args].concat();
-        let said = refusal(&featherload(&args));
-        assert!(said.contains(want), "{args:?}: {said}");
+        let message = refusal(&featherload(&args));
+        assert!(message.contains(want), "{args:?}: {message}");
     }
     let both = [
         "index",

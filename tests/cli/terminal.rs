@@ -115,10 +115,10 @@ fn a_path_of_a_hundred_kilobytes_is_not_printed_whole() {
     let long = "x".repeat(100_000);
     for args in [["index", &long], ["plan", &long], ["bench", &long]] {
         let out = featherload(&args);
-        let said = stderr(&out);
-        assert_eq!(code(&out) & !1, 2, "{}", said.len());
-        assert!(said.len() < 20_000, "{}", said.len());
-        assert!(said.contains("bytes left out]"), "{}", said.len());
+        let message = stderr(&out);
+        assert_eq!(code(&out) & !1, 2, "{}", message.len());
+        assert!(message.len() < 20_000, "{}", message.len());
+        assert!(message.contains("bytes left out]"), "{}", message.len());
     }
 }
 

@@ -45,9 +45,9 @@ pub fn refusal(out: &Output) -> String {
 
 /// The same of a plan, which is printed in front of it.
 pub fn refusal_of_plan(out: &Output) -> String {
-    let said = stderr(out);
-    assert_eq!(code(out), 2, "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.ends_with('\n'), "{said}");
-    said
+    let message = stderr(out);
+    assert_eq!(code(out), 2, "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    assert!(message.ends_with('\n'), "{message}");
+    message
 }

@@ -229,14 +229,16 @@ pub fn builder(dir: &Path) -> LoaderBuilder {
 /// The folder of shared photos. None, said aloud, when nobody said where it is
 /// and it is not in its usual place; a wrong `FEATHERLOAD_DATA` is an error.
 pub fn photos(test: &str) -> Option<PathBuf> {
-    let said = std::env::var_os("FEATHERLOAD_DATA");
-    let root = said.as_ref().map_or("../shared/data".as_ref(), Path::new);
+    let setting = std::env::var_os("FEATHERLOAD_DATA");
+    let root = setting
+        .as_ref()
+        .map_or("../shared/data".as_ref(), Path::new);
     let photos = root.join("photos");
     if photos.is_dir() {
         return Some(photos);
     }
     assert!(
-        said.is_none(),
+        setting.is_none(),
         "{test}: FEATHERLOAD_DATA is {}, which has no folder photos",
         root.display()
     );

@@ -130,14 +130,14 @@ pub fn with_standin(
         .env("STANDIN_RESET_FILE", standin.path().join("reset"))
         .env("STANDIN_DIR", &dir);
     let (out, _) = standin.ended(&mut command, environment);
-    let (said, also) = (
+    let (printed, errors) = (
         String::from_utf8_lossy(&out.stdout),
         String::from_utf8_lossy(&out.stderr).into_owned(),
     );
     assert!(
-        out.status.success() && said.contains("1 passed"),
-        "the child of {test} ended with {}:\n{said}\n{also}",
+        out.status.success() && printed.contains("1 passed"),
+        "the child of {test} ended with {}:\n{printed}\n{errors}",
         out.status
     );
-    Some((standin, also))
+    Some((standin, errors))
 }

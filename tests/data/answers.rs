@@ -125,11 +125,11 @@ fn a_final_answer_ends_a_read_at_once_and_names_bucket_and_cause() {
             let folder = tempfile::tempdir().unwrap();
             let dir = folder.path().to_str().unwrap();
             let (out, took) = run(&endpoint, &["index", &source, "--fetch-dir", dir]);
-            let said = refusal(&out);
-            assert!(took < AT_ONCE, "{source}: {took:?}: {said}");
-            assert!(said.contains(&format!("s3://{bucket}/")), "{said}");
-            assert!(!is_named || said.contains(says), "{source}: {said}");
-            assert!(!said.contains("secret-that"), "{said}");
+            let message = refusal(&out);
+            assert!(took < AT_ONCE, "{source}: {took:?}: {message}");
+            assert!(message.contains(&format!("s3://{bucket}/")), "{message}");
+            assert!(!is_named || message.contains(says), "{source}: {message}");
+            assert!(!message.contains("secret-that"), "{message}");
         }
     }
 }
@@ -151,9 +151,9 @@ fn a_final_answer_ends_a_build_at_once_and_names_bucket_and_cause() {
         );
         let args = ["cache", "build", from, &to, "--stage-dir", stage];
         let (out, took) = run(&endpoint, &args);
-        let said = String::from_utf8_lossy(&out.stderr).into_owned();
-        assert_ne!(code(&out), 0, "{said}");
-        assert!(took < AT_ONCE, "{to}: {took:?}: {said}");
-        assert!(said.contains(says), "{to}: {said}");
+        let message = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_ne!(code(&out), 0, "{message}");
+        assert!(took < AT_ONCE, "{to}: {took:?}: {message}");
+        assert!(message.contains(says), "{to}: {message}");
     }
 }

@@ -87,7 +87,7 @@ fn the_last_line_of_a_box_file_is_the_box_of_its_picture() {
 #[test]
 fn a_bad_box_file_is_named_with_its_line_and_what_to_do() {
     let scene = Scene::new();
-    let said = || {
+    let message = || {
         let e = scene.index().unwrap_err();
         assert!(e.is_usage(), "{e}");
         (e.to_string(), e.path().unwrap().to_owned(), e.line())
@@ -103,19 +103,21 @@ fn a_bad_box_file_is_named_with_its_line_and_what_to_do() {
         ("1 4 3 2\n", Some(1), "y0 and y1 are 4 and 2"),
     ] {
         scene.write("sub/b", text);
-        let (what, path, at) = said();
+        let (what, path, at) = message();
         assert_eq!((path, at), (scene.at("boxes/sub/b.txt"), line), "{what}");
         assert!(what.contains(says), "{says}: {what}");
     }
     fs::write(scene.at("boxes/sub/b.txt"), vec![b' '; (1 << 20) + 1]).unwrap();
     assert!(
-        said().0.contains("longer than the limit of 1048576 bytes"),
+        message()
+            .0
+            .contains("longer than the limit of 1048576 bytes"),
         "{}",
-        said().0
+        message().0
     );
     // What is missing is told by the line of the list.
     fs::remove_file(scene.at("boxes/sub/b.txt")).unwrap();
-    let (what, path, line) = said();
+    let (what, path, line) = message();
     assert_eq!((path, line), (scene.at("list.txt"), Some(3)), "{what}");
     assert!(
         what.contains("boxes/sub/b.txt is missing: write it"),
@@ -123,13 +125,13 @@ fn a_bad_box_file_is_named_with_its_line_and_what_to_do() {
     );
     fs::create_dir(scene.at("boxes/sub/b.txt")).unwrap();
     assert!(
-        said().0.contains("list.txt:3: the box file"),
+        message().0.contains("list.txt:3: the box file"),
         "{}",
-        said().0
+        message().0
     );
     fs::remove_dir_all(scene.at("boxes")).unwrap();
     assert!(
-        said()
+        message()
             .0
             .contains("no such folder of box files: check `boxes`")
     );
@@ -284,10 +286,10 @@ fn the_command_line_takes_boxes_for_lists_alone() {
     assert_eq!(digest(&[&kept]), with);
     let plan = featherload(&[&["plan", "--json", "--recipe", "full"], &given[..]].concat());
     assert_eq!(object(&plan)["largest"]["width"], 29);
-    let said = refusal(&featherload(&["index", &images, "--boxes", &boxes]));
-    assert!(said.contains("`--boxes` has no effect"), "{said}");
-    let said = refusal(&featherload(&["index", &kept, "--boxes", &boxes]));
-    assert!(said.contains("which is a saved index"), "{said}");
+    let message = refusal(&featherload(&["index", &images, "--boxes", &boxes]));
+    assert!(message.contains("`--boxes` has no effect"), "{message}");
+    let message = refusal(&featherload(&["index", &kept, "--boxes", &boxes]));
+    assert!(message.contains("which is a saved index"), "{message}");
     fs::remove_file(scene.at("boxes/a.txt")).unwrap();
     let out = featherload(&[&["index"], &given[..]].concat());
     assert_eq!(code(&out), 2);

@@ -51,7 +51,7 @@ fn tars() -> Scene {
 }
 
 /// Such shards stand alone.
-fn apart() -> BuildOptions {
+fn build_options() -> BuildOptions {
     BuildOptions {
         encode: CacheEncoding::Raw,
         resize: Some(CacheResize::Shorter(16)),
@@ -66,7 +66,7 @@ fn in_turn() -> BuildOptions {
         shard_samples: None,
         shard_size: Some(50_000),
         shuffle: Some(3),
-        ..apart()
+        ..build_options()
     }
 }
 
@@ -178,9 +178,9 @@ fn refused(builder: CacheBuilder) -> String {
 #[test]
 fn the_bytes_are_those_of_a_build_from_here() {
     for (scene, options) in [
-        (cache(), apart()),
+        (cache(), build_options()),
         (cache(), in_turn()),
-        (tars(), apart()),
+        (tars(), build_options()),
         (tars(), in_turn()),
     ] {
         let want = scene.want(options);
@@ -220,7 +220,7 @@ fn the_bytes_are_those_of_a_build_from_here() {
 #[test]
 fn a_source_without_room_is_read_part_by_part() {
     let scene = cache();
-    let options = apart();
+    let options = build_options();
     let want = scene.want(options);
     let limit = scene.room_for(9);
     for into_store in [false, true] {
@@ -292,19 +292,21 @@ fn a_source_without_room_is_read_part_by_part() {
 #[test]
 fn a_share_gets_its_own_shards_alone() {
     let scene = tars();
-    let want = scene.want(apart());
+    let want = scene.want(build_options());
     let dst = scene.at("got");
     scene.source(None).index_and_share(&|_, _| {}).unwrap();
     let limit = scene.room_for(9);
     for number in 0..4 {
         fs::remove_dir_all(scene.at("fetched")).unwrap();
         let part = BuildPart::Share { number, of: 4 };
-        let builder = scene.builder(Some(limit), &dst, apart()).part(part);
+        let builder = scene.builder(Some(limit), &dst, build_options()).part(part);
         let report = builder.build().unwrap();
         assert_eq!((report.samples, came(&report).shards), (30, 5));
         assert_eq!(scene.tars_there(), 5);
     }
-    let end = scene.builder(None, &dst, apart()).part(BuildPart::Finish);
+    let end = scene
+        .builder(None, &dst, build_options())
+        .part(BuildPart::Finish);
     let report = end.build().unwrap();
     assert_eq!((report.samples, came(&report).shards), (120, 0));
     assert_same(&built(&dst), &want, "by shares");
@@ -315,16 +317,16 @@ fn what_cannot_be_built_is_refused_with_what_to_do() {
     let scene = cache();
     let dst = scene.at("got");
     let few = Some(scene.room_for(6));
-    let said = refused(scene.builder(few, &dst, in_turn()));
+    let message = refused(scene.builder(few, &dst, in_turn()));
     for part in [
         "fetch_limit",
         "20 shards of the source",
         "are read at a time: give at least",
         "A shuffled cache is made of all of them",
     ] {
-        assert!(said.contains(part), "{said}");
+        assert!(message.contains(part), "{message}");
     }
-    let said = refused(scene.builder(
+    let message = refused(scene.builder(
         few,
         &dst,
         BuildOptions {
@@ -332,24 +334,30 @@ fn what_cannot_be_built_is_refused_with_what_to_do() {
             ..in_turn()
         },
     ));
-    assert!(said.contains("Or give `shard_samples`"), "{said}");
+    assert!(message.contains("Or give `shard_samples`"), "{message}");
     let many = BuildOptions {
         shard_samples: Some(100),
-        ..apart()
+        ..build_options()
     };
-    let said = refused(scene.builder(few, &dst, many));
-    assert!(said.contains("Or make smaller shards"), "{said}");
+    let message = refused(scene.builder(few, &dst, many));
+    assert!(message.contains("Or make smaller shards"), "{message}");
     assert!(!dst.exists() || files(&dst).keys().all(|name| name.starts_with('.')));
     // Where nothing is to be replaced, `force` changes nothing.
-    let forced = || scene.builder(few, &dst, apart()).force(true);
+    let forced = || scene.builder(few, &dst, build_options()).force(true);
     assert!(forced().build().unwrap().complete);
-    let said = refused(forced());
-    assert!(said.contains("`force` makes all shards again"), "{said}");
+    let message = refused(forced());
+    assert!(
+        message.contains("`force` makes all shards again"),
+        "{message}"
+    );
     fs::remove_dir_all(&dst).unwrap();
     // Where the source lies, whatever it is called.
     for place in [scene.src.clone(), PathBuf::from(scene.address() + "/")] {
-        let said = refused(scene.builder(None, &place, apart()));
-        assert!(said.contains("is where shards of the source lie"), "{said}");
+        let message = refused(scene.builder(None, &place, build_options()));
+        assert!(
+            message.contains("is where shards of the source lie"),
+            "{message}"
+        );
     }
 
     // Also where braces go over folders, and by a link.
@@ -370,8 +378,12 @@ fn what_cannot_be_built_is_refused_with_what_to_do() {
         let mut options = FetchOptions::default();
         options.dir = Some(split.at("fetched"));
         let source = Source::Store(address, options);
-        let said = refused(CacheBuilder::new(source, place, apart()).helper(FEATHERLOAD));
-        assert!(said.contains("is where shards of the source lie"), "{said}");
+        let message =
+            refused(CacheBuilder::new(source, place, build_options()).helper(FEATHERLOAD));
+        assert!(
+            message.contains("is where shards of the source lie"),
+            "{message}"
+        );
     }
 
     // The limit of what it said is enough.
@@ -383,15 +395,15 @@ fn what_cannot_be_built_is_refused_with_what_to_do() {
 
     let scene = tars();
     let limit = Some(scene.room_for(9));
-    let said = refused(scene.builder(limit, &dst, apart()));
-    assert!(said.contains("run `featherload index"), "{said}");
+    let message = refused(scene.builder(limit, &dst, build_options()));
+    assert!(message.contains("run `featherload index"), "{message}");
 }
 
 /// Calls `meanwhile` with the phase of a build before its first share is written, and before its
 /// second. Then the build continues.
 fn in_rounds(scene: &Scene, meanwhile: &mut dyn FnMut(BuildPhase)) -> BuildReport {
     let limit = scene.room_for(9);
-    let builder = scene.builder(Some(limit), &scene.at("got"), apart());
+    let builder = scene.builder(Some(limit), &scene.at("got"), build_options());
     let mut seen = Vec::new();
     let report = builder.build_watched(&mut |progress| {
         let first = progress.share.is_some_and(|(number, _)| number == 0);
@@ -409,8 +421,8 @@ fn in_rounds(scene: &Scene, meanwhile: &mut dyn FnMut(BuildPhase)) -> BuildRepor
 #[test]
 fn a_build_that_stands_for_a_while_goes_on() {
     let scene = cache();
-    let want = scene.want(apart());
-    let builder = scene.builder(Some(scene.room_for(9)), &scene.at("got"), apart());
+    let want = scene.want(build_options());
+    let builder = scene.builder(Some(scene.room_for(9)), &scene.at("got"), build_options());
     let report = builder.build_watched(&mut |progress| match progress.phase {
         BuildPhase::ReadingHeaders => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
@@ -428,7 +440,7 @@ fn a_build_that_stands_for_a_while_goes_on() {
 #[test]
 fn a_fetcher_that_dies_while_shards_are_read_costs_nothing() {
     let scene = cache();
-    let want = scene.want(apart());
+    let want = scene.want(build_options());
     let me = std::process::id() as i32;
     for phase in [BuildPhase::ReadingHeaders, BuildPhase::Writing] {
         // Tests of this process run beside each other under some runners: one's own is new.
@@ -457,12 +469,12 @@ fn a_fetcher_that_dies_while_shards_are_read_costs_nothing() {
 #[test]
 fn shares_with_room_for_one_wait_for_each_other() {
     let scene = cache();
-    let want = scene.want(apart());
+    let want = scene.want(build_options());
     let dst = scene.at("got");
     let limit = scene.room_for(11);
     let share = |number| {
         let part = BuildPart::Share { number, of: 4 };
-        scene.builder(Some(limit), &dst, apart()).part(part)
+        scene.builder(Some(limit), &dst, build_options()).part(part)
     };
     let (second, third) = (share(1), share(2));
     let mut others = Some((second, third));
@@ -497,7 +509,7 @@ fn shares_with_room_for_one_wait_for_each_other() {
     assert!(most >= 2, "{most}");
     share(3).build().unwrap();
     let end = scene
-        .builder(Some(limit), &dst, apart())
+        .builder(Some(limit), &dst, build_options())
         .part(BuildPart::Finish);
     assert!(end.build().unwrap().complete);
     assert_same(&built(&dst), &want, "by shares");
@@ -507,7 +519,7 @@ fn shares_with_room_for_one_wait_for_each_other() {
 fn a_source_that_is_another_one_by_now_is_refused() {
     for scene in [cache(), tars()] {
         let dst = scene.at("got");
-        let builder = scene.builder(None, &dst, apart());
+        let builder = scene.builder(None, &dst, build_options());
         let part = BuildPart::Share { number: 0, of: 2 };
         builder.part(part).build().unwrap();
         let first = files(&scene.src).into_keys().find(|n| n.ends_with(".tar"));
@@ -524,8 +536,8 @@ fn a_source_that_is_another_one_by_now_is_refused() {
                 fs::write(&path, bytes).unwrap();
             }
         }
-        let said = refused(scene.builder(None, &dst, apart()));
-        assert!(said.contains("of the source have changed"), "{said}");
+        let message = refused(scene.builder(None, &dst, build_options()));
+        assert!(message.contains("of the source have changed"), "{message}");
     }
 }
 
@@ -533,7 +545,7 @@ fn a_source_that_is_another_one_by_now_is_refused() {
 #[test]
 fn the_command_tells_what_came_and_goes_on() {
     let scene = cache();
-    let want = scene.want(apart());
+    let want = scene.want(build_options());
     let (dst, fetched) = (scene.at("got"), scene.at("fetched"));
     let address = scene.address();
     let limit = format!("{}K", scene.room_for(9) / 1024);
@@ -574,12 +586,12 @@ fn the_command_tells_what_came_and_goes_on() {
     }
     let out = featherload(&args);
     assert!(out.status.success(), "{}", stderr(&out));
-    let said = String::from_utf8_lossy(&out.stdout).into_owned();
-    assert!(said.contains("120 samples in 12 shards"), "{said}");
-    assert!(said.contains("fetched    "), "{said}");
+    let message = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(message.contains("120 samples in 12 shards"), "{message}");
+    assert!(message.contains("fetched    "), "{message}");
     assert_same(&built(&dst), &want, "after kills");
-    let said = refusal(&featherload(&[&args[..], &["--index-dir", "x"]].concat()));
-    assert!(said.contains("--index-dir"), "{said}");
+    let message = refusal(&featherload(&[&args[..], &["--index-dir", "x"]].concat()));
+    assert!(message.contains("--index-dir"), "{message}");
     let report = object(&featherload(&[&args[..], &["--json"]].concat()));
     assert_eq!(report["report"]["kept_samples"], 120);
     assert_eq!(report["report"]["fetched"]["shards"], 0);

@@ -82,15 +82,15 @@ fn a_redirect_to_another_host_is_not_followed_and_the_flag_is_named() {
         };
         (head.clone(), String::new())
     });
-    let said = refusal(&index(&format!("http://{first}/public"), "", &[]));
-    let names = said.contains(&format!("'{first}'")) && said.contains("'1.1.1.1'");
-    assert!(names && said.contains("--allow-redirects"), "{said}");
-    assert!(said.contains("/public/manifest.json"), "{said}");
+    let message = refusal(&index(&format!("http://{first}/public"), "", &[]));
+    let names = message.contains(&format!("'{first}'")) && message.contains("'1.1.1.1'");
+    assert!(names && message.contains("--allow-redirects"), "{message}");
+    assert!(message.contains("/public/manifest.json"), "{message}");
     for path in ["local", "metadata"] {
         let source = format!("http://{first}/{path}");
         for flags in [&[][..], &["--allow-redirects"]] {
-            let said = refusal(&index(&source, "", flags));
-            assert!(said.contains("never followed"), "{said}");
+            let message = refusal(&index(&source, "", flags));
+            assert!(message.contains("never followed"), "{message}");
         }
     }
     assert_eq!(asked.load(Ordering::Relaxed), 0);
@@ -103,15 +103,15 @@ fn a_manifest_of_any_size_is_refused_before_it_is_read() {
                     Last-Modified: Wed, 26 Nov 2025 16:40:00 GMT";
         (head.to_owned(), "{".to_owned())
     });
-    let said = refusal(&index(&format!("http://{at}/cache"), "", &[]));
+    let message = refusal(&index(&format!("http://{at}/cache"), "", &[]));
     assert!(
-        said.contains("/cache/manifest.json: too long: it has "),
-        "{said}"
+        message.contains("/cache/manifest.json: too long: it has "),
+        "{message}"
     );
-    assert!(said.contains("(4611686018427387904 bytes)"), "{said}");
+    assert!(message.contains("(4611686018427387904 bytes)"), "{message}");
     assert!(
-        said.contains("the limit is 512 MiB (536870912 bytes)"),
-        "{said}"
+        message.contains("the limit is 512 MiB (536870912 bytes)"),
+        "{message}"
     );
 }
 
@@ -129,9 +129,12 @@ fn a_listing_that_repeats_itself_is_given_up() {
                     <ETag>\"x\"</ETag><Size>1024</Size></Contents></ListBucketResult>";
         ("200 OK".to_owned(), text.to_owned())
     });
-    let said = refusal(&index("s3://b/set", &at, &[]));
-    assert!(said.contains("s3://b/set: "), "{said}");
-    assert!(said.contains("repeats the same page of names"), "{said}");
+    let message = refusal(&index("s3://b/set", &at, &[]));
+    assert!(message.contains("s3://b/set: "), "{message}");
+    assert!(
+        message.contains("repeats the same page of names"),
+        "{message}"
+    );
     // The manifest, and two pages.
     assert_eq!(asked.load(Ordering::Relaxed), 3);
 }

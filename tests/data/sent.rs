@@ -37,7 +37,7 @@ struct Scene {
     want: BTreeMap<String, Vec<u8>>,
 }
 
-fn apart() -> BuildOptions {
+fn build_options() -> BuildOptions {
     BuildOptions {
         encode: CacheEncoding::Jpeg { quality: 90 },
         shard_samples: Some(EACH),
@@ -157,17 +157,17 @@ fn sender_of(pid: i32) -> Option<i32> {
 #[test]
 fn the_objects_are_the_files_of_a_build_in_a_folder() {
     for options in [
-        apart(),
+        build_options(),
         BuildOptions {
             shard_samples: None,
-            ..apart()
+            ..build_options()
         },
         BuildOptions {
             shard_samples: None,
             shard_size: Some(100_000),
             shuffle: Some(3),
             encode: CacheEncoding::Copy,
-            ..apart()
+            ..build_options()
         },
     ] {
         let scene = scene(options);
@@ -188,15 +188,15 @@ fn the_objects_are_the_files_of_a_build_in_a_folder() {
         // Nor where the manifest alone is lost in the midst of its end.
         let manifest = scene.bucket().join("manifest.json");
         fs::remove_file(&manifest).unwrap();
-        let said = refused(scene.builder());
-        assert!(said.contains("holds shard-000000.json"), "{said}");
+        let message = refused(scene.builder());
+        assert!(message.contains("holds shard-000000.json"), "{message}");
     }
 }
 
 /// Those that wait for the store, one behind them, and one that is written.
 #[test]
 fn the_stage_holds_a_few_shards_at_a_time() {
-    let scene = scene(apart());
+    let scene = scene(build_options());
     let tars = || {
         let stages = fs::read_dir(scene.stages()).into_iter().flatten().flatten();
         let names = stages.flat_map(|stage| files(&stage.path()).into_keys());
@@ -231,10 +231,10 @@ fn a_large_shard_goes_there_in_parts() {
 #[test]
 fn a_build_that_is_broken_off_goes_on() {
     for options in [
-        apart(),
+        build_options(),
         BuildOptions {
             shard_samples: None,
-            ..apart()
+            ..build_options()
         },
     ] {
         let scene = scene(options);
@@ -266,7 +266,7 @@ fn a_build_that_is_broken_off_goes_on() {
 
 #[test]
 fn killed_senders_are_replaced_and_a_killed_build_goes_on() {
-    let scene = scene(apart());
+    let scene = scene(build_options());
     let mut run = scene.started();
     let pid = run.id() as i32;
     let mut killed = 0;
@@ -283,10 +283,10 @@ fn killed_senders_are_replaced_and_a_killed_build_goes_on() {
         thread::sleep(Duration::from_millis(20));
     }
     let out = run.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert!(out.status.success(), "{said}");
-    assert!(killed > 0, "{said}");
-    assert!(said.contains("sender died"), "{said}");
+    let message = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{message}");
+    assert!(killed > 0, "{message}");
+    assert!(message.contains("sender died"), "{message}");
     // What a killed sender was writing lies beside.
     let left = files(&scene.bucket());
     for name in left.keys().filter(|name| name.contains('#')) {
@@ -315,16 +315,17 @@ fn killed_senders_are_replaced_and_a_killed_build_goes_on() {
 
 #[test]
 fn other_bytes_and_other_options_are_refused_and_named() {
-    let scene = scene(apart());
+    let scene = scene(build_options());
     scene.build();
     let other = BuildOptions {
         encode: CacheEncoding::Jpeg { quality: 80 },
         ..scene.options
     };
-    let said = refused(scene.builder_of(other));
+    let message = refused(scene.builder_of(other));
     assert!(
-        said.contains("encode was jpeg:90 and is now jpeg:80") && said.contains(&scene.address()),
-        "{said}"
+        message.contains("encode was jpeg:90 and is now jpeg:80")
+            && message.contains(&scene.address()),
+        "{message}"
     );
     scene.check();
     // By force it is replaced, and what it had more of is removed.
@@ -351,10 +352,10 @@ fn other_bytes_and_other_options_are_refused_and_named() {
     fs::create_dir_all(scene.bucket()).unwrap();
     let foreign = scene.bucket().join("shard-000002.idx");
     fs::write(&foreign, "foreign").unwrap();
-    let said = refused(scene.builder());
+    let message = refused(scene.builder());
     assert!(
-        said.contains("shard-000002.idx") && said.contains("exists with other bytes"),
-        "{said}"
+        message.contains("shard-000002.idx") && message.contains("exists with other bytes"),
+        "{message}"
     );
     assert_eq!(fs::read(&foreign).unwrap(), b"foreign");
     assert!(!files(&scene.bucket()).contains_key("index.fli"));
@@ -368,23 +369,23 @@ fn other_bytes_and_other_options_are_refused_and_named() {
         "https://host.invalid/train",
         scene.options,
     );
-    let said = refused(web.helper(FEATHERLOAD).stage_dir(scene.stages()));
-    assert!(said.contains("takes no objects"), "{said}");
+    let message = refused(web.helper(FEATHERLOAD).stage_dir(scene.stages()));
+    assert!(message.contains("takes no objects"), "{message}");
     let inside = format!("file://{}/cache", scene.src.path().display());
     let within = CacheBuilder::new(
         Source::detect(scene.src.path()).unwrap(),
         inside,
         scene.options,
     );
-    let said = refused(within.helper(FEATHERLOAD).stage_dir(scene.stages()));
-    assert!(said.contains("lies inside the source"), "{said}");
+    let message = refused(within.helper(FEATHERLOAD).stage_dir(scene.stages()));
+    assert!(message.contains("lies inside the source"), "{message}");
     let folder = CacheBuilder::new(
         Source::detect(scene.src.path()).unwrap(),
         scene.dir.path().join("folder"),
         scene.options,
     );
-    let said = refused(folder.stage_dir(scene.stages()));
-    assert!(said.contains("stage_dir"), "{said}");
+    let message = refused(folder.stage_dir(scene.stages()));
+    assert!(message.contains("stage_dir"), "{message}");
 }
 
 /// Samples that are left out behind the last complete shard are in its manifest in the end.
@@ -397,7 +398,7 @@ fn what_is_left_out_at_the_end_is_told_in_the_last_shard() {
     let options = BuildOptions {
         shard_samples: None,
         on_error: OnBadSample::Skip,
-        ..apart()
+        ..build_options()
     };
     let scene = scene_of(src, options);
     let broken = scene
@@ -417,7 +418,7 @@ fn what_is_left_out_at_the_end_is_told_in_the_last_shard() {
 /// Shares by machines that share nothing but the store.
 #[test]
 fn shares_need_nothing_but_the_store() {
-    let scene = scene(apart());
+    let scene = scene(build_options());
     let finish = || scene.builder().part(BuildPart::Finish);
     for number in [2, 0, 3] {
         let report = scene.share(number, 4);
@@ -426,10 +427,11 @@ fn shares_need_nothing_but_the_store() {
         // The next one is another machine.
         assert_eq!(scene.stages_left(), 0);
     }
-    let said = refused(finish());
+    let message = refused(finish());
     assert!(
-        said.contains("lacks 2 of 8 shards, the first is shard-000002") && said.contains("file://"),
-        "{said}"
+        message.contains("lacks 2 of 8 shards, the first is shard-000002")
+            && message.contains("file://"),
+        "{message}"
     );
     // Again, and of another number of shares: what is there stays.
     assert_eq!(scene.share(2, 4).kept_shards, 2);
@@ -441,8 +443,11 @@ fn shares_need_nothing_but_the_store() {
         ..scene.options
     };
     let part = BuildPart::Share { number: 1, of: 4 };
-    let said = refused(scene.builder_of(other).part(part));
-    assert!(said.contains("shuffle was none and is now 1"), "{said}");
+    let message = refused(scene.builder_of(other).part(part));
+    assert!(
+        message.contains("shuffle was none and is now 1"),
+        "{message}"
+    );
     let report = finish().build().unwrap();
     assert_eq!((report.shards, report.kept_shards), (SHARDS, SHARDS));
     assert_eq!(report.sent.unwrap().shards_up, SHARDS);
@@ -457,7 +462,7 @@ fn shares_need_nothing_but_the_store() {
 #[test]
 fn the_stage_of_a_share_goes_with_the_build_that_completes_the_cache() {
     for part in [BuildPart::All, BuildPart::Finish] {
-        let scene = scene(apart());
+        let scene = scene(build_options());
         let share = scene.builder().part(BuildPart::Share { number: 0, of: 2 });
         let broken_off = share.build_watched(&mut |progress| match progress.phase {
             BuildPhase::Writing => ControlFlow::Break(()),
@@ -480,7 +485,7 @@ fn the_stage_of_a_share_goes_with_the_build_that_completes_the_cache() {
 /// All shares at a time, some of them twice.
 #[test]
 fn shares_may_be_made_at_a_time() {
-    let scene = scene(apart());
+    let scene = scene(build_options());
     thread::scope(|scope| {
         for number in [0, 1, 2, 3, 1, 2] {
             let scene = &scene;
@@ -493,7 +498,7 @@ fn shares_may_be_made_at_a_time() {
 
 #[test]
 fn a_source_that_changes_meanwhile_leaves_nothing_of_it() {
-    let scene = scene(apart());
+    let scene = scene(build_options());
     let mut changed = false;
     let e = scene
         .builder()
@@ -518,17 +523,17 @@ fn a_source_that_changes_meanwhile_leaves_nothing_of_it() {
 /// Ctrl-C: what is there is told, and the same command goes on.
 #[test]
 fn an_interrupted_command_says_what_is_there() {
-    let scene = scene(apart());
+    let scene = scene(build_options());
     let run = scene.started();
     let first = scene.bucket().join("shard-000000.json");
     wait_for(LIMIT, || first.exists().then_some(())).unwrap();
     send(run.id() as i32, Signal::SIGINT);
     let out = run.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&out.stdout);
+    let message = String::from_utf8_lossy(&out.stdout);
     if !out.status.success() {
-        assert_eq!(out.status.code(), Some(130), "{said}");
-        assert!(said.contains("shards are there"), "{said}");
-        assert!(said.contains("the same command continues"), "{said}");
+        assert_eq!(out.status.code(), Some(130), "{message}");
+        assert!(message.contains("shards are there"), "{message}");
+        assert!(message.contains("the same command continues"), "{message}");
     }
     scene.build();
     scene.check();

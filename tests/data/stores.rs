@@ -444,13 +444,13 @@ fn a_shard_that_changed_here_is_no_row_where_the_store_has_lost_it() {
     bytes[2000] ^= 1;
     fs::write(&shard, bytes).unwrap();
     fs::remove_file(scene.cache.join("shard-000005.tar")).unwrap();
-    let said = refused(scene.store(None).epochs(1)).to_string();
+    let message = refused(scene.store(None).epochs(1)).to_string();
     assert!(
-        said.contains("/cache/shard-000005.tar: does not exist"),
-        "{said}"
+        message.contains("/cache/shard-000005.tar: does not exist"),
+        "{message}"
     );
-    assert!(said.contains("changed since its download"), "{said}");
-    assert!(said.contains(shard.to_str().unwrap()), "{said}");
+    assert!(message.contains("changed since its download"), "{message}");
+    assert!(message.contains(shard.to_str().unwrap()), "{message}");
 }
 
 /// What was left counts: parts go for what is needed, and so do shards where there was more room.

@@ -184,8 +184,8 @@ fn a_shared_index_is_found_by_other_machines() {
             .filter(|path| path.extension().is_some_and(|end| end == "fli"))
             .collect()
     };
-    let said = scene.report(&scene.prefix(), &["--share"]);
-    assert_eq!(said["samples"], 120);
+    let message = scene.report(&scene.prefix(), &["--share"]);
+    assert_eq!(message["samples"], 120);
     let [object] = shared(&scene).try_into().unwrap();
     let bytes = fs::read(&object).unwrap();
     // By braces it is asked for too; with other labels it is another one.
@@ -234,9 +234,12 @@ fn a_shared_index_is_found_by_other_machines() {
     assert!(e.contains("run `featherload index"), "{e}");
     fs::write(&object, &bytes[..100]).unwrap();
     let out = scene.index(&scene.prefix(), &["--share"]);
-    let said = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert!(out.status.success(), "{said}");
-    assert!(said.contains("is damaged, of another version"), "{said}");
+    let message = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success(), "{message}");
+    assert!(
+        message.contains("is damaged, of another version"),
+        "{message}"
+    );
     assert!(fs::read(&object).unwrap() == bytes);
     // It is of the shards as they were.
     let first = scene.tars.join("part-000.tar");
@@ -318,11 +321,11 @@ fn the_least_limit_that_is_named_works() {
     let scene = scene();
     let address = scene.prefix();
     let out = scene.index(&address, &["--fetch-limit", "40K"]);
-    let told = text(&out.stderr);
-    let (_, least) = told.split_once("give at least ").expect(&told);
+    let printed = text(&out.stderr);
+    let (_, least) = printed.split_once("give at least ").expect(&printed);
     let mut words = least.split_whitespace();
     let (number, unit) = (words.next().unwrap(), words.next().unwrap());
-    assert_eq!(unit, "KiB", "{told}");
+    assert_eq!(unit, "KiB", "{printed}");
     let limit = format!("{}K", number.parse::<f64>().unwrap().ceil());
     let report = scene.report(&address, &["--fetch-limit", &limit]);
     assert_eq!(report["samples"], 120);
@@ -340,11 +343,11 @@ fn how_shards_are_read_is_not_said_of_a_cache() {
     let address = format!("file://{to}");
     for args in [["--labels", "none"], ["--label-field", "cls"]] {
         let out = scene.index(&address, &args);
-        let told = text(&out.stderr);
-        assert_eq!(out.status.code(), Some(2), "{told}");
+        let printed = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{printed}");
         assert!(
-            told.contains("is a cache, whose classes and labels are fixed"),
-            "{told}"
+            printed.contains("is a cache, whose classes and labels are fixed"),
+            "{printed}"
         );
     }
     assert_eq!(scene.report(&address, &[])["samples"], 120);
@@ -444,15 +447,15 @@ fn labels_are_read_as_they_are_here() {
     assert_eq!(scene.there(".tar").len() as u64, SHARDS);
     assert_eq!(scene.there(".fli").len(), all.len());
     let out = scene.index(&scene.prefix(), &["--label-field", "none"]);
-    let told = text(&out.stderr);
+    let printed = text(&out.stderr);
     assert!(
-        told.contains("no sample has a label in a field 'none'"),
-        "{told}"
+        printed.contains("no sample has a label in a field 'none'"),
+        "{printed}"
     );
     let first = format!("{}/part-000.tar", scene.prefix());
     assert!(
-        told.contains(&first) && !told.contains("/fetched/"),
-        "{told}"
+        printed.contains(&first) && !printed.contains("/fetched/"),
+        "{printed}"
     );
 }
 

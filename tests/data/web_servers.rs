@@ -284,12 +284,12 @@ fn a_server_that_says_no_length_is_refused_with_the_fix() {
     make_cache(&cache, 90);
     let address = Server::new(&cache, Ranges::NoLength).start();
     let out = run(&address, &dir.path().join("fetched"));
-    let said = stderr(&out);
-    assert!(!out.status.success(), "{said}");
+    let message = stderr(&out);
+    assert!(!out.status.success(), "{message}");
     assert!(
-        said.contains("/cache/manifest.json: the server does not report its length")
-            && said.contains("Content-Length"),
-        "{said}"
+        message.contains("/cache/manifest.json: the server does not report its length")
+            && message.contains("Content-Length"),
+        "{message}"
     );
 }
 
@@ -312,13 +312,13 @@ fn a_fetcher_that_is_killed_while_it_opens_is_replaced() {
         }
         hold.is_over.store(true, Ordering::Relaxed);
         let out = run.wait_with_output().unwrap();
-        let said = stderr(&out);
-        assert!(out.status.success(), "{held}: {said}");
+        let message = stderr(&out);
+        assert!(out.status.success(), "{held}: {message}");
         // No text of Rust's.
-        assert!(said.contains("was ended by SIGKILL"), "{said}");
+        assert!(message.contains("was ended by SIGKILL"), "{message}");
         assert!(
-            !said.contains("Signaled") && !said.contains("Pid("),
-            "{said}"
+            !message.contains("Signaled") && !message.contains("Pid("),
+            "{message}"
         );
     }
 }

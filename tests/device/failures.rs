@@ -42,18 +42,21 @@ fn bench(standin: &Standin, more: &[&str], environment: &[(&str, &str)]) -> Outp
 /// The error text of a run with this exit status: 3 for the machine, 2 for the arguments. It is
 /// one line, without a panic or a warning.
 #[track_caller]
-fn said(out: &Output, status: i32) -> String {
+fn stderr_line(out: &Output, status: i32) -> String {
     assert_eq!(out.status.code(), Some(status), "{out:?}");
     assert_eq!(out.stdout, b"", "{out:?}");
-    let said = String::from_utf8(out.stderr.clone()).unwrap();
-    assert_eq!(said.lines().count(), 1, "{said}");
-    said
+    let stderr_line = String::from_utf8(out.stderr.clone()).unwrap();
+    assert_eq!(stderr_line.lines().count(), 1, "{stderr_line}");
+    stderr_line
 }
 
 #[track_caller]
-fn has(said: &str, words: &[&str]) {
+fn has(stderr_line: &str, words: &[&str]) {
     for word in words {
-        assert!(said.contains(word), "`{word}` is not in: {said}");
+        assert!(
+            stderr_line.contains(word),
+            "`{word}` is not in: {stderr_line}"
+        );
     }
 }
 
@@ -70,7 +73,7 @@ fn without_a_driver_it_is_said_what_to_install() {
         &[("LD_LIBRARY_PATH", folder)],
     );
     has(
-        &said(&out, 3),
+        &stderr_line(&out, 3),
         &["cuda:0", "libcuda.so.1", "install", "--gpus all"],
     );
 }
@@ -124,9 +127,9 @@ fn what_is_missing_is_said_before_the_run() {
             &["cuStreamCreate", "batch or depth"],
         ),
     ] {
-        let said = said(&bench(&standin, &["--device", "cuda"], &[environment]), 3);
-        has(&said, words);
-        has(&said, &["cuda:0"]);
+        let stderr_line = stderr_line(&bench(&standin, &["--device", "cuda"], &[environment]), 3);
+        has(&stderr_line, words);
+        has(&stderr_line, &["cuda:0"]);
     }
     assert!(standin.calls("cuLaunchKernel").is_empty());
 }
@@ -140,7 +143,7 @@ fn a_device_that_is_not_there_is_named_with_those_that_are() {
         &[("STANDIN_DEVICES", "2")],
     );
     has(
-        &said(&out, 3),
+        &stderr_line(&out, 3),
         &[
             "cuda:3 does not exist",
             "cuda:0 (Stand-in 0), cuda:1 (Stand-in 1)",
@@ -164,9 +167,9 @@ fn memory_that_others_have_is_counted() {
     assert!(buffers.len() > 2 && last > 1);
     for (free, needed, left) in [(first - 1, first, first - 1), (all - 1, last, last - 1)] {
         let free = free.to_string();
-        let said = said(&bench(&standin, &device, &[("STANDIN_FREE", &free)]), 3);
+        let stderr_line = stderr_line(&bench(&standin, &device, &[("STANDIN_FREE", &free)]), 3);
         has(
-            &said,
+            &stderr_line,
             &[
                 "cuda:0 (Stand-in 0)",
                 &format!("{} of device memory", error::size_rounded_up(needed)),
@@ -185,7 +188,7 @@ fn memory_that_others_have_is_counted() {
 fn a_driver_without_a_function_is_named_without_a_panic() {
     let standin = Standin::compiled(&["-DWITHOUT_EVENT_QUERY"]);
     let out = bench(&standin, &["--device", "cuda"], &[]);
-    has(&said(&out, 3), &["cuda:0", "cuEventQuery", "525"]);
+    has(&stderr_line(&out, 3), &["cuda:0", "cuEventQuery", "525"]);
 }
 
 #[test]
@@ -208,10 +211,10 @@ fn an_error_of_the_device_in_the_midst_ends_the_run() {
         (&finished, "cuMemcpyHtoDAsync_v2:719:2"),
         (&finished, "cuEventRecord:999:2"),
     ] {
-        let said = said(&bench(&standin, args, &[("STANDIN_FAIL", fail)]), 3);
+        let stderr_line = stderr_line(&bench(&standin, args, &[("STANDIN_FAIL", fail)]), 3);
         let mut parts = fail.split(':');
         let (call, code) = (parts.next().unwrap(), parts.next().unwrap());
-        has(&said, &["cuda:0 (Stand-in 0)", call, code]);
+        has(&stderr_line, &["cuda:0 (Stand-in 0)", call, code]);
     }
 }
 
@@ -238,7 +241,7 @@ fn a_context_that_is_reset_ends_the_run() {
             let device = ["--device", "cuda", "--decode-on", decode_on];
             let out = bench(&standin, &device, &environment);
             has(
-                &said(&out, 3),
+                &stderr_line(&out, 3),
                 &["cuda:0 (Stand-in 0)", "reset", "build the loader behind it"],
             );
             let calls = standin.stale_calls();
@@ -273,9 +276,12 @@ fn options_that_a_device_cannot_have_are_refused() {
     let dir = data.path().to_str().unwrap();
     let args: Vec<&str> = ["bench", dir].into_iter().chain(more).collect();
     has(
-        &said(&standin.run(&args, &[]).0, 2),
+        &stderr_line(&standin.run(&args, &[]).0, 2),
         &["0 workers: use at least 1"],
     );
     let out = bench(&standin, &["--gpu-memory-limit", "1G"], &[]);
-    has(&said(&out, 2), &["--gpu-memory-limit", "device cuda"]);
+    has(
+        &stderr_line(&out, 2),
+        &["--gpu-memory-limit", "device cuda"],
+    );
 }

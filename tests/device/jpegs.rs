@@ -121,7 +121,7 @@ fn seen_of(batch: Batch) -> Vec<Row> {
 }
 
 /// As rows, once they are on the host.
-fn seen(loader: &mut Loader, epochs: u64) -> Vec<Row> {
+fn host_rows(loader: &mut Loader, epochs: u64) -> Vec<Row> {
     let mut all = Vec::new();
     while loader.state().epoch < epochs {
         for batch in loader.epoch() {
@@ -192,10 +192,10 @@ fn the_device_decodes_what_it_takes_and_workers_the_others() {
         &[("STANDIN_FREE", "7000000000")],
         |dir, _| {
             for upload in [UploadMode::InPlace, UploadMode::Copied] {
-                let by_workers = seen(&mut on_cpu(dir).upload(upload).build().unwrap(), 1);
+                let by_workers = host_rows(&mut on_cpu(dir).upload(upload).build().unwrap(), 1);
                 assert_eq!(by_workers.len(), usize::from(PICTURES));
                 let mut loader = on_gpu(dir).upload(upload).build().unwrap();
-                let got = seen(&mut loader, 1);
+                let got = host_rows(&mut loader, 1);
                 let want = as_by_device(&by_workers, |_| false);
                 assert_same(&got, &want, &format!("{upload}"));
                 // The stand-in's values are none of the CPU's.
@@ -223,7 +223,7 @@ fn the_stream_is_the_same_however_it_is_made() {
         &[("STANDIN_SLOW", "3"), ("STANDIN_PENDING", "1")],
         |dir, _| {
             let of = || on_gpu(dir).epochs(2);
-            let by_workers = seen(&mut on_cpu(dir).epochs(2).build().unwrap(), 2);
+            let by_workers = host_rows(&mut on_cpu(dir).epochs(2).build().unwrap(), 2);
             let want = as_by_device(&by_workers, |_| false);
             assert_eq!(want.len(), 2 * usize::from(PICTURES));
             for (workers, upload) in [
@@ -233,11 +233,11 @@ fn the_stream_is_the_same_however_it_is_made() {
                 (3, UploadMode::Copied),
             ] {
                 let b = of().num_workers(workers).upload(upload);
-                let got = seen(&mut b.build().unwrap(), 2);
+                let got = host_rows(&mut b.build().unwrap(), 2);
                 assert_same(&got, &want, &format!("{workers} workers, {upload}"));
             }
             let b = of().kill_workers_every(Duration::from_millis(15));
-            assert_same(&seen(&mut b.build().unwrap(), 2), &want, "killed");
+            assert_same(&host_rows(&mut b.build().unwrap(), 2), &want, "killed");
             for batch in [1, 4, 7] {
                 let mut first = of().build().unwrap();
                 let (head, state) = taken(&mut first, batch);
@@ -248,7 +248,7 @@ fn the_stream_is_the_same_however_it_is_made() {
                     let b = usual(dir, on).epochs(2).resume(state.clone());
                     let mut second = b.build().unwrap();
                     assert_eq!(second.state().profile, state.profile);
-                    let got = seen(&mut second, 2);
+                    let got = host_rows(&mut second, 2);
                     let rest = &want[head.len()..];
                     assert_same(&got, rest, &format!("resumed at {batch} on {on}"));
                 }
@@ -343,7 +343,7 @@ fn rows_have_room_for_long_files() {
                 fs::write(folder.join(format!("{i}.jpg")), file).unwrap();
             }
             let dir = data.path();
-            let by_workers = seen(&mut on_cpu(dir).build().unwrap(), 1);
+            let by_workers = host_rows(&mut on_cpu(dir).build().unwrap(), 1);
             let run = |loader: LoaderBuilder, taken: usize, what: &str| {
                 let mut loader = loader.build().unwrap();
                 let mut want = by_workers.clone();
@@ -351,7 +351,7 @@ fn rows_have_room_for_long_files() {
                     let i = row.id as usize;
                     row.pixels = XxHash3_128::oneshot(&row_of(&files[i], (SIDES[i], SIDES[i])));
                 }
-                assert_same(&seen(&mut loader, 1), &want, what);
+                assert_same(&host_rows(&mut loader, 1), &want, what);
                 let jpegs = loader.report().unwrap().device.unwrap().jpegs;
                 assert_eq!(jpegs.pictures, taken as u64, "{what}");
                 let memory = loader.device_memory().unwrap().unwrap();
@@ -366,8 +366,8 @@ fn rows_have_room_for_long_files() {
     assert_eq!(decoded(&standin), 2 * 4);
 }
 
-/// At full size the windows of large photos have no room in their rows as pixels: the device resizes
-/// them, and has room for whole photos. What is flagged has the rows of workers.
+/// At full size the windows of large photos have no room in their rows as pixels: the device
+/// resizes them, and has room for whole photos. What is flagged has the rows of workers.
 #[test]
 fn windows_of_large_photos_are_resized_by_the_device() {
     const SIZES: [(u16, u16); 5] = [(900, 700), (700, 900), (901, 703), (640, 480), (900, 700)];
@@ -396,9 +396,9 @@ fn windows_of_large_photos_are_resized_by_the_device() {
                     .with_layout(MemoryLayout::Nhwc);
                 usual(data.path(), on).recipe(recipe).build().unwrap()
             };
-            let by_workers = seen(&mut of(DecodeMode::Full, DecodeOn::Cpu), 1);
+            let by_workers = host_rows(&mut of(DecodeMode::Full, DecodeOn::Cpu), 1);
             let mut loader = of(DecodeMode::Full, DecodeOn::Gpu);
-            let got = seen(&mut loader, 1);
+            let got = host_rows(&mut loader, 1);
             assert_eq!(got.len(), SIZES.len());
             for (row, by_worker) in got.iter().zip(&by_workers) {
                 let i = row.id as usize;
@@ -468,23 +468,23 @@ fn no_decoder_is_opened_for_a_data_set_without_jpegs() {
             image::save_buffer(path, &pixels, 70, 66, rgb).unwrap();
         }
         let mut by_workers = on_cpu(dir).build().unwrap();
-        let want = seen(&mut by_workers, 1);
+        let want = host_rows(&mut by_workers, 1);
         let mut auto = usual(dir, DecodeOn::Auto).build().unwrap();
         let outlook = auto.jpegs();
         assert_eq!(outlook.on, DecodeOn::Cpu);
         assert!(outlook.why.contains("is a JPEG"), "{outlook:?}");
-        let [taken, due] = [&auto, &by_workers].map(|l| l.device_memory().unwrap().unwrap());
-        assert_eq!(taken.planned_bytes, due.planned_bytes);
-        assert_same(&seen(&mut auto, 1), &want, "auto");
+        let [taken, expected] = [&auto, &by_workers].map(|l| l.device_memory().unwrap().unwrap());
+        assert_eq!(taken.planned_bytes, expected.planned_bytes);
+        assert_same(&host_rows(&mut auto, 1), &want, "auto");
         assert!(!log().contains(" jpeg_"), "{}", log());
         // It was asked for, and has nothing to do.
         let mut gpu = on_gpu(dir).build().unwrap();
-        assert_same(&seen(&mut gpu, 1), &want, "gpu");
+        assert_same(&host_rows(&mut gpu, 1), &want, "gpu");
         // One is enough.
         fs::write(folder.join("99.jpg"), file(0)).unwrap();
         let mut mixed = usual(dir, DecodeOn::Auto).build().unwrap();
         assert_eq!(mixed.jpegs().on, DecodeOn::Gpu);
-        assert_eq!(seen(&mut mixed, 1).len(), want.len() + 1);
+        assert_eq!(host_rows(&mut mixed, 1).len(), want.len() + 1);
         assert!(log().contains(" jpeg_"));
     });
 }
@@ -507,9 +507,9 @@ fn a_flagged_picture_has_the_row_of_the_cpu() {
             let count = (0..CODED).filter(|&i| is_flagged(i)).count();
             assert!((4..8).contains(&count), "{count}");
             for upload in [UploadMode::InPlace, UploadMode::Copied] {
-                let by_workers = seen(&mut on_cpu(dir).upload(upload).build().unwrap(), 1);
+                let by_workers = host_rows(&mut on_cpu(dir).upload(upload).build().unwrap(), 1);
                 let mut loader = on_gpu(dir).upload(upload).build().unwrap();
-                let got = seen(&mut loader, 1);
+                let got = host_rows(&mut loader, 1);
                 let want = as_by_device(&by_workers, is_flagged);
                 assert_same(&got, &want, &format!("{upload}"));
                 let jpegs = loader.report().unwrap().device.unwrap().jpegs;
@@ -521,7 +521,7 @@ fn a_flagged_picture_has_the_row_of_the_cpu() {
 }
 
 /// The rest of an epoch: its rows, the failed samples, and how it ended.
-fn told(epoch: Epoch<'_>) -> (Vec<Row>, Vec<String>) {
+fn epoch_outcome(epoch: Epoch<'_>) -> (Vec<Row>, Vec<String>) {
     let (mut all, mut faults) = (Vec::new(), Vec::new());
     for batch in epoch {
         match batch {
@@ -561,7 +561,7 @@ fn a_stream_that_is_flagged_is_that_of_the_cpu() {
                 let of = |on| {
                     let b = usual(dir, on).on_error(policy).upload(upload);
                     let mut loader = b.build().unwrap();
-                    let seen = told(loader.epoch());
+                    let seen = epoch_outcome(loader.epoch());
                     let jpegs = loader.report().unwrap().device.unwrap().jpegs;
                     // Of batches that a bad sample ends some pictures are let go.
                     if policy != OnError::Stop {
@@ -571,10 +571,10 @@ fn a_stream_that_is_flagged_is_that_of_the_cpu() {
                     seen
                 };
                 let (want, faults) = of(DecodeOn::Cpu);
-                let (got, told) = of(DecodeOn::Gpu);
+                let (got, output) = of(DecodeOn::Gpu);
                 assert_same(&got, &want, &format!("{policy:?}"));
-                assert_eq!(told, faults);
-                assert!(!told.is_empty());
+                assert_eq!(output, faults);
+                assert!(!output.is_empty());
             }
         },
     );
@@ -610,11 +610,11 @@ fn a_flagged_picture_that_the_cpu_refuses_has_its_verdict() {
                 }));
                 fs::write(path, &whole[..whole.len() - 100]).unwrap();
                 let mut got: Vec<Row> = held.into_iter().flat_map(seen_of).collect();
-                let (rest, faults) = told(epoch);
+                let (rest, faults) = epoch_outcome(epoch);
                 got.extend(rest);
                 let mut on_cpu = of(DecodeOn::Cpu);
-                let (by_workers, due) = told(on_cpu.epoch());
-                if !by_workers.is_empty() && (due.is_empty() || policy != OnError::Stop) {
+                let (by_workers, expected) = epoch_outcome(on_cpu.epoch());
+                if !by_workers.is_empty() && (expected.is_empty() || policy != OnError::Stop) {
                     let [gpu, cpu] = [&loader, &on_cpu].map(|l| l.report().unwrap());
                     // The worker that handed it over has read all of it.
                     assert_eq!(gpu.times.input_bytes, cpu.times.input_bytes + 100);
@@ -627,7 +627,7 @@ fn a_flagged_picture_that_the_cpu_refuses_has_its_verdict() {
                     *row = by_workers[usize::from(PICTURE)];
                 }
                 assert_same(&got, &want, &format!("{policy:?}"));
-                assert_eq!((faults.len(), &faults), (due.len(), &due));
+                assert_eq!((faults.len(), &faults), (expected.len(), &expected));
                 if truncated == keep {
                     assert!(faults.is_empty(), "{faults:?}");
                     continue;
@@ -655,7 +655,7 @@ fn batches_wait_for_room_on_the_device() {
         "batches_wait_for_room_on_the_device",
         &[("STANDIN_PENDING", "3"), ("STANDIN_SLOW", "20")],
         |dir, _| {
-            let by_workers = seen(&mut on_cpu(dir).epochs(3).build().unwrap(), 3);
+            let by_workers = host_rows(&mut on_cpu(dir).epochs(3).build().unwrap(), 3);
             let want = as_by_device(&by_workers, |_| false);
             for depth in [1, 4] {
                 let b = on_gpu(dir).depth(depth).epochs(3);
@@ -689,14 +689,14 @@ fn a_run_that_a_bad_sample_stops_goes_on_when_it_is_mended() {
         "a_run_that_a_bad_sample_stops_goes_on_when_it_is_mended",
         &[("STANDIN_PENDING", "2"), ("STANDIN_SLOW", "5")],
         |dir, paths| {
-            let by_workers = seen(&mut on_cpu(dir).epochs(3).build().unwrap(), 3);
+            let by_workers = host_rows(&mut on_cpu(dir).epochs(3).build().unwrap(), 3);
             let want = as_by_device(&by_workers, |_| false);
             let whole = file(10);
             fs::write(&paths[10], &whole[..whole.len() - 100]).unwrap();
             let mut loader = on_gpu(dir).depth(4).epochs(9).build().unwrap();
             let mut got = Vec::new();
             for _ in 0..6 {
-                let (more, faults) = told(loader.epoch());
+                let (more, faults) = epoch_outcome(loader.epoch());
                 got.extend(more);
                 assert!(
                     faults.len() == 1 && faults[0].contains("10.jpg"),
@@ -705,7 +705,7 @@ fn a_run_that_a_bad_sample_stops_goes_on_when_it_is_mended() {
             }
             assert_eq!(loader.state().epoch, 0);
             fs::write(&paths[10], &whole).unwrap();
-            got.extend(seen(&mut loader, 3));
+            got.extend(host_rows(&mut loader, 3));
             assert_same(&got, &want, "mended");
         },
     );
@@ -742,7 +742,7 @@ fn epochs_may_be_broken_off() {
             let mut whole = on_cpu(dir).epochs(9).build().unwrap();
             let mut want: Vec<Vec<Row>> = Vec::new();
             for epoch in 0..4 {
-                want.push(as_by_device(&seen(&mut whole, epoch + 1), |_| false));
+                want.push(as_by_device(&host_rows(&mut whole, epoch + 1), |_| false));
             }
             let mut loader = on_gpu(dir).epochs(9).build().unwrap();
             for (epoch, batches) in [(0, 1), (1, 9), (2, 3), (3, 9), (0, 2)] {
@@ -774,7 +774,7 @@ fn what_a_device_needs_to_decode_is_named_and_auto_uses_workers() {
         let by_workers = on_cpu(dir).depth(3).upload(UploadMode::InPlace);
         let mut by_workers = by_workers.build().unwrap();
         let memory = by_workers.device_memory().unwrap().unwrap();
-        let want = seen(&mut by_workers, 1);
+        let want = host_rows(&mut by_workers, 1);
         drop(by_workers);
         type Change = fn(LoaderBuilder, u64) -> LoaderBuilder;
         let cases: [(Change, &str); 3] = [
@@ -795,7 +795,7 @@ fn what_a_device_needs_to_decode_is_named_and_auto_uses_workers() {
             let mut auto = of(DecodeOn::Auto).build().unwrap();
             let got = match n {
                 0 => auto.epoch().flat_map(|b| rows(&b.unwrap())).collect(),
-                _ => seen(&mut auto, 1),
+                _ => host_rows(&mut auto, 1),
             };
             assert_eq!(got.len(), want.len());
             if n == 2 {
@@ -805,7 +805,7 @@ fn what_a_device_needs_to_decode_is_named_and_auto_uses_workers() {
         }
         let limit = 1 << 30;
         let auto = usual(dir, DecodeOn::Auto).gpu_memory_limit(limit);
-        let got = seen(&mut auto.build().unwrap(), 1);
+        let got = host_rows(&mut auto.build().unwrap(), 1);
         assert_same(&got, &as_by_device(&want, |_| false), "auto");
         assert!(parts() > 0);
     });

@@ -411,21 +411,21 @@ fn a_bad_sample_ahead_is_told_in_its_turn() {
                 b.sampler(Sampler::Sequential)
             };
             let mut loader = make().device(Device::Cuda(0)).build().unwrap();
-            let (mut all, mut told) = (Vec::new(), 0);
+            let (mut all, mut output) = (Vec::new(), 0);
             let mut epoch = loader.epoch();
             for _ in 0..3 {
                 all.extend(of_device(epoch.next().unwrap().unwrap()));
                 thread::sleep(Duration::from_millis(20));
             }
             match epoch.next() {
-                Some(Err(Error::Sample { path, .. })) if path.ends_with("07.jpg") => told += 1,
+                Some(Err(Error::Sample { path, .. })) if path.ends_with("07.jpg") => output += 1,
                 other => panic!("{other:?}"),
             }
             assert_eq!(epoch.state().samples, 6);
             drop(epoch);
             fs::write(&bad, &good).unwrap();
             all.extend(loader.epoch().flat_map(|batch| of_device(batch.unwrap())));
-            assert_eq!(told, 1);
+            assert_eq!(output, 1);
             let mut whole = make().device(Device::Cuda(0)).build().unwrap();
             let want = whole.epoch().flat_map(|batch| of_device(batch.unwrap()));
             assert_same(&all, &want.collect::<Vec<_>>(), "mended");
@@ -449,11 +449,11 @@ fn a_forked_copy_gets_no_batch() {
         // over, so the copy has all locks that it needs.
         match unsafe { fork() }.unwrap() {
             ForkResult::Child => {
-                let said = match epoch.next() {
+                let message = match epoch.next() {
                     Some(Err(e)) => e.to_string().contains("forked copy"),
                     _ => false,
                 };
-                let good = said && epoch.state() == state;
+                let good = message && epoch.state() == state;
                 // SAFETY: no preconditions; nothing of the parent's is dropped here.
                 unsafe { libc::_exit(i32::from(!good)) }
             }
@@ -519,7 +519,7 @@ fn behind_a_reset(test: &str, then: impl Fn(Loader, Batch)) {
     const RECIPE: &str = "FEATHERLOAD_TEST_RECIPE";
     for (revived, recipe) in [("0", "0"), ("0", "1"), ("1", "0"), ("1", "1")] {
         let environment = [("STANDIN_REVIVED", revived), (RECIPE, recipe)];
-        let said = with_greys(test, &environment, |dir, standin| {
+        let message = with_greys(test, &environment, |dir, standin| {
             tracing_subscriber::fmt()
                 .with_writer(std::io::stderr)
                 .init();
@@ -532,8 +532,10 @@ fn behind_a_reset(test: &str, then: impl Fn(Loader, Batch)) {
             fs::write(standin.join("reset"), "").unwrap();
             then(loader, batch);
         });
-        let Some((standin, said)) = said else { return };
-        assert!(!said.contains("WARN"), "{said}");
+        let Some((standin, message)) = message else {
+            return;
+        };
+        assert!(!message.contains("WARN"), "{message}");
         assert_eq!(standin.stale_calls(), [""; 0]);
         assert_eq!(standin.calls("cuDevicePrimaryCtxRetain").len(), 1);
     }

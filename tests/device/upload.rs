@@ -62,13 +62,13 @@ fn the_plan_says_the_way_and_the_run_takes_it() {
     ] {
         let plan = plan(more);
         assert_eq!(plan["upload"]["upload"], upload, "{more:?}");
-        let said = plan["upload"]["why"].as_str().unwrap();
-        assert!(said.contains(why), "{more:?}: {said}");
+        let message = plan["upload"]["why"].as_str().unwrap();
+        assert!(message.contains(why), "{more:?}: {message}");
         let text = String::from_utf8(output(&standin, "plan", dir, more).stdout).unwrap();
         // As one line.
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
-            text.contains(&format!("; upload {upload}: {said}")),
+            text.contains(&format!("; upload {upload}: {message}")),
             "{text}"
         );
         // Nobody asked the driver.
@@ -119,30 +119,33 @@ fn what_does_not_fit_the_device_is_refused_before_the_run() {
             "copied",
         ],
     ] {
-        let said = refused(&standin, "plan", dir, more);
-        assert_eq!(said, refused(&standin, "bench", dir, more));
+        let message = refused(&standin, "plan", dir, more);
+        assert_eq!(message, refused(&standin, "bench", dir, more));
         for word in [
             " of the device with depth ",
             "--gpu-memory-limit allows",
             ": use --batch-size ",
         ] {
-            assert!(said.contains(word), "{said}");
+            assert!(message.contains(word), "{message}");
         }
         assert!(!standin.log().exists());
-        let (_, batch) = said.split_once(": use --batch-size ").unwrap();
+        let (_, batch) = message.split_once(": use --batch-size ").unwrap();
         let batch = batch.split(',').next().unwrap();
         let fits = [more, &["--batch-size", batch]].concat();
         let args = ["plan", dir, "--num-workers", "2"];
         let (out, _) = standin.run(&[&args[..], &ON_DEVICE, &fits].concat(), &[]);
         assert_eq!(out.status.code(), Some(0), "{out:?}");
     }
-    let said = refused(
+    let message = refused(
         &standin,
         "plan",
         dir,
         &["--gpu-memory-limit", &limit, "--depth", "3"],
     );
-    assert!(said.contains("or depth 2, or a higher limit"), "{said}");
+    assert!(
+        message.contains("or depth 2, or a higher limit"),
+        "{message}"
+    );
 }
 
 /// The limit is looked at before a helper is.
@@ -182,16 +185,16 @@ fn a_limit_needs_a_device_and_data() {
     ] {
         let (out, _) = standin.run(args, &[]);
         assert_eq!(out.status.code(), Some(2), "{args:?}: {out:?}");
-        let said = String::from_utf8(out.stderr).unwrap().replace('-', "_");
-        assert!(said.contains("gpu_memory_limit"), "{args:?}: {said}");
+        let message = String::from_utf8(out.stderr).unwrap().replace('-', "_");
+        assert!(message.contains("gpu_memory_limit"), "{args:?}: {message}");
     }
     for upload in ["in-place", "copied"] {
         let (out, _) = standin.run(&["bench", dir, "--upload", upload], &[]);
         assert_eq!(out.status.code(), Some(2), "{upload}: {out:?}");
-        let said = String::from_utf8(out.stderr).unwrap();
+        let message = String::from_utf8(out.stderr).unwrap();
         assert!(
-            said.contains("upload has no effect on device cpu"),
-            "{said}"
+            message.contains("upload has no effect on device cpu"),
+            "{message}"
         );
     }
 }

@@ -159,7 +159,7 @@ impl Job for Hostile {
 }
 
 /// What a call answered, as an error where it was refused.
-fn answered(what: &str, answer: i64) -> Result<(), String> {
+fn check_call(what: &str, answer: i64) -> Result<(), String> {
     match answer {
         -1 => Err(format!("{what}: {}", std::io::Error::last_os_error())),
         _ => Ok(()),
@@ -175,7 +175,7 @@ fn text(path: &Path) -> CString {
 fn open(path: &Path, flags: i32) -> Result<(), String> {
     // SAFETY: the path is a C string that lives until the call returns.
     let fd = unsafe { libc::open(text(path).as_ptr(), flags, 0o600) };
-    answered("open", fd.into())
+    check_call("open", fd.into())
 }
 
 fn map(bytes: usize, protection: i32, flags: i32, fd: i32) -> Result<*mut u8, String> {
@@ -240,12 +240,12 @@ impl Hostile {
             Act::Unlink => {
                 // SAFETY: the path is a C string that lives until the call returns.
                 let done = unsafe { libc::unlink(text(&beside("sample")).as_ptr()) };
-                answered("unlink", done.into())
+                check_call("unlink", done.into())
             }
             Act::Connect => {
                 // SAFETY: takes three numbers.
                 let done = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0) };
-                answered("socket", done.into())
+                check_call("socket", done.into())
             }
             Act::Execve => {
                 const PROGRAM: &CStr = c"/bin/true";
@@ -254,7 +254,7 @@ impl Hostile {
                 // SAFETY: both lists end with a null pointer and live until the call returns.
                 let done =
                     unsafe { libc::execve(PROGRAM.as_ptr(), arguments.as_ptr(), none.as_ptr()) };
-                answered("execve", done.into())
+                check_call("execve", done.into())
             }
             Act::Fork => {
                 // SAFETY: this process has one thread; the child ends at once.
@@ -263,7 +263,7 @@ impl Hostile {
                     // SAFETY: takes a number, and does not return.
                     unsafe { libc::_exit(0) };
                 }
-                answered("fork", child.into())
+                check_call("fork", child.into())
             }
             Act::Thread => {
                 let thread = std::thread::Builder::new().spawn(|| ());
@@ -273,7 +273,7 @@ impl Hostile {
                 let none = std::ptr::null_mut::<u8>();
                 // SAFETY: attaching takes the number of a process and two unused pointers.
                 let done = unsafe { libc::ptrace(libc::PTRACE_SEIZE, *consumer, none, none) };
-                answered("ptrace", done)
+                check_call("ptrace", done)
             }
             Act::WriteMemoryOfConsumer => {
                 let mut bytes = [0u8; 8];
@@ -284,14 +284,14 @@ impl Hostile {
                 // SAFETY: one piece of ours that lives until the call returns; where it would
                 // be written to is nothing of this process.
                 let done = unsafe { libc::process_vm_writev(*consumer, &piece, 1, &piece, 1, 0) };
-                answered("process_vm_writev", done as i64)
+                check_call("process_vm_writev", done as i64)
             }
             // SAFETY: takes two numbers; the signal 0 is none.
-            Act::KillConsumer => answered("kill", unsafe { libc::kill(*consumer, 0) }.into()),
+            Act::KillConsumer => check_call("kill", unsafe { libc::kill(*consumer, 0) }.into()),
             Act::AbortConsumer => {
                 let (of, signal) = (i64::from(*consumer), libc::SIGABRT);
                 // SAFETY: takes three numbers.
-                answered("tgkill", unsafe {
+                check_call("tgkill", unsafe {
                     libc::syscall(libc::SYS_tgkill, of, of, signal)
                 })
             }
@@ -313,7 +313,7 @@ impl Hostile {
                 let rights = libc::PROT_READ | libc::PROT_WRITE;
                 // SAFETY: the first page of the ring's map; its bytes do not change.
                 let done = unsafe { libc::mprotect(ring.cast(), 4096, rights) };
-                answered("mprotect", done.into())
+                check_call("mprotect", done.into())
             }
             Act::LengthenRing => {
                 let record = ring.wrapping_add(self.spec.record);
@@ -341,7 +341,7 @@ impl Hostile {
             Act::RemoveRing => {
                 // SAFETY: whole pages of the ring's map. What is lost is what is tried.
                 let done = unsafe { libc::madvise(ring.cast(), 4096, libc::MADV_REMOVE) };
-                answered("madvise", done.into())
+                check_call("madvise", done.into())
             }
             Act::FillMemory => fill_memory(libc::MAP_PRIVATE, BOTH),
             Act::FillSharedMemory => fill_memory(libc::MAP_SHARED, BOTH),
@@ -353,7 +353,7 @@ impl Hostile {
                 };
                 // SAFETY: the limits live until the call returns.
                 let done = unsafe { libc::setrlimit(libc::RLIMIT_DATA, &none) };
-                answered("setrlimit", done.into())
+                check_call("setrlimit", done.into())
             }
             Act::NeverAgain => {
                 self.give_back(sequence);
@@ -399,7 +399,7 @@ impl Hostile {
             Act::ForgetHandler => {
                 // SAFETY: SIGSYS gets its default action; no handler is named.
                 let before = unsafe { libc::signal(libc::SIGSYS, libc::SIG_IGN) };
-                answered("sigaction", before as i64)
+                check_call("sigaction", before as i64)
             }
         }
     }

@@ -65,7 +65,7 @@ const ACTS: [(Act, &str); 27] = [
 ];
 
 /// The result of a run: whether all other rows were right, and the fault of the hostile one.
-struct Told {
+struct RunOutcome {
     others_right: bool,
     fault: Option<String>,
 }
@@ -81,12 +81,12 @@ fn scene() -> tempfile::TempDir {
     dir
 }
 
-fn run(act: Act, dir: &Path, sandbox: Sandbox) -> Told {
+fn run(act: Act, dir: &Path, sandbox: Sandbox) -> RunOutcome {
     try_run(act, dir, sandbox).unwrap()
 }
 
-fn try_run(act: Act, dir: &Path, sandbox: Sandbox) -> Result<Told> {
-    let crew = WorkerOptions {
+fn try_run(act: Act, dir: &Path, sandbox: Sandbox) -> Result<RunOutcome> {
+    let options = WorkerOptions {
         workers: Some(2),
         helper: Some(std::env::current_exe().unwrap()),
         sandbox,
@@ -118,29 +118,29 @@ fn try_run(act: Act, dir: &Path, sandbox: Sandbox) -> Result<Told> {
     let place = |batch| BatchRequest::numbered(batch, ROWS);
     let order = JobRequest::new(KIND.name, &spec, 0, Vec::new()).unwrap();
     let order = order.reading(&spec);
-    let ready = crew.launch(KINDS).unwrap();
+    let ready = options.launch(KINDS).unwrap();
     let too_large = |needed, free| format!("{needed} bytes of {free}");
-    let mut engine = ready.start(&order, shape, place(0), too_large).unwrap();
-    let mut told = Told {
+    let mut filler = ready.start(&order, shape, place(0), too_large).unwrap();
+    let mut output = RunOutcome {
         others_right: true,
         fault: None,
     };
     for batch in 0..BATCHES {
-        let coming = |n| (batch + n as u64 <= BATCHES).then(|| place(batch + n as u64));
-        let FilledBatch { rows, bad, .. } = engine.next(&coming)?;
+        let upcoming = |n| (batch + n as u64 <= BATCHES).then(|| place(batch + n as u64));
+        let FilledBatch { rows, bad, .. } = filler.next(&upcoming)?;
         for row in 0..ROWS {
             let begin = row as usize * Spec::BYTES;
             let right = rows.bytes()[begin..][..Spec::BYTES] == Spec::row((batch, row));
             if (batch, row) != AT {
-                told.others_right &= right && bad.iter().all(|b| b.row != row);
+                output.others_right &= right && bad.iter().all(|b| b.row != row);
             } else if let Some(bad) = bad.iter().find(|b| b.row == row) {
-                told.fault = Some(bad.fault.reason.clone());
+                output.fault = Some(bad.fault.reason.clone());
             } else {
                 assert!(right, "{act:?}: a row that did not fail is whole");
             }
         }
     }
-    Ok(told)
+    Ok(output)
 }
 
 /// False, and says so, where the kernel cannot do all of it.
@@ -159,11 +159,11 @@ fn refused() {
     }
     for (act, word) in ACTS {
         let dir = scene();
-        let told = run(act, dir.path(), Sandbox::Require);
-        assert!(told.others_right, "{act:?}");
-        let said = told.fault.unwrap_or_default();
-        assert_eq!(said.is_empty(), word.is_empty(), "{act:?}: {said}");
-        assert!(said.contains(word), "{act:?}: {said}");
+        let output = run(act, dir.path(), Sandbox::Require);
+        assert!(output.others_right, "{act:?}");
+        let message = output.fault.unwrap_or_default();
+        assert_eq!(message.is_empty(), word.is_empty(), "{act:?}: {message}");
+        assert!(message.contains(word), "{act:?}: {message}");
         let data = dir.path().join("data");
         assert_eq!(fs::read(data.join("sample")).unwrap(), b"data/sample");
         assert!(!data.join("made").exists());
@@ -193,9 +193,9 @@ fn open() {
         Act::ForgetHandler,
     ] {
         let dir = scene();
-        let told = run(act, dir.path(), Sandbox::Off);
-        assert_eq!(told.fault, None, "{act:?}");
-        assert!(told.others_right, "{act:?}");
+        let output = run(act, dir.path(), Sandbox::Off);
+        assert_eq!(output.fault, None, "{act:?}");
+        assert!(output.others_right, "{act:?}");
     }
     // What no sandbox is needed for.
     for (act, word) in ACTS {
@@ -203,9 +203,12 @@ fn open() {
             act,
             Act::WriteTicket | Act::WriteRecordOfAnotherLane | Act::FillMemory
         ) {
-            let told = run(act, scene().path(), Sandbox::Off);
-            let said = told.fault.unwrap_or_default();
-            assert!(told.others_right && said.contains(word), "{act:?}: {said}");
+            let output = run(act, scene().path(), Sandbox::Off);
+            let message = output.fault.unwrap_or_default();
+            assert!(
+                output.others_right && message.contains(word),
+                "{act:?}: {message}"
+            );
         }
     }
 }
@@ -227,7 +230,8 @@ fn no_end() {
     }
 }
 
-/// Links that were there when the data set was read are followed; see `data/index/sandbox_roots.rs`.
+/// Links that were there when the data set was read are followed; see
+/// `data/index/sandbox_roots.rs`.
 fn later_link() {
     if !can_be_tried() {
         return;
@@ -273,9 +277,9 @@ fn later_link() {
     );
     fs::remove_file(data.join("1.jpg")).unwrap();
     std::os::unix::fs::symlink("../elsewhere.jpg", data.join("1.jpg")).unwrap();
-    let said = faults();
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].contains("option sandbox"), "{said:?}");
+    let message = faults();
+    assert_eq!(message.len(), 1, "{message:?}");
+    assert!(message[0].contains("option sandbox"), "{message:?}");
 }
 
 fn main() -> ExitCode {

@@ -1,6 +1,6 @@
-//! Every format and form against pixels that another decoder gave:
-//! `tests/goldens/formats.tar`, made by `scripts/make_goldens`, whose manifest says what is
-//! expected of each file, by whom, within what tolerance and why.
+//! Compares every format and form with the pixels of another decoder: `tests/goldens/formats.tar`,
+//! made by `scripts/make_goldens`. Its manifest lists for each file the expected result, the
+//! reference decoder, the tolerance and the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -32,20 +32,20 @@ struct Golden {
     /// The file of its pixels.
     #[serde(default)]
     expected: Option<String>,
-    /// The kind of fault, for a form that is not served.
+    /// The kind of fault, for an unsupported form.
     #[serde(default)]
     refused: Option<String>,
-    /// Levels by which a value may differ.
+    /// The largest allowed difference of a value.
     #[serde(default)]
     tolerance: u8,
     #[serde(default)]
     why: Option<String>,
-    /// It ends too early, and is read all the same.
+    /// The file ends too early, and is decoded anyway.
     #[serde(default)]
     keep: bool,
 }
 
-/// RGB8, upright.
+/// RGB8, in display orientation.
 #[derive(Debug)]
 struct Pixels {
     size: Size,
@@ -68,7 +68,7 @@ impl Pixels {
         Self { size, rgb }
     }
 
-    /// The middle, where both margins are even.
+    /// The middle. Both margins must be even.
     fn middle(&self, size: Size) -> Vec<u8> {
         let (top, left) = ((self.size.0 - size.0) / 2, (self.size.1 - size.1) / 2);
         let row = |y: u32| {
@@ -110,7 +110,7 @@ impl Goldens {
         ))
     }
 
-    /// The names of the files in one of the folders.
+    /// The names of the files in a folder.
     fn names(&self, folder: &str) -> BTreeSet<String> {
         fs::read_dir(self.folder.path().join(folder))
             .unwrap()
@@ -119,7 +119,7 @@ impl Goldens {
     }
 }
 
-/// The whole of a picture of this size, as it is.
+/// A whole image of this size, unchanged.
 fn whole(size: Size) -> Recipe {
     let shape = f64::from(size.1) / f64::from(size.0);
     as_stored(Recipe::new("golden").then(RandomResizedCrop {
@@ -129,7 +129,7 @@ fn whole(size: Size) -> Recipe {
     }))
 }
 
-/// The middle of a picture whose shorter side is `shorter`, as it is.
+/// The middle of an image whose shorter side is `shorter`, unchanged.
 fn middle(shorter: u32, size: Size) -> Recipe {
     let recipe = Recipe::new("golden").then(Resize::shorter(shorter));
     as_stored(recipe.then(CenterCrop::new(size)))
@@ -142,7 +142,7 @@ fn as_stored(recipe: Recipe) -> Recipe {
         .with_layout(MemoryLayout::Nhwc)
 }
 
-/// What comes out of each file, in order.
+/// The results of the files, in order.
 fn load(files: &[PathBuf], recipe: Recipe, workers: usize) -> Vec<Result<Vec<u8>, SampleFault>> {
     let dir = tempfile::tempdir().unwrap();
     let list = dir.path().join("list.txt");
@@ -179,7 +179,7 @@ fn load(files: &[PathBuf], recipe: Recipe, workers: usize) -> Vec<Result<Vec<u8>
     all
 }
 
-/// How pixels differ; empty when they do not by more than `tolerance`.
+/// Describes how pixels differ; empty if no value differs by more than `tolerance`.
 fn differences(got: &[u8], want: &[u8], width: u32, tolerance: u8) -> String {
     if got.len() != want.len() {
         return format!("{} bytes, not {}", got.len(), want.len());
@@ -209,8 +209,8 @@ fn differences(got: &[u8], want: &[u8], width: u32, tolerance: u8) -> String {
 /// A golden, its pixels, and its file.
 type Case<'a> = (&'a Golden, Pixels, PathBuf);
 
-/// Loads all goldens out of `files`, whole and their middles, and says all that
-/// is not as expected.
+/// Loads all goldens from `files`, whole and their middles. Returns a description of all unexpected
+/// results.
 fn compare(goldens: &Goldens, files: &[PathBuf], workers: usize) -> String {
     let mut wrong = String::new();
     let mut by_size: BTreeMap<(Size, bool), Vec<Case<'_>>> = BTreeMap::new();
@@ -231,7 +231,7 @@ fn compare(goldens: &Goldens, files: &[PathBuf], workers: usize) -> String {
         };
         let files: Vec<PathBuf> = group.iter().map(|(_, _, file)| file.clone()).collect();
         let shorter = size.0.min(size.1);
-        // Sides of the same parity as the picture's: no margin ends in a half.
+        // Sides of the same parity as the image's, so that no margin is fractional.
         let part = (size.0 - 16, size.1 - 16);
         for (recipe, width, of_part) in [
             (whole(*size), size.1, false),
@@ -288,7 +288,7 @@ fn as_stored_a_tiff_is_turned_and_no_other_picture() {
         let found = goldens.all.iter().find(|golden| golden.file == name);
         found.unwrap_or_else(|| panic!("no golden {name}"))
     };
-    // What is stored in each of them is the same picture.
+    // All of them store the same image.
     for (turned, seen) in [
         ("tiff-orientation-6.tif", "tiff-orientation-6.tif"),
         ("tiff-xmp-6.tif", "tiff-xmp-6.tif"),
@@ -380,8 +380,7 @@ fn the_manifest_and_the_folder_hold_the_same_files() {
     }
 }
 
-/// Formats whose decoder takes a file that ends too early, and why nobody can
-/// tell.
+/// Files whose decoder accepts a truncated file, and why the damage cannot be detected.
 const CANNOT_TELL: &[(&str, &str)] = &[
     ("gif-animated.gif", "its first picture is whole"),
     ("gif-small-frame.gif", "its first picture is whole"),

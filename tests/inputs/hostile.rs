@@ -1,6 +1,6 @@
-//! The whole mixed demo set, every format and form, with its broken files: what
-//! is bad is named with the reason that the set's manifest lists, what is good
-//! comes out as from the set without them, and a path ends a run under `stop`.
+//! The whole mixed demo set: every format and form, with its broken files. Bad files have the
+//! faults of the set's manifest. Good files load as from the set without them. Under `stop` a bad
+//! file ends a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -32,7 +32,7 @@ fn demo(dir: &Path, broken: bool) {
     assert!(out.status.success(), "{out:?}");
 }
 
-/// What the manifest says of the broken files: faults of which one is due.
+/// The broken files of the manifest: for each file the faults that are allowed.
 fn listed(dir: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let text = fs::read(dir.join(".featherload-demo.json")).unwrap();
     let manifest: serde_json::Value = serde_json::from_slice(&text).unwrap();
@@ -77,11 +77,11 @@ fn load(dir: &Path, workers: usize) -> Loaded {
         }
         for fault in batch.faults() {
             let path = fault.path.strip_prefix(dir).unwrap();
-            let said = (
+            let message = (
                 fault.fault.kind.name().to_owned(),
                 fault.fault.reason.clone(),
             );
-            bad.insert(path.display().to_string(), said);
+            bad.insert(path.display().to_string(), message);
         }
     }
     (good, bad)
@@ -153,9 +153,9 @@ fn the_command_line_skips_with_0_and_stops_with_3_and_the_path() {
 
     let stopped = bench("stop");
     assert_eq!(stopped.status.code(), Some(3), "{stopped:?}");
-    let said = String::from_utf8(stopped.stderr).unwrap();
+    let message = String::from_utf8(stopped.stderr).unwrap();
     let named = listed(dir.path())
         .into_keys()
-        .any(|path| said.contains(&path));
-    assert!(named, "{said}");
+        .any(|path| message.contains(&path));
+    assert!(named, "{message}");
 }

@@ -1,4 +1,4 @@
-//! Bytes from outside, good and bad, and what becomes of them.
+//! Tests of bytes from outside, good and bad.
 
 #[path = "../common/mod.rs"]
 mod common;

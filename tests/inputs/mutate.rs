@@ -1,4 +1,4 @@
-//! Inputs with a few changes: of the same random numbers the same ones.
+//! Inputs with a few changes. The same random numbers make the same inputs.
 
 use crate::common::Random;
 
@@ -18,8 +18,8 @@ const EDGES: [u64; 12] = [
     u64::MAX,
 ];
 
-/// `input` with one to eight changes, and at most `longest` bytes. `words` are put
-/// into it, and parts of `other`.
+/// `input` with one to eight changes, and at most `longest` bytes. Inserts `words`, and parts of
+/// `other`.
 pub fn mutated(
     input: &[u8],
     other: &[u8],
@@ -65,7 +65,7 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], words: &[Vec<u8>], random: &mut Ran
     }
 }
 
-/// An edge, or one beside it, in one, two, four or eight bytes of either order.
+/// An edge or its neighbour, in one, two, four or eight bytes of either byte order.
 fn number(random: &mut Random) -> Vec<u8> {
     let edge = EDGES[below(EDGES.len(), random)];
     let value = edge.wrapping_add(random.below(3)).wrapping_sub(1);

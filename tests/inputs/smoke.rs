@@ -1,8 +1,8 @@
-//! Every target on all inputs that are known, and on a fixed number of changed ones.
+//! Runs every target on all known inputs, and on a fixed number of changed ones.
 //!
-//! What this cannot see: a read or write beside a buffer that hits no page of another
-//! kind. Only the sanitizer of `scripts/fuzz` sees that, and only that script finds
-//! inputs by the code that they reach.
+//! This test does not find a read or write past a buffer that stays in mapped memory. Only the
+//! sanitizer of `scripts/fuzz` finds those. Only that script selects inputs by the code that they
+//! reach.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use super::targets::decode::RECIPES;
 use super::targets::{TARGETS, Target};
 use crate::common::Random;
 
-/// As `scripts/fuzz` has it.
+/// As in `scripts/fuzz`.
 const LONGEST: usize = 8192;
 
 fn fuzz() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz")
 }
 
-/// The files of a folder by name; none when it is not there.
+/// The files of a folder by name; empty if the folder is absent.
 fn files(folder: &Path) -> Vec<Vec<u8>> {
     let mut paths: Vec<PathBuf> = fs::read_dir(folder)
         .map(|entries| entries.map(|e| e.unwrap().path()).collect())
@@ -36,7 +36,7 @@ fn goldens() -> Vec<Vec<u8>> {
     files(&folder.path().join("files"))
 }
 
-/// Every golden under the recipe that changes nothing and under one of the others.
+/// Every golden, under the recipe without changes and under one of the others.
 fn goldens_to_decode() -> Vec<Vec<u8>> {
     let files = goldens().into_iter().enumerate();
     let inputs = files.flat_map(|(i, file)| {
@@ -87,7 +87,7 @@ fn unescaped(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Feeds what is known and `count` changed inputs to the target `name`.
+/// Feeds the known inputs and `count` changed ones to the target `name`.
 fn run(name: &str, more: Vec<Vec<u8>>, words: &[Vec<u8>], count: usize) {
     let (_, make) = TARGETS.iter().find(|(n, _)| *n == name).unwrap();
     let mut target = make();
@@ -108,7 +108,7 @@ fn run(name: &str, more: Vec<Vec<u8>>, words: &[Vec<u8>], count: usize) {
     }
 }
 
-/// Keeps an input that makes the target panic, and says where.
+/// Feeds one input. Saves an input that makes the target panic, and prints its path.
 fn feed(target: &mut Target, input: &[u8], what: &str) {
     let fed = std::panic::AssertUnwindSafe(|| target(input));
     if let Err(panic) = std::panic::catch_unwind(fed) {

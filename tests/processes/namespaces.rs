@@ -57,16 +57,16 @@ fn a_run_in_a_user_namespace_warns_that_its_store_is_not_shared() {
         (&["-U", "-p", "-f", "--mount-proc"][..], "PID namespace"),
     ] {
         let out = run(kinds);
-        let said = String::from_utf8_lossy(&out.stderr);
-        if said.contains("unshare failed") {
-            println!("NOT CHECKED: this system gives tests no namespaces: {said}");
+        let message = String::from_utf8_lossy(&out.stderr);
+        if message.contains("unshare failed") {
+            println!("NOT CHECKED: this system gives tests no namespaces: {message}");
             return;
         }
-        assert!(out.status.success(), "{said}");
+        assert!(out.status.success(), "{message}");
         let reason = "decoded images are not shared with";
         assert!(
-            said.contains(reason) && said.contains(kind),
-            "{kinds:?}: {said}"
+            message.contains(reason) && message.contains(kind),
+            "{kinds:?}: {message}"
         );
     }
 }

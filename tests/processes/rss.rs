@@ -449,11 +449,11 @@ fn what_cannot_be_measured_is_refused_at_once() {
     ];
     for (args, words) in cases {
         let out = run(dir.path(), args);
-        let said = stderr(&out);
-        assert_eq!(out.status.code(), Some(2), "{args:?}: {said}");
+        let message = stderr(&out);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {message}");
         assert_eq!(out.stdout, b"", "{args:?}");
         for word in words {
-            assert!(said.contains(word), "{args:?} lacks {word}: {said}");
+            assert!(message.contains(word), "{args:?} lacks {word}: {message}");
         }
     }
     // The measured consumer's own refusals come through with their exit code.

@@ -352,8 +352,8 @@ fn a_plan_is_printed_and_refused_like_the_run() {
         assert!(text.contains(words), "{words}: {text}");
     }
     let folder = ["--memory-limit", "36M", "--store-folder", "/dev/shm"];
-    let said = refusal_of_plan(&featherload(&[&rays[..], &folder].concat()));
-    assert!(said.contains("/dev/shm is in memory"), "{said}");
+    let message = refusal_of_plan(&featherload(&[&rays[..], &folder].concat()));
+    assert!(message.contains("/dev/shm is in memory"), "{message}");
     let views = scene.words(
         "views",
         &["--num-workers", "2", "--plan", "--memory-limit", "50M"],
@@ -366,11 +366,14 @@ fn a_plan_is_printed_and_refused_like_the_run() {
     );
     for kind in ["rays", "views"] {
         let words = scene.words(kind, &["--plan", "--memory-limit", "1M"]);
-        let said = refusal_of_plan(&featherload(&words));
-        assert!(said.contains("--memory-limit allows 1 MiB"), "{said}");
+        let message = refusal_of_plan(&featherload(&words));
+        assert!(message.contains("--memory-limit allows 1 MiB"), "{message}");
         let device = ["--plan", "--device", "cuda", "--gpu-memory-limit", "1M"];
-        let said = refusal_of_plan(&featherload(&scene.words(kind, &device)));
-        assert!(said.contains("gpu-memory-limit allows 1 MiB"), "{said}");
+        let message = refusal_of_plan(&featherload(&scene.words(kind, &device)));
+        assert!(
+            message.contains("gpu-memory-limit allows 1 MiB"),
+            "{message}"
+        );
     }
 }
 
@@ -395,8 +398,8 @@ fn a_store_folder_on_overlayfs_over_memory_is_refused() {
         println!("NOT CHECKED: this system gives tests no overlayfs");
         return;
     }
-    let said = refusal_of_plan(&out);
-    assert!(said.contains("merged is in memory"), "{said}");
+    let message = refusal_of_plan(&out);
+    assert!(message.contains("merged is in memory"), "{message}");
 }
 
 #[test]
@@ -435,11 +438,14 @@ fn what_a_device_takes_is_planned_without_one() {
         number(&object(&limited(beside, &[]))["device"], "image_bytes"),
         0
     );
-    let said = refusal(&limited(beside - 1, &[]));
-    assert!(said.contains("raise it, or lower rays"), "{said}");
+    let message = refusal(&limited(beside - 1, &[]));
+    assert!(message.contains("raise it, or lower rays"), "{message}");
     // What lies in a file no device reads.
     let file = ["--memory-limit", "256M"];
     assert_eq!(object(&limited(total, &file))["store"]["in_file"], true);
-    let said = refusal(&limited(total - 1, &file));
-    assert!(said.contains("cannot read images in a file"), "{said}");
+    let message = refusal(&limited(total - 1, &file));
+    assert!(
+        message.contains("cannot read images in a file"),
+        "{message}"
+    );
 }

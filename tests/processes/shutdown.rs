@@ -108,7 +108,7 @@ impl Run {
     }
 
     /// How long until no process of the run is alive.
-    fn gone(&self) -> Duration {
+    fn time_until_gone(&self) -> Duration {
         wait_gone(&self.mark, HANG).unwrap_or_else(|left| panic!("still alive: {left:?}"))
     }
 
@@ -185,7 +185,7 @@ fn a_killed_consumer_leaves_nothing() {
         let began = Instant::now();
         let (status, ..) = run.end();
         assert_eq!(status.signal(), Some(libc::SIGKILL));
-        run.gone();
+        run.time_until_gone();
         times.push(began.elapsed());
         assert_eq!(run.leftovers(), [""; 0]);
     });
@@ -204,7 +204,7 @@ fn a_crash_signal_from_outside_ends_the_consumer() {
             assert!(send(run.pid(), signal));
             let (status, ..) = run.end();
             assert_eq!(status.signal(), Some(signal as i32));
-            run.gone();
+            run.time_until_gone();
             assert_eq!(run.leftovers(), [""; 0]);
         }
     });
@@ -225,9 +225,10 @@ fn an_interrupted_run_says_so_and_leaves_nothing() {
         assert!(send(if group { -run.pid() } else { run.pid() }, signal));
         let began = Instant::now();
         let (status, _, said) = run.end();
-        run.gone();
+        run.time_until_gone();
         times.push(began.elapsed());
-        // In its first instants the process has no handler yet and dies of it; a shell shows the same number for both.
+        // In its first instants the process has no handler yet and dies of it; a shell shows the
+        // same number for both.
         match status.code() {
             Some(code) => {
                 assert_eq!(code, 128 + signal as i32, "{said}");
@@ -261,7 +262,7 @@ fn a_signal_during_a_long_scan_ends_the_process_at_once() {
         let (status, took, said) = run.end();
         assert_eq!(status.code(), Some(128 + signal as i32), "{launch}: {said}");
         assert!(took < LIMIT, "{launch}: {took:?}");
-        run.gone();
+        run.time_until_gone();
     }
 }
 
@@ -279,7 +280,7 @@ fn an_interrupted_comparison_with_the_decoder_leaves_nothing() {
         assert!(send(if group { -run.pid() } else { run.pid() }, signal));
         let began = Instant::now();
         let (status, _, said) = run.end();
-        run.gone();
+        run.time_until_gone();
         times.push(began.elapsed());
         assert_eq!(status.code(), Some(128 + signal as i32), "{said}");
         assert_eq!(run.leftovers(), [""; 0]);
@@ -300,7 +301,7 @@ fn measuring_processes_end_with_their_parent() {
         assert!(send(run.pid(), Signal::SIGKILL));
         let began = Instant::now();
         run.end();
-        run.gone();
+        run.time_until_gone();
         times.push(began.elapsed());
         assert_eq!(run.leftovers(), [""; 0]);
     });
@@ -320,7 +321,7 @@ fn a_killed_coordinator_is_an_error_at_once() {
         assert!(send(child, Signal::SIGKILL));
         let began = Instant::now();
         let (status, _, said) = run.end();
-        run.gone();
+        run.time_until_gone();
         times.push(began.elapsed());
         assert_eq!(status.code(), Some(3), "{said}");
         let message = said.lines().last().unwrap_or_default().to_owned();
@@ -376,7 +377,7 @@ fn a_coordinator_that_stands_still_is_killed_and_named() {
         holder.join().unwrap(),
         WaitStatus::Signaled(_, Signal::SIGKILL, _)
     ));
-    run.gone();
+    run.time_until_gone();
     assert_eq!(run.leftovers(), [""; 0]);
 }
 
@@ -399,7 +400,7 @@ fn a_coordinator_that_is_stopped_for_good_is_killed_and_named() {
     let (status, _, said) = run.end();
     assert_eq!(status.code(), Some(3), "{said}");
     assert!(said.contains("was stopped by SIGSTOP for 1s"), "{said}");
-    run.gone();
+    run.time_until_gone();
     assert_eq!(run.leftovers(), [""; 0]);
 }
 

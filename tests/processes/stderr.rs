@@ -128,12 +128,12 @@ fn a_run_whose_stderr_nobody_reads_ends_with_its_digest() {
     let lost = report["loader"]["stderr_lost"].as_u64();
     assert!(lost.is_some_and(|n| n > 0 && n < ENDS as u64), "{lost:?}");
     drop(run);
-    let mut said = String::new();
-    File::from(from).read_to_string(&mut said).unwrap();
+    let mut message = String::new();
+    File::from(from).read_to_string(&mut message).unwrap();
     // Whole lines, and every one that was not dropped.
-    assert!(said.ends_with('\n'), "{said}");
-    let told = said.lines().filter(|l| l.contains("worker ")).count();
-    assert_eq!(Some((ENDS - told) as u64), lost, "{said}");
+    assert!(message.ends_with('\n'), "{message}");
+    let output = message.lines().filter(|l| l.contains("worker ")).count();
+    assert_eq!(Some((ENDS - output) as u64), lost, "{message}");
 }
 
 #[test]
@@ -159,9 +159,9 @@ fn the_flags_of_the_callers_stderr_stay() {
     assert!(!flags.unwrap().contains(OFlag::O_NONBLOCK));
     drop(run);
     drop(twin);
-    let mut said = String::new();
-    File::from(from).read_to_string(&mut said).unwrap();
-    assert!(said.contains("SIGTERM"), "{said}");
+    let mut message = String::new();
+    File::from(from).read_to_string(&mut message).unwrap();
+    assert!(message.contains("SIGTERM"), "{message}");
 }
 
 /// `stty tostop`: the coordinator has a process group of its own, so its words are
@@ -210,10 +210,10 @@ fn a_terminal_that_stops_jobs_in_the_background_stops_nobody() {
     let coordinator = run.coordinator();
     run.end_workers(20);
     assert_ne!(Process::read(coordinator).unwrap().state, 'T');
-    let mut said = [0; 4096];
-    let n = File::from(master).read(&mut said).unwrap();
-    let said = String::from_utf8_lossy(&said[..n]).into_owned();
-    assert!(said.contains("SIGTERM"), "{said}");
+    let mut message = [0; 4096];
+    let n = File::from(master).read(&mut message).unwrap();
+    let message = String::from_utf8_lossy(&message[..n]).into_owned();
+    assert!(message.contains("SIGTERM"), "{message}");
 }
 
 /// The flags of a map in smaps that is called so, in the process.

@@ -65,8 +65,8 @@ fn a_preloaded_library_with_a_thread_is_named() {
     let library = library(folder.path());
     let preload = |c: &mut Command| _ = c.env("LD_PRELOAD", &library);
     let (out, took) = bench(dir.path(), "2", preload);
-    let said = stderr(&out);
-    assert_eq!(out.status.code(), Some(3), "{said}");
+    let message = stderr(&out);
+    assert_eq!(out.status.code(), Some(3), "{message}");
     let named = format!("LD_PRELOAD={}", library.display());
     for words in [
         "2 threads ran before",
@@ -74,7 +74,7 @@ fn a_preloaded_library_with_a_thread_is_named() {
         "without it",
         "unsets LD_PRELOAD",
     ] {
-        assert!(said.contains(words), "{said} lacks {words}");
+        assert!(message.contains(words), "{message} lacks {words}");
     }
     assert!(took < AT_ONCE, "{took:?}");
     let (alone, _) = bench(dir.path(), "0", preload);
@@ -195,10 +195,10 @@ fn where_a_container_refuses_the_sandbox_auto_goes_on_and_require_says_so() {
             ["calls", "files"].map(|part| report["loader"]["sandboxed"][part].as_bool().unwrap());
         assert_eq!(both, [kept != "files", kept == "files"], "{report}");
         let lost = ["system calls", "files"][usize::from(kept == "calls")];
-        let said = stderr(&out);
+        let message = stderr(&out);
         assert!(
-            said.contains(&format!("not limited to a list of {lost}: ")),
-            "{said}"
+            message.contains(&format!("not limited to a list of {lost}: ")),
+            "{message}"
         );
         let (out, _) = run("off");
         assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
@@ -219,9 +219,9 @@ fn a_file_that_may_not_grow_is_an_error_of_its_name() {
         .args([dir.path(), cache.path()])
         .output()
         .unwrap();
-    let said = stderr(&out);
-    assert_eq!(out.status.code(), Some(3), "{said}");
-    assert!(said.contains("File too large"), "{said}");
+    let message = stderr(&out);
+    assert_eq!(out.status.code(), Some(3), "{message}");
+    assert!(message.contains("File too large"), "{message}");
 }
 
 #[test]
@@ -238,10 +238,10 @@ fn without_proc_the_error_says_so() {
         return;
     }
     let (out, took) = bench(dir.path(), "2", hide);
-    let said = stderr(&out);
-    assert_eq!(out.status.code(), Some(2), "{said}");
+    let message = stderr(&out);
+    assert_eq!(out.status.code(), Some(2), "{message}");
     for words in ["need /proc", "mount it", "--num-workers 0"] {
-        assert!(said.contains(words), "{said} lacks {words}");
+        assert!(message.contains(words), "{message} lacks {words}");
     }
     assert!(took < AT_ONCE, "{took:?}");
     let (alone, _) = bench(dir.path(), "0", hide);

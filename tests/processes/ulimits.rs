@@ -42,21 +42,21 @@ fn a_sandbox_is_lost_by_a_limit_of_its_name_alone() {
     let mut runs = 0;
     for (limit, name) in files.chain(memory) {
         let out = limited(&limit, dir.path(), "auto");
-        let said = stderr(&out);
+        let message = stderr(&out);
         let kept = out.status.success() && {
             runs += 1;
             let sandboxed = &object(&out)["loader"]["sandboxed"];
             sandboxed["calls"] == true && sandboxed["files"] == true
         };
-        assert!(kept || said.contains(name), "{limit}: {said}");
-        assert!(!said.contains("allocator"), "{limit}: {said}");
+        assert!(kept || message.contains(name), "{limit}: {message}");
+        assert!(!message.contains("allocator"), "{limit}: {message}");
         if out.status.success() && !kept {
             let out = limited(&limit, dir.path(), "require");
-            let said = stderr(&out);
+            let message = stderr(&out);
             assert!(!out.status.success(), "{limit}");
             assert!(
-                said.contains("it is required") && said.contains(name),
-                "{limit}: {said}"
+                message.contains("it is required") && message.contains(name),
+                "{limit}: {message}"
             );
         }
     }
@@ -67,10 +67,10 @@ fn a_sandbox_is_lost_by_a_limit_of_its_name_alone() {
 fn a_small_stack_is_refused_with_its_limit() {
     let dir = data(1, 8);
     let out = limited("-s 100", dir.path(), "auto");
-    let said = stderr(&out);
-    assert_eq!(out.status.code(), Some(2), "{said}");
+    let message = stderr(&out);
+    assert_eq!(out.status.code(), Some(2), "{message}");
     for words in ["100 KiB", "512 KiB", "ulimit -s 8192"] {
-        assert!(said.contains(words), "{said} lacks {words}");
+        assert!(message.contains(words), "{message} lacks {words}");
     }
 }
 
@@ -120,13 +120,14 @@ fn threads_without_memory_do_not_blame_the_limit_of_processes() {
     let dir = data(1, 8);
     let outs = [2_000, 2_500, 3_000, 4_000].map(|kib| {
         let out = limited(&format!("-d {kib}"), dir.path(), "auto");
-        let said = stderr(&out);
-        assert!(!said.contains("pids.max"), "{kib}: {said}");
-        said
+        let message = stderr(&out);
+        assert!(!message.contains("pids.max"), "{kib}: {message}");
+        message
     });
     assert!(
         outs.iter()
-            .any(|said| said.contains("no memory for a stack") && said.contains("ulimit -d")),
+            .any(|message| message.contains("no memory for a stack")
+                && message.contains("ulimit -d")),
         "{outs:?}"
     );
 }

@@ -162,20 +162,20 @@ fn images_beyond_the_limit_are_read_where_they_are() {
             None => gpu,
         }
     };
-    let told = |limit| planned(limit).memory_plan().unwrap().device.unwrap();
-    let all = told(None).total_bytes;
+    let output = |limit| planned(limit).memory_plan().unwrap().device.unwrap();
+    let all = output(None).total_bytes;
     let image = 3 * 32 * 32 * 37 * 23;
     for fewer in [0, 1, 3 * image, 7 * image] {
         let limit = all - fewer;
-        let (told, mut gpu) = (told(Some(limit)), planned(Some(limit)).build().unwrap());
-        assert_eq!(told.host_image_bytes > 0, fewer > 0);
+        let (output, mut gpu) = (output(Some(limit)), planned(Some(limit)).build().unwrap());
+        assert_eq!(output.host_image_bytes > 0, fewer > 0);
         let mut cpu = scene.rays(0).joining(3).build().unwrap();
         for _ in 0..5 {
             let made = gpu.next_batch().unwrap().to_host().unwrap();
             compare("a limit", &made, &cpu.next_batch().unwrap());
         }
         let device = gpu.report().unwrap().device.unwrap();
-        assert_eq!(device.planned_bytes, told.total_bytes);
+        assert_eq!(device.planned_bytes, output.total_bytes);
         assert!(device.used_bytes <= device.planned_bytes && device.planned_bytes <= limit);
     }
     let least = scene.rays(1).device(DEVICE).gpu_memory_limit(1000).build();

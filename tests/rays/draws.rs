@@ -221,7 +221,7 @@ fn each_ray_of_a_shutter_with_blur_has_a_moment_of_its_own() {
 fn a_picture_has_a_dot_for_each_ray_in_its_colour() {
     let scene = Written::new();
     let file = scene.path().join("rays.svg");
-    let said = ["rays", scene.path().to_str().unwrap(), "--rays", "64"];
+    let message = ["rays", scene.path().to_str().unwrap(), "--rays", "64"];
     let more = [
         "--steps",
         "2",
@@ -231,7 +231,7 @@ fn a_picture_has_a_dot_for_each_ray_in_its_colour() {
         "1",
         "--svg",
     ];
-    let out = featherload(&[&said[..], &more, &[file.to_str().unwrap()]].concat());
+    let out = featherload(&[&message[..], &more, &[file.to_str().unwrap()]].concat());
     assert!(out.status.success(), "{}", stderr(&out));
     let svg = std::fs::read_to_string(&file).unwrap();
     // Seen from above and from the side.

@@ -622,8 +622,8 @@ fn small_batches_of_300_images_sample_all_of_them_evenly() {
             }
         }
         let never = counts.iter().filter(|n| **n == 0).count();
-        let due = 128.0 * 500.0 / 300.0;
-        let parts = counts.map(|n| (f64::from(n) - due).powi(2) / due);
+        let wanted_value = 128.0 * 500.0 / 300.0;
+        let parts = counts.map(|n| (f64::from(n) - wanted_value).powi(2) / wanted_value);
         let chi: f64 = parts.iter().sum();
         assert_eq!(never, 0);
         // Of 299 degrees of freedom: 299 in the mean, with a deviation of 24.5.

@@ -45,10 +45,13 @@ fn a_scale_in_a_rotation_changes_no_ray() {
             RayField::DirectionNorms,
             RayField::PixelAreas,
         ] {
-            let [due, found] =
+            let [expected, found] =
                 [&plain, &scaled].map(|s| floats(&mut s.rays(1).build().unwrap(), field));
             assert!(
-                due.iter().zip(&found).all(|(a, b)| (a - b).abs() < 1e-6),
+                expected
+                    .iter()
+                    .zip(&found)
+                    .all(|(a, b)| (a - b).abs() < 1e-6),
                 "{scale} {field:?}"
             );
         }
@@ -70,8 +73,8 @@ fn directions_have_length_1_whatever_the_pose() {
     let stretched = [[2.0, 0.0, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 1.5]];
     let skewed = [[1.0, 0.3, 0.0], [0.0, 1.0, 0.2], [0.0, 0.0, 1.0]];
     let plain = Written::new();
-    let mut due = plain.rays(1).build().unwrap();
-    let straight = due.next_batch().unwrap();
+    let mut expected = plain.rays(1).build().unwrap();
+    let straight = expected.next_batch().unwrap();
     let (indices, before) = (
         straight.indices().unwrap(),
         straight.floats(RayField::Directions),
@@ -79,7 +82,7 @@ fn directions_have_length_1_whatever_the_pose() {
     for by in [times(3.0), mirrored, stretched, skewed] {
         let scene = changed(by);
         let mut rays = scene.rays(1).build().unwrap();
-        let [of_plain, of_changed] = [&due, &rays].map(|rays| rays.scene().frames.clone());
+        let [of_plain, of_changed] = [&expected, &rays].map(|rays| rays.scene().frames.clone());
         let batch = rays.next_batch().unwrap();
         assert!(batch.indices().unwrap() == indices);
         let found = batch.floats(RayField::Directions).unwrap();

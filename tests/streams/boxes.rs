@@ -41,7 +41,7 @@ fn turned(jpeg: &[u8], tag: u8) -> Vec<u8> {
 }
 
 /// Rows y0 to y1 and columns x0 to x1, as numpy slices them.
-fn cut((height, width, rgb): &Pixels, [x0, y0, x1, y1]: [usize; 4]) -> Pixels {
+fn crop((height, width, rgb): &Pixels, [x0, y0, x1, y1]: [usize; 4]) -> Pixels {
     let (x1, y1) = (x1.min(*width), y1.min(*height));
     let rows = (y0..y1).flat_map(|y| &rgb[3 * (y * width + x0)..3 * (y * width + x1)]);
     (y1 - y0, x1 - x0, rows.copied().collect())
@@ -157,11 +157,11 @@ fn pictures(builder: LoaderBuilder, workers: usize) -> Vec<Pixels> {
 }
 
 /// What is due of each picture: its whole, cut.
-fn due(dir: &Path, files: &[Boxed]) -> Vec<Pixels> {
+fn expected_crops(dir: &Path, files: &[Boxed]) -> Vec<Pixels> {
     let plain = Source::List(dir.join("list.txt"), options(dir, false));
     let whole = pictures(loader(plain), 0);
     assert_eq!(whole.len(), files.len());
-    let cut = whole.iter().zip(files).map(|(of, (.., at))| cut(of, *at));
+    let cut = whole.iter().zip(files).map(|(of, (.., at))| crop(of, *at));
     cut.collect()
 }
 
@@ -170,7 +170,7 @@ fn a_box_is_the_picture_to_the_pixel() {
     let dir = tempfile::tempdir().unwrap();
     let files = [upright_files(), turned_files()].concat();
     scene(dir.path(), &files);
-    let want = due(dir.path(), &files);
+    let want = expected_crops(dir.path(), &files);
     for workers in [0, 2] {
         let got = pictures(boxed(dir.path()), workers);
         for ((got, want), (name, ..)) in got.iter().zip(&want).zip(&files) {
@@ -186,12 +186,15 @@ fn a_box_is_the_picture_to_the_pixel() {
         .unwrap();
     let largest = want.iter().map(|(h, w, _)| 3 * h * w).max().unwrap() as u64;
     assert!(forecast.memory.slot_bytes <= 4 * (largest + 64) + 4096);
-    let said = forecast.largest.unwrap();
+    let message = forecast.largest.unwrap();
     let sizes: Vec<_> = want
         .iter()
         .map(|(h, w, _)| (*h as u32, *w as u32))
         .collect();
-    assert!(sizes.contains(&(said.height, said.width)), "{said:?}");
+    assert!(
+        sizes.contains(&(message.height, message.width)),
+        "{message:?}"
+    );
 }
 
 /// Operations draw on the box's size, and resizes see nothing outside of it.
@@ -202,7 +205,7 @@ fn the_stream_is_that_of_pictures_which_were_cut_before() {
     scene(dir.path(), &files);
     let before = tempfile::tempdir().unwrap();
     let mut list = String::new();
-    for (id, picture) in due(dir.path(), &files).iter().enumerate() {
+    for (id, picture) in expected_crops(dir.path(), &files).iter().enumerate() {
         let png = encoded(picture, ImageFormat::Png);
         fs::write(before.path().join(format!("{id}.png")), png).unwrap();
         list += &format!("{id}.png {id}\n");

@@ -282,8 +282,12 @@ fn a_decode_that_takes_too_long_is_a_time_out() {
         }
     }
     assert!(report.worker_deaths >= 1, "{report:?}");
-    let said = |e: &&String| e.contains("took too long") && e.contains("slow.jpg");
-    assert_eq!(report.events.iter().filter(said).count(), 1, "{report:?}");
+    let message = |e: &&String| e.contains("took too long") && e.contains("slow.jpg");
+    assert_eq!(
+        report.events.iter().filter(message).count(),
+        1,
+        "{report:?}"
+    );
 }
 
 #[test]

@@ -122,8 +122,8 @@ fn any_workers_deaths_and_resumes_give_the_same_labels() {
         assert_same(&head, &full, "a resume");
         // Who draws no labels has another run.
         let other = make(0).recipe(Recipe::new("turned").then(RandomResizedCrop::new(24)));
-        let said = other.resume(state).build().unwrap_err().to_string();
-        assert!(said.contains("cannot resume: the recipe"), "{said}");
+        let message = other.resume(state).build().unwrap_err().to_string();
+        assert!(message.contains("cannot resume: the recipe"), "{message}");
     }
 }
 
@@ -208,10 +208,10 @@ fn mixing_takes_drawn_labels() {
             assert!((sum - count).abs() < 1e-5, "{class}: {sum} of {count}");
         }
     }
-    let said = make(0, 3).build().unwrap_err().to_string();
+    let message = make(0, 3).build().unwrap_err().to_string();
     assert!(
-        said.contains("num_classes is 3, and random_rotate90 gives 4 labels: use 4"),
-        "{said}"
+        message.contains("num_classes is 3, and random_rotate90 gives 4 labels: use 4"),
+        "{message}"
     );
 }
 
@@ -238,11 +238,11 @@ fn samplers_that_go_by_classes_are_refused_by_name() {
         ),
         (weighted(SampleWeights::InverseClassFrequency), "weighted"),
     ] {
-        let said = |b: LoaderBuilder| b.memory_plan(0).unwrap_err().to_string();
+        let message = |b: LoaderBuilder| b.memory_plan(0).unwrap_err().to_string();
         let error = with(sampler).build().unwrap_err();
         assert!(error.is_usage());
         let text = error.to_string();
-        assert_eq!(said(with(sampler)), text);
+        assert_eq!(message(with(sampler)), text);
         assert!(
             text.contains(name) && text.contains("random_rotate90"),
             "{text}"
@@ -285,7 +285,7 @@ fn the_forecast_prints_the_labels_of_the_first_rows() {
         .arg(dir.path())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&out.stdout).into_owned();
-    let printed = said.lines().filter(|l| l.trim().starts_with("label: "));
-    assert_eq!(printed.count(), 3, "{said}");
+    let message = String::from_utf8_lossy(&out.stdout).into_owned();
+    let printed = message.lines().filter(|l| l.trim().starts_with("label: "));
+    assert_eq!(printed.count(), 3, "{message}");
 }

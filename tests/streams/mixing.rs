@@ -63,7 +63,7 @@ struct Seen {
     pixels: u128,
 }
 
-fn seen(batch: &Batch) -> Seen {
+fn observed(batch: &Batch) -> Seen {
     Seen {
         epoch: batch.epoch(),
         number: batch.number(),
@@ -78,7 +78,7 @@ fn stream(loader: &mut Loader, epochs: u64) -> Vec<Seen> {
     let mut all = Vec::new();
     while loader.state().epoch < epochs {
         for batch in loader.epoch() {
-            all.push(seen(&batch.unwrap()));
+            all.push(observed(&batch.unwrap()));
         }
     }
     all
@@ -122,7 +122,7 @@ fn any_workers_deaths_and_resumes_give_the_same_batches() {
                     break 'taken epoch.state();
                 }
                 let Some(batch) = epoch.next() else { break };
-                head.push(seen(&batch.unwrap()));
+                head.push(observed(&batch.unwrap()));
             }
         };
         let text = serde_json::to_string(&state).unwrap();
@@ -134,8 +134,8 @@ fn any_workers_deaths_and_resumes_give_the_same_batches() {
         let other = make(0)
             .recipe(plain().with_dtype(DataType::F16))
             .resume(state);
-        let said = other.build().unwrap_err().to_string();
-        assert!(said.contains("cannot resume: the recipe"), "{said}");
+        let message = other.build().unwrap_err().to_string();
+        assert!(message.contains("cannot resume: the recipe"), "{message}");
     }
 }
 
@@ -379,17 +379,17 @@ fn labels_that_do_not_fit_are_named_when_the_loader_is_built() {
         assert_eq!(forecast.unwrap_err().to_string(), error.to_string());
         error.to_string()
     };
-    let said = says(dir.path(), Mixing::new(4));
+    let message = says(dir.path(), Mixing::new(4));
     assert!(
-        said.ends_with(
+        message.ends_with(
             "class4/000.jpg: sample 28 has label 4, and mixing has num_classes 4: the largest \
              label is 4, so use num_classes 5"
         ),
-        "{said}"
+        "{message}"
     );
     let flat = dir.path().join("class0");
-    let said = says(&flat, Mixing::new(4));
-    assert!(said.contains("mixing"), "{said}");
+    let message = says(&flat, Mixing::new(4));
+    assert!(message.contains("mixing"), "{message}");
     let list = dir.path().join("vectors.txt");
     fs::write(&list, "class0/000.jpg 0,1,0\nclass0/001.jpg 1,1,0\n").unwrap();
     let vectors_of = |mixing: Mixing| {
@@ -407,8 +407,8 @@ fn labels_that_do_not_fit_are_named_when_the_loader_is_built() {
             );
         }
     }
-    let said = vectors_of(Mixing::new(4)).unwrap_err().to_string();
-    assert!(said.contains("use num_classes 3"), "{said}");
+    let message = vectors_of(Mixing::new(4)).unwrap_err().to_string();
+    assert!(message.contains("use num_classes 3"), "{message}");
 }
 
 #[test]

@@ -54,8 +54,8 @@ fn a_state_behind_the_last_batch_is_refused_and_the_loader_goes_on() {
         for samples in [12, 19] {
             let e = loader.resume(&behind(samples)).unwrap_err();
             assert_eq!(e.option_name(), Some("resume"), "{e}");
-            let said = format!("after {samples} samples of epoch 0, and an epoch has 12");
-            assert!(e.to_string().contains(&said), "{e}");
+            let message = format!("after {samples} samples of epoch 0, and an epoch has 12");
+            assert!(e.to_string().contains(&message), "{e}");
             let e = make().resume(behind(samples)).build().unwrap_err();
             assert!(e.is_usage(), "{e}");
             let e = make().start(Position::new(0, samples)).build().unwrap_err();
@@ -146,13 +146,16 @@ fn bf16_batches_are_those_of_f32_rounded_for_any_workers() {
                 &got[row..2 * row],
                 "{what}"
             );
-            let said = batch
+            let message = batch
                 .pixels()
                 .unwrap()
                 .as_slice::<f16>()
                 .unwrap_err()
                 .to_string();
-            assert!(said.contains("the batch holds bf16, not f16"), "{said}");
+            assert!(
+                message.contains("the batch holds bf16, not f16"),
+                "{message}"
+            );
         }
     }
 }
@@ -535,12 +538,12 @@ fn an_epoch_that_no_run_meets_is_an_error_and_no_panic() {
             loader.set_epoch(epoch);
             let e = loader.epoch().next().unwrap().unwrap_err();
             assert_eq!(e.option_name(), Some("set_epoch"), "{e}");
-            let said = e.to_string();
+            let message = e.to_string();
             assert!(
-                said.contains(&format!("epoch {epoch} of `set_epoch` is too large")),
+                message.contains(&format!("epoch {epoch} of `set_epoch` is too large")),
                 "{e}"
             );
-            assert!(said.contains(&(1u64 << 62).to_string()), "{e}");
+            assert!(message.contains(&(1u64 << 62).to_string()), "{e}");
             loader.abandon_epoch();
             let next = epoch.saturating_add(1);
             assert_eq!(loader.begin_epoch(), next);

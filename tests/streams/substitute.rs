@@ -460,8 +460,8 @@ fn a_data_set_without_a_good_sample_is_masked_to_its_end() {
             assert_same(&got, &want, &format!("{n} samples, {workers} workers"));
             let behind = format!("; its {} substitutes failed too", TRIES.min(n - 1));
             for (_, f) in &faults {
-                let said = f.fault.reason.contains(&behind);
-                assert_eq!(said, n > 1, "{}", f.fault);
+                let message = f.fault.reason.contains(&behind);
+                assert_eq!(message, n > 1, "{}", f.fault);
             }
             assert_eq!(faults.len(), n);
         }
@@ -567,8 +567,12 @@ fn a_sample_whose_workers_crash_makes_room_for_the_next() {
         assert_eq!(faults[0].fault.kind, FaultKind::Quarantined);
         assert_eq!(faults[0].substitute, Some(7));
         assert_eq!((times, report.worker_deaths), (2, 2), "{report:?}");
-        let said = |e: &&String| e.contains("the next sample is tried");
-        assert_eq!(report.events.iter().filter(said).count(), 1, "{report:?}");
+        let message = |e: &&String| e.contains("the next sample is tried");
+        assert_eq!(
+            report.events.iter().filter(message).count(),
+            1,
+            "{report:?}"
+        );
     }
 }
 

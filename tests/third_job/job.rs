@@ -53,7 +53,7 @@ impl Spec {
     }
 
     /// The place `n` behind another.
-    fn behind(&self, (epoch, batch): (u64, u64), n: usize) -> (u64, u64) {
+    fn place_after(&self, (epoch, batch): (u64, u64), n: usize) -> (u64, u64) {
         let batch = batch + n as u64;
         (epoch + batch / self.batches, batch % self.batches)
     }
@@ -104,15 +104,15 @@ impl Job for Numbers {
 
 /// The consumer side: digests of batches in order.
 pub struct Run {
-    pub engine: RowFiller,
+    pub filler: RowFiller,
     spec: Spec,
     /// The next batch's epoch and number.
     pub at: (u64, u64),
 }
 
 impl Run {
-    pub fn start(crew: WorkerOptions, spec: Spec, at: (u64, u64)) -> Result<Self> {
-        let ready = crew.launch(KINDS)?;
+    pub fn start(options: WorkerOptions, spec: Spec, at: (u64, u64)) -> Result<Self> {
+        let ready = options.launch(KINDS)?;
         let shape = RingShape {
             slots: 4,
             rows: spec.rows,
@@ -121,16 +121,16 @@ impl Run {
         };
         let order = JobRequest::new(KIND.name, &spec, Spec::TRIES, Vec::new())?;
         let too_large = |needed, free| format!("{needed} bytes of {free}");
-        let engine = ready.start(&order, shape, spec.place(at), too_large)?;
-        Ok(Self { engine, spec, at })
+        let filler = ready.start(&order, shape, spec.place(at), too_large)?;
+        Ok(Self { filler, spec, at })
     }
 
     /// The digest of the next batch: its place, its rows, and which of them were bad.
     pub fn next(&mut self) -> Result<u128> {
         let (spec, at) = (self.spec, self.at);
-        let coming = |n| Some(spec.place(spec.behind(at, n)));
-        let FilledBatch { place, rows, bad } = self.engine.next(&coming)?;
-        self.at = spec.behind(at, 1);
+        let upcoming = |n| Some(spec.place(spec.place_after(at, n)));
+        let FilledBatch { place, rows, bad } = self.filler.next(&upcoming)?;
+        self.at = spec.place_after(at, 1);
         let mut all = rows.bytes()[..place.rows as usize * Spec::BYTES].to_vec();
         for b in bad {
             let row = b.row as usize * Spec::BYTES;

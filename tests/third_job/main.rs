@@ -34,7 +34,7 @@ const SPEC: Spec = Spec {
 /// Two epochs.
 const BATCHES: usize = 40;
 
-fn crew(workers: usize) -> WorkerOptions {
+fn worker_options(workers: usize) -> WorkerOptions {
     WorkerOptions {
         workers: Some(workers),
         helper: Some(std::env::current_exe().unwrap()),
@@ -42,8 +42,8 @@ fn crew(workers: usize) -> WorkerOptions {
     }
 }
 
-fn start(crew: WorkerOptions) -> Run {
-    Run::start(crew, SPEC, (0, 0)).unwrap()
+fn start(options: WorkerOptions) -> Run {
+    Run::start(options, SPEC, (0, 0)).unwrap()
 }
 
 fn digests(run: &mut Run, batches: usize) -> Vec<u128> {
@@ -52,19 +52,19 @@ fn digests(run: &mut Run, batches: usize) -> Vec<u128> {
 
 /// By this process alone.
 fn truth() -> Vec<u128> {
-    digests(&mut start(crew(0)), BATCHES)
+    digests(&mut start(worker_options(0)), BATCHES)
 }
 
 fn workers() {
     let expected = truth();
-    let mut run = start(crew(0));
+    let mut run = start(worker_options(0));
     digests(&mut run, 3);
-    let alone = run.engine.report().unwrap();
+    let alone = run.filler.report().unwrap();
     assert_eq!((alone.rows, alone.processes.coordinator), (48, None));
     for workers in [1, 8] {
-        let mut run = start(crew(workers));
+        let mut run = start(worker_options(workers));
         assert!(digests(&mut run, BATCHES) == expected, "{workers} workers");
-        let report = run.engine.report().unwrap();
+        let report = run.filler.report().unwrap();
         assert_eq!(report.processes.worker_deaths, 0);
         assert_eq!(report.processes.rows_by_worker.len(), workers);
         assert!(report.rows >= 640 && report.input_bytes > 0);
@@ -75,24 +75,24 @@ fn workers() {
 fn ordered_kills() {
     let kills = WorkerOptions {
         kill_every: Some(Duration::from_millis(4)),
-        ..crew(3)
+        ..worker_options(3)
     };
     let mut run = start(kills);
     assert!(digests(&mut run, BATCHES) == truth());
-    let report = run.engine.report().unwrap().processes;
+    let report = run.filler.report().unwrap().processes;
     assert!(report.ordered_deaths > 3, "{report:?}");
     assert_eq!(report.worker_deaths, report.ordered_deaths, "{report:?}");
 }
 
 fn killed_workers() {
     let expected = truth();
-    let mut run = start(crew(3));
+    let mut run = start(worker_options(3));
     let mut got = Vec::new();
     let mut killed = 0;
     for batch in 0..BATCHES {
         if batch % 8 == 3 {
             let pid = run
-                .engine
+                .filler
                 .report()
                 .unwrap()
                 .processes
@@ -105,7 +105,7 @@ fn killed_workers() {
     }
     assert!(got == expected);
     let deaths = || {
-        let deaths = run.engine.report().unwrap().processes.worker_deaths;
+        let deaths = run.filler.report().unwrap().processes.worker_deaths;
         (deaths == killed).then_some(())
     };
     assert!(killed > 2 && wait_for(Duration::from_secs(5), deaths).is_some());
@@ -114,15 +114,15 @@ fn killed_workers() {
 fn resumed() {
     let expected = truth();
     for workers in [0, 2] {
-        let mut run = start(crew(workers));
+        let mut run = start(worker_options(workers));
         assert!(digests(&mut run, 13) == expected[..13]);
         // Broken off within this run: what is under way is not what is asked for next.
-        run.engine.cancel();
+        run.filler.cancel();
         run.at = (1, 5);
         assert!(digests(&mut run, 2) == expected[25..27]);
         let at = run.at;
         drop(run);
-        let mut run = Run::start(crew(workers), SPEC, at).unwrap();
+        let mut run = Run::start(worker_options(workers), SPEC, at).unwrap();
         assert!(digests(&mut run, 13) == expected[27..], "{workers} workers");
     }
     let me = std::process::id() as i32;
@@ -132,7 +132,7 @@ fn resumed() {
 fn forked() {
     let fork = WorkerOptions {
         launch: LaunchMethod::Fork,
-        ..crew(2)
+        ..worker_options(2)
     };
     assert!(digests(&mut start(fork), BATCHES) == truth());
 }
@@ -140,7 +140,7 @@ fn forked() {
 fn unknown() {
     let other = WorkerOptions {
         helper: Some(common::FEATHERLOAD.into()),
-        ..crew(1)
+        ..worker_options(1)
     };
     let error = Run::start(other, SPEC, (0, 0)).err().unwrap().to_string();
     assert!(

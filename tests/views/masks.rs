@@ -15,7 +15,7 @@ fn left(_row: u32, col: u32) -> bool {
 }
 
 /// The masks that views show, of images that have one.
-fn shown(scene: &Written, downscale: u32) -> Vec<Vec<u8>> {
+fn view_masks(scene: &Written, downscale: u32) -> Vec<Vec<u8>> {
     let shown = views(scene, 1).shuffle(false).downscale(downscale);
     let mut shown = shown.build().unwrap();
     let mut view = || shown.next_view().unwrap();
@@ -42,7 +42,7 @@ fn a_dynamic_mask_leaves_out_what_is_not_zero() {
     for picture in [DynamicImage::from(mask(left)), DynamicImage::from(blue)] {
         let scene = Written::new();
         beside_images(&scene, &picture);
-        let found = shown(&scene, 1);
+        let found = view_masks(&scene, 1);
         assert_eq!(found.len(), IMAGES as usize);
         let right = wanted(|row, col| !left(row, col));
         assert!(found.iter().all(|mask| *mask == right));
@@ -78,7 +78,7 @@ fn other_masks_leave_out_what_is_zero() {
         mask(left).save(to).unwrap();
     }
     for scene in [named, png, twice] {
-        let found = shown(&scene, 1);
+        let found = view_masks(&scene, 1);
         assert_eq!(found.len(), IMAGES as usize);
         assert!(found.iter().all(|mask| *mask == wanted(left)));
     }
@@ -95,7 +95,9 @@ fn all_bits_of_a_mask_count() {
             picture.save(mask_path(scene.path(), image)).unwrap();
         }
         assert!(
-            shown(&scene, 1).iter().all(|mask| *mask == wanted(left)),
+            view_masks(&scene, 1)
+                .iter()
+                .all(|mask| *mask == wanted(left)),
             "{high}"
         );
     }
@@ -117,7 +119,7 @@ fn a_mask_of_another_size_is_resized_to_its_image() {
         let place = |at: u32, of: u32, among: u32| (2 * at + 1) * among / (2 * of);
         let right = wanted(|row, col| holds(place(row, HEIGHT, height), place(col, WIDTH, width)));
         assert!(
-            shown(&scene, 1).iter().all(|mask| *mask == right),
+            view_masks(&scene, 1).iter().all(|mask| *mask == right),
             "{times} / {per}"
         );
     }

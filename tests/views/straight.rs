@@ -103,7 +103,12 @@ fn bent(views: &Views, image: u64) -> Camera {
 
 /// How many levels two images are apart at most, and by how many pixels moved the second
 /// is; where all that OpenCV mixes lies within the bent image.
-fn apart(view: &View, bent: &Camera, wanted: &[u8], (down, right): (usize, usize)) -> u8 {
+fn largest_difference(
+    view: &View,
+    bent: &Camera,
+    wanted: &[u8],
+    (down, right): (usize, usize),
+) -> u8 {
     let straight = bent.undistorted().unwrap();
     let found = view.bytes(ViewField::Image).unwrap().as_chunks::<3>().0;
     let wanted = wanted.as_chunks::<3>().0;
@@ -145,11 +150,11 @@ fn straight_images_are_opencvs() {
         assert_eq!(shown.lens, featherload::Lens::Pinhole);
         let bent = bent(&views, view.index());
         let wanted = bytes(&case.straight);
-        let levels = apart(&view, &bent, &wanted, (0, 0));
+        let levels = largest_difference(&view, &bent, &wanted, (0, 0));
         assert!(levels <= 1, "{}: {levels} levels", case.name);
         // One pixel off in either direction is seen.
         for moved in [(0, 1), (1, 0)] {
-            let levels = apart(&view, &bent, &wanted, moved);
+            let levels = largest_difference(&view, &bent, &wanted, moved);
             assert!(levels > 8, "{}, {moved:?}: {levels} levels", case.name);
         }
     }

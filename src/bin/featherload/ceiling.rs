@@ -107,7 +107,7 @@ pub fn child(args: impl Iterator<Item = String>) -> ExitCode {
             ExitCode::FAILURE
         }
         Err(e) => {
-            output::complain(&format!("featherload: ceiling: {e}"));
+            output::print_to_stderr(&format!("featherload: ceiling: {e}"));
             ExitCode::FAILURE
         }
     }

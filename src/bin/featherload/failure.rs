@@ -5,7 +5,7 @@ use featherload::Error;
 use serde_json::{Value, json};
 
 /// Whether the caller requests JSON errors.
-pub fn is_asked_for() -> bool {
+pub fn is_requested() -> bool {
     std::env::var_os("FEATHERLOAD_ERRORS").is_some_and(|form| form == "json")
 }
 

@@ -125,10 +125,10 @@ fn paged(command: Command, most: usize) -> Command {
 
 /// Examples and notes of the command.
 fn after(command: &Command) -> String {
-    let said = command.get_after_help().map(ToString::to_string);
+    let text = command.get_after_help().map(ToString::to_string);
     let examples: Vec<&str> = examples(command.get_name()).collect();
     let examples = (!examples.is_empty()).then(|| format!("Examples:\n{}", examples.join("\n")));
-    let parts: Vec<String> = said.into_iter().chain(examples).collect();
+    let parts: Vec<String> = text.into_iter().chain(examples).collect();
     parts.join("\n\n")
 }
 

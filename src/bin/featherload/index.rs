@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::flags;
 use crate::outcome::CommandOutcome;
 use crate::output;
-use crate::output::fields::beside;
+use crate::output::fields::print_beside;
 use crate::scene::{SceneArgs, index_scene};
 
 /// Count samples, classes, formats, sizes and unreadable files of a data set.
@@ -242,7 +242,7 @@ impl DaliIndexes {
     fn finish(mut self) -> Result<CommandOutcome> {
         let last = self.refused.pop();
         for e in &self.refused {
-            output::complain(&format!("featherload: {e}"));
+            output::print_to_stderr(&format!("featherload: {e}"));
         }
         last.map_or(Ok(CommandOutcome::Done), Err)
     }
@@ -340,7 +340,7 @@ fn print_sizes(index: &Index, survey: &HeaderSurvey, s: &SizeStatistics) -> Resu
     };
     let (smallest, largest) = (picture(&s.smallest), picture(&s.largest));
     let sizes = format!("smallest {smallest}, largest {largest}");
-    beside("sizes      ", &sizes)?;
+    print_beside("sizes      ", &sizes)?;
     output::line(&format!(
         "           width {} to {}, median {}; height {} to {}, median {}",
         s.width.min, s.width.max, s.width.median, s.height.min, s.height.max, s.height.median
@@ -355,7 +355,7 @@ fn print_sizes(index: &Index, survey: &HeaderSurvey, s: &SizeStatistics) -> Resu
         megapixels(s.pixels.p90),
         megapixels(s.pixels.p99),
     );
-    beside("           ", &spread)?;
+    print_beside("           ", &spread)?;
     let decoded = u64::try_from(s.decoded_bytes).unwrap_or(u64::MAX);
     output::line(&format!(
         "bytes      {} of files, {} as RGB",
@@ -405,17 +405,17 @@ pub fn print_skipped(scan: Option<&ScanReport>) {
     let Some(scan) = scan else { return };
     for damaged in scan.damaged.iter().take(NAMED) {
         let damaged = flags::in_place(&damaged.to_string());
-        output::complain(&format!("warning: {damaged}"));
+        output::print_to_stderr(&format!("warning: {damaged}"));
     }
     if let Some(more @ 1..) = scan.damaged.len().checked_sub(NAMED) {
-        output::complain(&format!(
+        output::print_to_stderr(&format!(
             "warning: and {more} more shards are damaged (`featherload index --json` lists them)"
         ));
     }
     for (reason, skipped) in &scan.skipped {
         let named = skipped.examples.iter().map(|p| p.display().to_string());
         let named: Vec<String> = named.collect();
-        output::complain(&format!(
+        output::print_to_stderr(&format!(
             "left out: {} x {reason} (such as {})",
             skipped.count,
             named.join(", ")

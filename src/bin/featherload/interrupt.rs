@@ -77,7 +77,7 @@ impl Drop for HeldSignals {
     }
 }
 
-/// From here on a signal ends the run; see `caught`. Call it after the loader is built: it starts a
+/// From here on a signal ends the run; see `received_signal`. Call it after the loader is built: it starts a
 /// thread, which ends the process if the run does not end in time.
 pub fn end_the_run() -> Result<()> {
     let mut signals =
@@ -93,21 +93,21 @@ pub fn end_the_run() -> Result<()> {
                 std::thread::sleep(LONGEST_END);
                 // The reader of stderr may not answer either.
                 let _ = std::thread::Builder::new().spawn(|| {
-                    output::complain(HELD_UP);
+                    output::print_to_stderr(HELD_UP);
                 });
                 std::thread::sleep(PATIENCE);
             }
             signal_hook::low_level::exit(128 + signal);
         })
         .map_err(|e| Error::not_started("start the signal thread", e))?;
-    // The only switch: a signal before it has ended the process. `caught` and the waiting thread
-    // see every later signal.
+    // The only switch: a signal before it has ended the process. `received_signal` and the waiting
+    // thread see every later signal.
     AT_ONCE.store(false, Ordering::SeqCst);
     Ok(())
 }
 
 /// The signal that arrived, if any. The caller then ends the run.
-pub fn caught() -> Option<i32> {
+pub fn received_signal() -> Option<i32> {
     match CAUGHT.load(Ordering::SeqCst) {
         0 => None,
         signal => {
@@ -120,7 +120,7 @@ pub fn caught() -> Option<i32> {
 /// # Errors
 /// A signal arrived: the run is interrupted.
 pub fn check() -> Result<()> {
-    match caught() {
+    match received_signal() {
         Some(_) => Err(Error::worker("interrupted")),
         None => Ok(()),
     }
@@ -129,7 +129,7 @@ pub fn check() -> Result<()> {
 /// The signal that may have caused a failure. A signal to the whole process group ends a child at
 /// the moment when it arrives here. While the loader is built, that signal ends the process in this
 /// call.
-pub fn caught_behind_failure() -> Option<i32> {
+pub fn signal_after_failure() -> Option<i32> {
     std::thread::sleep(SAME_SIGNAL);
-    caught()
+    received_signal()
 }

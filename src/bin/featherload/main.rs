@@ -109,7 +109,7 @@ const EXIT_RUN: u8 = 3;
 fn main() -> ExitCode {
     // Parsing may need a larger stack: an overflow is a crash without a message.
     if let Err(e) = featherload::measure::system::check_stack() {
-        output::complain(&format!("featherload: {e}"));
+        output::print_to_stderr(&format!("featherload: {e}"));
         return ExitCode::from(EXIT_USAGE);
     }
     run()
@@ -167,9 +167,9 @@ fn run() -> ExitCode {
         Ok(CommandOutcome::CheckFailed) => ExitCode::from(EXIT_CHECK),
         Ok(CommandOutcome::Interrupted(signal)) => ExitCode::from(128 + signal as u8),
         Err(e) => {
-            match failure::is_asked_for() {
-                true => output::complain_json(&failure::of(&e)),
-                false => output::complain(&format!("featherload: {}", flags::of_error(&e))),
+            match failure::is_requested() {
+                true => output::print_json_to_stderr(&failure::of(&e)),
+                false => output::print_to_stderr(&format!("featherload: {}", flags::of_error(&e))),
             }
             ExitCode::from(if e.is_usage() { EXIT_USAGE } else { EXIT_RUN })
         }
@@ -183,6 +183,6 @@ fn misuse(e: &clap::Error) -> ExitCode {
     if !e.use_stderr() || text.lines().all(|line| printable(line) == line) {
         e.exit();
     }
-    text.lines().for_each(output::complain);
+    text.lines().for_each(output::print_to_stderr);
     ExitCode::from(EXIT_USAGE)
 }

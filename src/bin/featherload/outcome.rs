@@ -21,13 +21,13 @@ impl CommandOutcome {
 
     /// The outcome of a run that a signal may have ended early.
     pub fn of_run() -> Self {
-        interrupt::caught().map_or(Self::Done, Self::Interrupted)
+        interrupt::received_signal().map_or(Self::Done, Self::Interrupted)
     }
 
     /// Like `of_run`, for a run that a signal may have made fail.
     pub fn or_interrupted(ended: Result<Self>) -> Result<Self> {
         match ended {
-            Err(e) if !e.is_usage() && !e.is_sample() => match interrupt::caught_behind_failure() {
+            Err(e) if !e.is_usage() && !e.is_sample() => match interrupt::signal_after_failure() {
                 Some(signal) => Ok(Self::Interrupted(signal)),
                 None => Err(e),
             },

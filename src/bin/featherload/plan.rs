@@ -13,7 +13,7 @@ use crate::flags;
 use crate::index::print_skipped;
 use crate::loader_args::LoaderArgs;
 use crate::outcome::CommandOutcome;
-use crate::output::fields::beside;
+use crate::output::fields::print_beside;
 use crate::output::{self, mib, mib_at_most};
 use crate::plan_chart;
 use crate::setup::RunSetup;
@@ -106,7 +106,7 @@ pub fn run(args: PlanArgs) -> Result<CommandOutcome> {
         write_chart(&args, || {
             plan_chart::draw(&assumed.outline, &assumed.memory, None, None)
         })?;
-        return shown(&assumed, refusal, args.json, &setup, |assumed| {
+        return print_plan(&assumed, refusal, args.json, &setup, |assumed| {
             print_outline(&assumed.outline)?;
             print_memory(&assumed.memory, None)
         });
@@ -121,13 +121,13 @@ pub fn run(args: PlanArgs) -> Result<CommandOutcome> {
         plan_chart::draw(outline, memory, forecast.limit.as_ref(), Some(&source))
     })?;
     print_skipped(forecast.scan.as_ref());
-    shown(&forecast, refusal, args.json, &setup, |forecast| {
+    print_plan(&forecast, refusal, args.json, &setup, |forecast| {
         print(forecast, setup.options.loader.device)
     })
 }
 
 /// Prints a plan, and notes about the config.
-fn shown<T: Serialize>(
+fn print_plan<T: Serialize>(
     plan: &T,
     refusal: Option<Error>,
     json: bool,
@@ -143,7 +143,7 @@ fn shown<T: Serialize>(
         print(plan)?;
         notes
             .iter()
-            .try_for_each(|note| beside("note       ", note))
+            .try_for_each(|note| print_beside("note       ", note))
     })?;
     Ok(CommandOutcome::Done)
 }
@@ -158,7 +158,7 @@ fn write_chart(args: &PlanArgs, draw: impl FnOnce() -> String) -> Result<()> {
 fn print(f: &MemoryPlan, device: Device) -> Result<()> {
     print_outline(&f.outline)?;
     if let Some(l) = &f.largest {
-        beside(
+        print_beside(
             "largest    ",
             &format!(
                 "{} ({}, {} x {}) takes the most to decode: {}",
@@ -172,7 +172,7 @@ fn print(f: &MemoryPlan, device: Device) -> Result<()> {
     }
     print_memory(&f.memory, f.upload.as_ref())?;
     if let Some(limit) = &f.limit {
-        beside(
+        print_beside(
             "limit      ",
             &format!(
                 "{} ({})",
@@ -182,12 +182,12 @@ fn print(f: &MemoryPlan, device: Device) -> Result<()> {
         )?;
     }
     if let Some(lowered) = &f.lowered {
-        beside("depth      ", &flags::in_place(lowered))?;
+        print_beside("depth      ", &flags::in_place(lowered))?;
     }
-    beside("profile    ", &f.profile.to_string())?;
+    print_beside("profile    ", &f.profile.to_string())?;
     if device != Device::Cpu {
         let jpegs = format!("{}: {}", f.jpegs.on, f.jpegs.why);
-        beside("jpegs      ", &flags::in_place(&jpegs))?;
+        print_beside("jpegs      ", &flags::in_place(&jpegs))?;
     }
     for row in &f.drawn {
         output::line(&format!(
@@ -224,19 +224,19 @@ fn print_outline(o: &RecipeOutline) -> Result<()> {
     print_moves("moved", &o.moves)?;
     print_moves("not moved", &o.refused)?;
     for fusion in &o.fused {
-        beside(
+        print_beside(
             "fused      ",
             &format!("{}: {}", fusion.ops.join(" + "), fusion.stage),
         )?;
     }
     for choice in &o.choices {
-        beside(
+        print_beside(
             "choice     ",
             &format!("{}: {}", choice.what, choice.effect),
         )?;
     }
     if let Some(mixing) = &o.mixing {
-        beside("mixing     ", &mixing.to_string())?;
+        print_beside("mixing     ", &mixing.to_string())?;
     }
     Ok(())
 }
@@ -258,7 +258,7 @@ fn print_order(title: &str, order: &RecipeStages) -> Result<()> {
             mib(stage.picture_bytes),
             mib(stage.held_bytes),
         );
-        beside(&head, &stage.name)?;
+        print_beside(&head, &stage.name)?;
     }
     Ok(())
 }
@@ -270,14 +270,15 @@ fn print_moves(word: &str, moves: &[OperationMove]) -> Result<()> {
     for m in moves {
         let effect = if m.exact { "exact" } else { "changes values" };
         let text = format!("{} after {} ({effect}): {}", m.op, m.behind, m.why);
-        beside(&format!("{word:<10} "), &text)?;
+        print_beside(&format!("{word:<10} "), &text)?;
     }
     Ok(())
 }
 
 fn print_memory(m: &RunMemory, upload: Option<&UploadChoice>) -> Result<()> {
     output::line("")?;
-    let row = |bytes: u64, text: &str| beside(&format!("{:>10.1} MiB ", mib_at_most(bytes)), text);
+    let row =
+        |bytes: u64, text: &str| print_beside(&format!("{:>10.1} MiB ", mib_at_most(bytes)), text);
     let slots = if m.depth == 1 { "slot" } else { "slots" };
     let ring = format!(
         "ring: {} {slots} of {} rows, shared by all",

@@ -168,7 +168,7 @@ fn run(sheet: &mut ChartSheet, memory: &RunMemory, limit: Option<&MemoryLimit>) 
             let words = format!("Limit {}: {}", size(limit.bytes), flags::in_place(limit.by));
             match near {
                 Some(_) => sheet.note(&words),
-                None => against(sheet, memory, limit, &words, free),
+                None => draw_against_limit(sheet, memory, limit, &words, free),
             }
         }
         _ => sheet.note("No limit is known. With SRC, the memory of this machine is the limit."),
@@ -189,7 +189,7 @@ fn run(sheet: &mut ChartSheet, memory: &RunMemory, limit: Option<&MemoryLimit>) 
 }
 
 /// The run as a fraction of a much larger limit.
-fn against(
+fn draw_against_limit(
     sheet: &mut ChartSheet,
     memory: &RunMemory,
     limit: &MemoryLimit,

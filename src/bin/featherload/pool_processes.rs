@@ -5,7 +5,7 @@ use featherload::internals::parents;
 use featherload::measure::{PoolProcess, ProcessRole};
 
 /// The consumer `pid`, its children and grandchildren.
-pub fn under(pid: i32) -> Vec<PoolProcess> {
+pub fn pool_of(pid: i32) -> Vec<PoolProcess> {
     family(pid, &parents())
 }
 

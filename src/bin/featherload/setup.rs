@@ -60,7 +60,7 @@ impl<'a> RunSetup<'a> {
 
     /// Notes on missing operations, one line each: operations that `--skip-unknown-ops` left out,
     /// and `normalize` if rows are levels.
-    fn lacks(&self) -> Vec<String> {
+    fn missing_operations(&self) -> Vec<String> {
         let dropped = self.options.drops_normalize().unwrap_or(false);
         let dropped = dropped.then(|| NO_NORMALIZE.to_owned());
         let name = self.args.options.recipe_name();
@@ -77,13 +77,13 @@ impl<'a> RunSetup<'a> {
             Some(line) => format!("{name}:{line}: {}", flags::in_ticks(&note.text)),
             None => format!("{name}: {}", flags::in_ticks(&note.text)),
         });
-        self.lacks().into_iter().chain(notes).collect()
+        self.missing_operations().into_iter().chain(notes).collect()
     }
 
     /// Prints the notes on missing operations on stderr.
     pub fn warn(&self) {
-        for lack in self.lacks() {
-            output::complain(&format!("featherload: {lack}"));
+        for lack in self.missing_operations() {
+            output::print_to_stderr(&format!("featherload: {lack}"));
         }
     }
 

@@ -38,13 +38,13 @@ mod tests {
         assert_eq!(read(&full[..], path, "state").unwrap().len(), full.len());
         let e = read(std::io::repeat(b' '), path, "state").unwrap_err();
         let e = e.to_string();
-        for due in [
+        for expected in [
             "a/state.json",
             "not a state",
             "longer than 1 MiB",
             "name another",
         ] {
-            assert!(e.contains(due), "{e}");
+            assert!(e.contains(expected), "{e}");
         }
         let e = read(&b"\xff"[..], path, "state").unwrap_err().to_string();
         assert!(e.contains("a/state.json") && e.contains("UTF-8"), "{e}");

@@ -1,4 +1,4 @@
-//! Bytes of a file, from one offset to a later one, by positioned reads.
+//! Reads a range of a file forward, by positioned reads.
 
 use std::fs::File;
 use std::io;
@@ -10,14 +10,14 @@ use crate::cache::verify::findings::FindingLog;
 use crate::data::shard::read_at;
 use crate::sys::whole_file::too_long;
 
-/// Bytes read at once.
+/// Bytes per read.
 const READ: usize = 1 << 20;
 
-/// A window that goes forward over a part of a file.
+/// A window that moves forward over a range of a file.
 pub(super) struct FileWindow<'a> {
     file: &'a File,
     found: &'a FindingLog<'a>,
-    /// No byte from here on is read.
+    /// The end of the range: no later byte is read.
     end: u64,
     buffer: Vec<u8>,
     at: u64,
@@ -36,14 +36,14 @@ impl<'a> FileWindow<'a> {
         }
     }
 
-    /// Bytes from `at` on: at least one and at most `most`, or none behind the end.
+    /// The bytes from `at` on: at least one and at most `most`. Empty at the end.
     fn from(&mut self, at: u64, most: u64) -> io::Result<&[u8]> {
         let within = at.checked_sub(self.at).filter(|n| *n < self.held as u64);
         let skip = match within {
             Some(skip) => skip as usize,
             None => {
                 let left = self.end.saturating_sub(at).min(READ as u64) as usize;
-                // Allocated when there is something to read.
+                // Allocated at the first read.
                 self.buffer.resize(left.max(self.buffer.len()), 0);
                 (self.at, self.held) = (at, 0);
                 self.held = read_at(self.file, &mut self.buffer[..left], at)?;
@@ -56,11 +56,10 @@ impl<'a> FileWindow<'a> {
         Ok(&there[..there.len().min(most)])
     }
 
-    /// Calls `with` with all bytes of a range, piece by piece, until it has an
-    /// answer.
+    /// Calls `with` with each piece of a range, until it returns a value.
     ///
     /// # Errors
-    /// What the system says, and a file that ends in front of the range's end.
+    /// When the file cannot be read, or ends before the range does.
     fn each<T>(
         &mut self,
         (mut at, end): (u64, u64),
@@ -79,7 +78,7 @@ impl<'a> FileWindow<'a> {
         Ok(None)
     }
 
-    /// The first offset at which the bytes from `at` on are not these.
+    /// The first offset, from `at` on, where the file differs from `expected`.
     pub(super) fn differ_from(&mut self, at: u64, expected: &[u8]) -> io::Result<Option<u64>> {
         let end = at.saturating_add(expected.len() as u64);
         self.each((at, end), |from, piece| {
@@ -88,7 +87,7 @@ impl<'a> FileWindow<'a> {
         })
     }
 
-    /// The first offset in the range at which the byte is not 0.
+    /// The first offset in the range with a byte other than 0.
     pub(super) fn not_zero(&mut self, at: u64, end: u64) -> io::Result<Option<u64>> {
         self.each((at, end), |from, piece| {
             let n = piece.iter().position(|&b| b != 0)?;
@@ -96,7 +95,7 @@ impl<'a> FileWindow<'a> {
         })
     }
 
-    /// XXH3-64 of a range, and its first bytes: `most` at the most.
+    /// XXH3-64 of a range, and its first bytes, at most `most`.
     pub(super) fn hash(&mut self, at: u64, end: u64, most: usize) -> io::Result<(u64, Vec<u8>)> {
         let (mut hasher, mut first) = (Hasher::new(), Vec::new());
         self.each((at, end), |_, piece| {
@@ -109,16 +108,17 @@ impl<'a> FileWindow<'a> {
     }
 }
 
-/// Where two texts begin to differ; one that the other begins with ends there.
+/// The first index where two texts differ. If one begins with the other, the length of the shorter
+/// one.
 pub(super) fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
     let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     (same < a.len().max(b.len())).then_some(same)
 }
 
-/// A whole file, which is a regular one of `most` bytes at the most.
+/// Reads a whole regular file of at most `most` bytes.
 ///
 /// # Errors
-/// Why it cannot be read, without its name.
+/// The reason why it cannot be read, without its name.
 pub(super) fn read_whole(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     let (file, len) = crate::data::shard::open(path).map_err(|e| e.to_string())?;
     if len > most {

@@ -28,7 +28,7 @@ pub enum FindingKind {
     Padding,
     /// The two blocks of zeros that end a tar.
     EndBlocks,
-    /// A tar does not have the length that its manifest states.
+    /// A tar is cut off, or does not have the length that its manifest states.
     Length,
     /// DALI's index beside a shard.
     Index,

@@ -1,7 +1,7 @@
-//! One shard compared with the index of all samples: names, places and labels.
+//! Compares one shard with the index of all samples: names, places and labels.
 //!
-//! What the index has beside (shards, classes, counts) is compared with the cache's manifest when
-//! it is loaded.
+//! The rest of the index (shards, classes, counts) is compared with the cache's manifest when it is
+//! loaded.
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -11,11 +11,12 @@ use crate::cache::verify::findings::{DamagedSample, FindingKind, FindingLog, Ver
 use crate::data::index::{Index, Label, shown};
 use crate::data::shard::manifest::{MemberEntry, ShardManifest};
 
-/// Bytes of a label's member that are compared with the index.
+/// The most bytes of a label's member that are compared with the index.
 pub(super) const MOST_LABEL: usize = 1 << 20;
 
-/// Compares the index of all samples with the manifest of shard `number`. The id there of the
-/// first sample, where names and places are the same; else the first that differs is reported.
+/// Compares the index of all samples with the manifest of shard `number`. Returns the id of its
+/// first sample in the index if all names and places are the same. Otherwise reports the first
+/// difference and returns `None`.
 pub(super) fn compare(
     index: &Index,
     number: u64,
@@ -70,17 +71,17 @@ pub(super) fn compare(
     Some(first)
 }
 
-/// What a tar has of a sample's label.
+/// The label of a sample in its tar.
 pub(super) enum TarLabel<'a> {
     Nothing,
-    /// It is reported already, or cannot be read.
+    /// Reported already, or cannot be read.
     Damaged,
     /// The member and its first [`MOST_LABEL`] bytes.
     Label(&'a MemberEntry, Vec<u8>),
 }
 
 impl TarLabel<'_> {
-    /// How the index's label differs from it, in words.
+    /// Describes how the index's label differs from it; `None` if it does not.
     pub(super) fn differs_from(&self, label: Label<'_>) -> Option<String> {
         let due = label_member(label).ok()?;
         let in_index = || match &due {
@@ -89,7 +90,7 @@ impl TarLabel<'_> {
         };
         match (self, &due) {
             (Self::Damaged, _) | (Self::Nothing, None) => None,
-            // Where no sample has a class, none has a member.
+            // If no sample has a class, the tar has no members for labels.
             (Self::Nothing, Some(_)) if label == Label::Class(-1) => None,
             (Self::Nothing, Some(_)) => Some(format!("{}, and none in its shard", in_index())),
             (Self::Label(member, bytes), due) => {

@@ -1,7 +1,7 @@
-//! One shard by its manifest: what is in it, and what is beside it.
+//! Checks one shard against its manifest: the tar, and the files beside it.
 //!
-//! The manifest says of every byte of the tar what it is: headers are made again
-//! and compared, data have a hash each, the rest is zeros.
+//! The manifest determines every byte of the tar. Headers are encoded again and compared. Data have
+//! a hash each. The rest is zeros.
 
 use std::fs::File;
 use std::io;
@@ -19,22 +19,22 @@ use crate::data::index::{Index, shown};
 use crate::data::shard::manifest::{HexHash128, Manifest, MemberEntry, ShardEntry, ShardManifest};
 use crate::data::shard::shard_writer::{END, encode_header, member_bytes};
 
-/// Bytes of a tar that are checked by one thread in one go; a sample at least.
+/// Bytes of a tar that one thread checks as one task; at least one sample.
 const PIECE: u64 = 32 << 20;
 
-/// A shard whose manifest is good.
+/// A shard with an intact manifest.
 struct CheckedShard {
-    /// The tar's name.
+    /// The name of the tar.
     name: String,
     file: File,
     len: u64,
     manifest: ShardManifest,
     stands_alone: bool,
-    /// The id of the first sample in the index of all; none where that is not known.
+    /// The id of its first sample in the index of all samples; none if they do not agree.
     first_in_index: Option<u64>,
 }
 
-/// What the rest of the cache says of a shard, as far as that is good.
+/// What the intact rest of the cache says about a shard.
 #[derive(Clone, Copy)]
 pub(super) struct ShardExpectation<'a> {
     pub(super) entry: Option<&'a ShardEntry>,
@@ -43,14 +43,14 @@ pub(super) struct ShardExpectation<'a> {
     pub(super) index: Option<&'a Index>,
 }
 
-/// Some samples of a shard.
+/// A range of samples of a shard.
 pub(super) struct ShardPiece {
     shard: Arc<CheckedShard>,
     samples: Range<usize>,
 }
 
-/// Checks what is beside the tar, of the files that are there, and what the
-/// cache's manifest says of them; gives the tar's pieces.
+/// Checks the files beside the tar, and the entry of the shard in the cache's manifest. Returns the
+/// pieces of the tar.
 pub(super) fn begin(
     folder: &Path,
     number: u64,
@@ -91,7 +91,7 @@ pub(super) fn begin(
     };
     found.shard(manifest.samples.len() as u64);
     if len != manifest.bytes {
-        let message = format!("has {len} bytes, and its manifest says {}", manifest.bytes);
+        let message = format!("has {len} bytes, but its manifest says {}", manifest.bytes);
         let at = len.min(manifest.bytes);
         found.add_file_finding(&name, FindingKind::Length, Some(at), message);
     }
@@ -112,8 +112,8 @@ pub(super) fn begin(
         .collect()
 }
 
-/// A shard's manifest, and the id of its first sample in the index of all, where that agrees with
-/// it; none when it is not to be trusted.
+/// The manifest of a shard, and the id of its first sample in the index of all samples, if they
+/// agree. `None` if the manifest cannot be trusted.
 fn read_manifest(
     folder: &Path,
     number: u64,
@@ -153,7 +153,7 @@ fn read_manifest(
     }
     let (samples, said_samples) = (manifest.samples.len() as u64, entry.samples);
     if samples != said_samples {
-        let what = format!("has {samples} samples, and the cache's manifest says {said_samples}");
+        let what = format!("has {samples} samples, but the cache's manifest says {said_samples}");
         tell(FindingKind::Manifest, what);
     }
     let index = said.index;
@@ -161,15 +161,15 @@ fn read_manifest(
     Some((manifest, first))
 }
 
-/// Whether the members of a manifest follow one another, as a writer puts them, and each sample
-/// has a picture and is one of the source's.
+/// Checks a manifest for impossible values: members must follow one another as a writer places
+/// them. Each sample must have an image, and exist in the source.
 fn lies(manifest: &ShardManifest, source_samples: Option<u64>) -> Result<(), String> {
     let is_of_source = |id: u64| source_samples.is_none_or(|all| id < all);
     let sources = manifest.samples.iter().map(|sample| sample.source);
     let mut sources = sources.chain(manifest.skipped.iter().map(|entry| entry.source));
     if let Some(id) = sources.find(|id| !is_of_source(*id)) {
         return Err(format!(
-            "names sample {id} of its source, which has none of this number"
+            "lists sample {id} of its source, which has no such sample"
         ));
     }
     if manifest
@@ -184,28 +184,28 @@ fn lies(manifest: &ShardManifest, source_samples: Option<u64>) -> Result<(), Str
         let header = encode_header(&member.name, member.size).len() as u64;
         if member.header_at != at || member.data_at != at + header {
             let name = shown(member.name.as_bytes());
-            return Err(format!("says that '{name}' lies where it cannot"));
+            return Err(format!("states an impossible offset for '{name}'"));
         }
-        // The end of a file is below 2^63.
+        // No file is that large.
         at = at
             .checked_add(member_bytes(&member.name, member.size))
             .filter(|end| *end < 1 << 62)
             .ok_or_else(|| {
                 let name = shown(member.name.as_bytes());
-                format!("says that '{name}' is larger than any file")
+                format!("states that '{name}' is larger than any file")
             })?;
     }
     match manifest.bytes == at + END {
         true => Ok(()),
         false => Err(format!(
-            "says that its shard has {} bytes, and members of {at}",
+            "states that its shard has {} bytes, but its members end at byte {at}",
             manifest.bytes
         )),
     }
 }
 
-/// DALI's index, by the manifest of the shard, of which it follows; else by the
-/// hash that the cache's has.
+/// Checks DALI's index against the shard's manifest, which determines it. Without one, checks it
+/// against its hash in the cache's manifest.
 fn check_idx(
     folder: &Path,
     number: u64,
@@ -214,7 +214,7 @@ fn check_idx(
     found: &FindingLog<'_>,
 ) {
     let name = ShardFile::Idx.name(number);
-    // It has less to say than the manifest.
+    // The index is shorter than the manifest.
     let path = ShardFile::Idx.path(folder, number);
     let bytes = match read_whole(&path, ShardManifest::MOST_BYTES) {
         Ok(bytes) => bytes,
@@ -224,7 +224,7 @@ fn check_idx(
     let hurt = match (manifest, entry) {
         (Some(manifest), _) => match idx_text(manifest) {
             Ok(text) => first_difference(&bytes, &text).map(|n| n as u64),
-            // Names that no build writes.
+            // The manifest has names that no build writes.
             Err(_) => Some(0),
         },
         (None, Some(entry)) => (entry.idx != HexHash128::of(&bytes)).then_some(0),
@@ -237,8 +237,8 @@ fn check_idx(
 }
 
 impl CheckedShard {
-    /// Runs of samples of about so many bytes; the last has the shard's end. One at
-    /// least.
+    /// Ranges of samples of about `PIECE` bytes each. There is at least one; the last one includes
+    /// the end of the archive.
     fn pieces(&self) -> Vec<Range<usize>> {
         let mut pieces = Vec::new();
         let (mut first, mut from) = (0, 0);
@@ -257,7 +257,7 @@ impl CheckedShard {
 }
 
 impl ShardPiece {
-    /// Reads all bytes of these samples, and compares their labels with the index.
+    /// Checks all bytes of these samples, and compares their labels with the index.
     pub(super) fn check(self, index: Option<&Index>, found: &FindingLog<'_>) {
         let CheckedShard {
             file,
@@ -265,7 +265,7 @@ impl ShardPiece {
             manifest,
             ..
         } = &*self.shard;
-        // Each byte once: what the next piece begins with is the next one's.
+        // Reads each byte once: this piece ends where the next one begins.
         let next = manifest.samples[self.samples.end..].iter();
         let next = next.flat_map(|s| s.members.first()).next();
         let end = next.map_or(manifest.bytes, |member| member.header_at);
@@ -340,7 +340,7 @@ impl ShardPiece {
         }
     }
 
-    /// Tells what a check of the bytes from `from` on has found.
+    /// Reports the result of a check of the bytes from `from` on.
     fn tell(
         &self,
         found: &FindingLog<'_>,
@@ -361,7 +361,7 @@ impl ShardPiece {
         };
         let sample = of.map(|(i, member)| {
             let first = self.shard.manifest.first_id;
-            // Of a shard that stands alone only the place is known, which the name has.
+            // The manifest of an independent shard has no ids.
             let id = (!self.shard.stands_alone).then(|| first.saturating_add(i as u64));
             DamagedSample::of_member(id, member.name.as_bytes())
         });

@@ -1,8 +1,7 @@
-//! What is to be checked: a cache, one shard of it, or tars of others, by the files
-//! that lie there and by how they begin.
+//! Finds out what to verify: a cache, one shard of it, or other tars. Decides by the files there
+//! and by their first bytes.
 //!
-//! In the consumer. Reads the cache's manifest, and of other files no more than
-//! tells whose they are.
+//! Runs in the consumer. Reads the cache's manifest, and the beginnings of other files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,26 +18,26 @@ use crate::data::shard::manifest::{
 use crate::data::shard::walk::HeaderWalk;
 use crate::error::{Error, Result};
 
-/// What is to be checked.
+/// The files to verify.
 pub(super) struct VerifySubject {
     pub(super) folder: PathBuf,
-    /// Its manifest, as far as that is good.
+    /// The manifest of the cache, if it is intact.
     pub(super) manifest: Option<CacheManifest>,
-    /// What is wrong with it.
+    /// The damage of the manifest.
     pub(super) damaged: Option<String>,
     pub(super) manifest_bytes: u64,
-    /// The files of shards that are there, by their number.
+    /// The existing files of shards, by number.
     pub(super) there: BTreeMap<u64, Vec<ShardFile>>,
-    /// The one shard that is wanted; else all.
+    /// The only shard to verify; none = all.
     pub(super) only: Option<u64>,
-    /// Tars that are no cache's.
+    /// Tars that do not belong to a cache.
     pub(super) foreign: Vec<PathBuf>,
     pub(super) index_is_there: bool,
-    /// The sealed index, once it was found to be good.
+    /// The sealed index, after it was found intact.
     pub(super) index: OnceLock<Index>,
     pub(super) complete: bool,
     pub(super) checksums: bool,
-    /// Of all files that are looked at.
+    /// Bytes of all files that are checked.
     pub(super) bytes: u64,
 }
 
@@ -69,7 +68,8 @@ impl VerifySubject {
             if subject.is_one_shard(path)? {
                 return Ok(subject);
             }
-            // Of a shard that lost its manifest, damage is looked for, too.
+            // A shard of a cache that lost its manifest is checked even if it does not begin like a
+            // tar.
             if one_shard(path).is_none() || !Index::is_cache(&subject.folder) {
                 refuse_what_is_none(path)?;
             }
@@ -91,7 +91,7 @@ impl VerifySubject {
             };
             return Err(Error::dataset(path, what));
         }
-        // What its manifest.json is, is not known.
+        // Its manifest.json belongs to something unknown.
         subject.there.clear();
         subject.damaged = None;
         subject.bytes = tars.iter().map(|tar| length(tar)).sum();
@@ -100,26 +100,27 @@ impl VerifySubject {
         Ok(subject)
     }
 
-    /// Whether a cache's folder this is, although its manifest cannot be read: others
-    /// give their shards such names, and put statistics beside them as `.json`.
+    /// Whether the folder is a cache although its manifest cannot be read. Other writers also use
+    /// such names for shards, and put statistics beside them as `.json`.
     fn is_ours(&self) -> bool {
         let manifest_of = |(number, files): (&u64, &Vec<ShardFile>)| {
             let path = ShardFile::Manifest.path(&self.folder, *number);
             files.contains(&ShardFile::Manifest).then_some(path)
         };
         let mut manifests = self.there.iter().filter_map(manifest_of);
-        // The root of an index that somebody saved there is not `/`.
+        // An index that a user saved there has another root than `/`.
         let is_index = || Index::load(&self.folder.join(INDEX)).is_ok_and(|i| i.root() == "/");
         Index::is_cache(&self.folder)
             || manifests.any(|path| Index::is_shard_manifest(&path))
             || (self.index_is_there && is_index())
     }
 
-    /// Whether `path` is the tar of a shard with its manifest beside it, or of one
-    /// that the cache's manifest has; takes its files.
+    /// Whether `path` is the tar of a shard with its manifest beside it, or of a shard in the
+    /// cache's manifest. If so, adds the files of that shard.
     ///
     /// # Errors
-    /// A manifest of another version: the cache's, or the shard's where that has none.
+    /// A manifest of another version: that of the cache, or that of the shard if the cache has
+    /// none.
     fn is_one_shard(&mut self, path: &Path) -> Result<bool> {
         let Some(number) = one_shard(path) else {
             return Ok(false);
@@ -127,7 +128,7 @@ impl VerifySubject {
         let of_cache = Index::is_cache(&self.folder);
         if of_cache {
             self.read_manifest()?;
-            // Whether it is damaged is not asked here.
+            // Damage of the cache's manifest does not matter for one shard.
             (self.bytes, self.manifest_bytes, self.damaged) = (0, 0, None);
         }
         let mut there = Vec::new();
@@ -157,7 +158,7 @@ impl VerifySubject {
         Ok(true)
     }
 
-    /// Looks at all names. Returns the tars.
+    /// Lists the folder, and records its files. Returns the tars.
     fn list(&mut self) -> Result<Vec<PathBuf>> {
         let failed = |e| Error::io_at("list", &self.folder, e);
         let mut tars = Vec::new();
@@ -165,13 +166,14 @@ impl VerifySubject {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name();
             let extension = Path::new(&name).extension();
-            // As of folders of samples: `._a.tar` has a file's attributes.
+            // Hidden files are skipped, as in folders of samples: `._a.tar` has attributes of a
+            // file.
             let is_hidden = name.as_encoded_bytes().starts_with(b".");
             let is_tar = extension.is_some_and(|e| e.eq_ignore_ascii_case("tar")) && !is_hidden;
             if is_tar {
                 tars.push(entry.path());
             }
-            // A name that is no text is none of ours.
+            // A name that is not UTF-8 is not ours.
             let ours = name.to_str().and_then(shard_file);
             if let Some((number, file)) = ours {
                 self.there.entry(number).or_default().push(file);
@@ -209,15 +211,17 @@ impl VerifySubject {
         Ok(())
     }
 
-    /// What each shard should be, by the manifest of a complete cache.
+    /// The entries of all shards, from the manifest of a complete cache.
     pub(super) fn entries(&self) -> Option<&[ShardEntry]> {
         let manifest = self.manifest.as_ref().filter(|m| m.complete);
         manifest.map(|m| m.shards.as_slice())
     }
 }
 
+/// Rejects the bytes of a manifest of another version.
+///
 /// # Errors
-/// Bytes of a manifest of another version: it is not understood, and not damaged.
+/// When the version differs, and the version number itself is not damaged.
 fn refuse_version<M: Manifest>(path: &Path, bytes: &[u8]) -> Result<()> {
     match M::from_bytes(bytes) {
         Err(damage @ ManifestDamage::Version { found }) if !was_version::<M>(bytes, found) => {
@@ -227,8 +231,8 @@ fn refuse_version<M: Manifest>(path: &Path, bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// Whether a manifest is one of the version that is understood, but for the number
-/// `found` that stands in the place of its version.
+/// Whether a manifest is valid if its version `found` is replaced by the current one. Then only the
+/// number is damaged.
 fn was_version<M: Manifest>(bytes: &[u8], found: u32) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return false;
@@ -239,7 +243,7 @@ fn was_version<M: Manifest>(bytes: &[u8], found: u32) -> bool {
     M::from_bytes(mended.as_bytes()).is_ok()
 }
 
-/// The number of the shard whose tar is called as the file at `path` is.
+/// The number of the shard, if `path` has the name of a shard's tar.
 fn one_shard(path: &Path) -> Option<u64> {
     match shard_file(path.file_name()?.to_str()?) {
         Some((number, ShardFile::Tar)) => Some(number),
@@ -247,8 +251,10 @@ fn one_shard(path: &Path) -> Option<u64> {
     }
 }
 
+/// Rejects a file that was named by mistake.
+///
 /// # Errors
-/// A file that does not even begin as a tar: it was named by mistake.
+/// When the file does not begin like a tar.
 fn refuse_what_is_none(path: &Path) -> Result<()> {
     let (file, len) = crate::data::shard::open(path)?;
     let mut walk = HeaderWalk::new(&file, len);

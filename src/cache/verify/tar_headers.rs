@@ -1,8 +1,8 @@
-//! A tar without a manifest that can be trusted: its headers, one by one.
+//! Checks a tar without an intact manifest, header by header.
 //!
-//! There is nothing to compare data with. Of a cache's own tar headers are made
-//! again from what they say, and padding is zero; of another's, headers have their
-//! sums.
+//! There are no checksums of the data. For a tar of a cache, headers are encoded again and
+//! compared, and padding must be zero. For other tars, only bounds and the checksums of headers are
+//! checked.
 
 use std::fs::File;
 use std::io;
@@ -14,8 +14,8 @@ use crate::data::shard::member_name;
 use crate::data::shard::shard_writer::{END, encode_header, padding};
 use crate::data::shard::walk::{DamageKind, HeaderWalk, ShardDamage, ShardEnding, ShardMember};
 
-/// Goes through the tar at `path`. `ours`: it is a cache's, and has so many bytes
-/// where that is known.
+/// Checks the tar at `path`. `ours` is set for a tar of a cache: its length, or none if it is not
+/// known.
 pub(super) fn check(path: &Path, name: &Path, ours: Option<Option<u64>>, found: &FindingLog<'_>) {
     let (file, len) = match crate::data::shard::open(path) {
         Ok(opened) => opened,
@@ -70,7 +70,7 @@ impl CheckedTar<'_> {
         self.found.shard(samples);
         let walked = walk.finish();
         if !self.ours {
-            // Data were not looked at; what was is done.
+            // The data were not read. Counts them as done.
             self.found.read(self.len);
         }
         for damage in &walked.damage {
@@ -81,11 +81,11 @@ impl CheckedTar<'_> {
             let message = format!("{} more places are damaged", walked.places - told);
             self.tell(FindingKind::Header, end, None, message);
         }
-        // A lone block ends those of others, too, and a record of zeros.
+        // Other tars may end with one block of zeros, or with a record of them.
         let due = end.saturating_add(END);
         let is_short = self.ours && self.len < due;
         let message = if walked.ending == ShardEnding::NoBlocks || is_short {
-            "ends without two zero blocks: samples behind it may be missing".into()
+            "ends without two zero blocks: samples after it may be missing".into()
         } else if self.ours && self.len > due {
             let more = self.len - due;
             format!("{more} zero bytes follow its end: samples may be missing")
@@ -98,7 +98,7 @@ impl CheckedTar<'_> {
         Ok(())
     }
 
-    /// Header and padding, which a writer of ours makes in one way alone.
+    /// Checks header and padding, which our writer makes in only one way.
     fn check_member(&self, member: &ShardMember, bytes: &mut FileWindow<'_>) -> io::Result<()> {
         let data_end = member.data_at + member.size;
         let end = (data_end + padding(member.size)).min(self.len);

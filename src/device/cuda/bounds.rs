@@ -70,12 +70,13 @@ fn not_its_own(i: usize) -> Error {
 /// Bytes of RGB that the kernel reads from slots, for checked rows. Rows that need their mean count
 /// twice.
 pub(super) fn pixel_bytes(rows: &[KernelRow]) -> u64 {
-    let held = (rows.iter()).filter(|row| row.flags & (MASKED | ELSEWHERE) == 0);
-    held.map(|row| {
-        let once = 3 * u64::from(row.width) * u64::from(row.height);
-        once * (1 + u64::from(row.takes_mean()))
-    })
-    .sum()
+    let rows_here = (rows.iter()).filter(|row| row.flags & (MASKED | ELSEWHERE) == 0);
+    rows_here
+        .map(|row| {
+            let once = 3 * u64::from(row.width) * u64::from(row.height);
+            once * (1 + u64::from(row.takes_mean()))
+        })
+        .sum()
 }
 
 /// Bytes that row `i` uses of its part of the slot. None if it names bytes outside of its part, or

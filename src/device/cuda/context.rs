@@ -164,10 +164,10 @@ impl CudaContext {
         };
         let mut id = 0;
         // SAFETY: as above; the pointer is to a live integer.
-        let asked = code_of("cuCtxGetId", || unsafe {
+        let code = code_of("cuCtxGetId", || unsafe {
             sys::cuCtxGetId(self.raw, &mut id)
         });
-        self.done("cuCtxGetId", asked)?;
+        self.done("cuCtxGetId", code)?;
         if *self.id.get_or_init(|| id) != id {
             return Err(self.lost("cuCtxGetId"));
         }

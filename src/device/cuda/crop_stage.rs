@@ -41,17 +41,17 @@ pub(crate) struct CropStage {
     readers: [Option<Arc<CudaEvent>>; PARTS],
     /// Number of rows of the last batch, and their distance in `source`. If the next batch differs,
     /// its parts begin at other bytes.
-    parted: (usize, usize),
+    last_parts: (usize, usize),
     /// Used alternately: the descriptors of one batch are copied while the kernel reads those of
     /// the last.
     descriptors: [DeviceBuffer; TURNS],
     turn: usize,
     /// Descriptor buffers, one for each slot that is not under way.
-    spare: Vec<HostBuffer>,
+    free_descriptors: Vec<HostBuffer>,
 }
 
 /// The memory and the kernel for the rows of a batch. May be written only after
-/// [`OutputBuffer::after_all`].
+/// [`OutputBuffer::pending_events`].
 #[derive(Debug, Clone)]
 pub(crate) struct BatchTarget {
     pub(super) output: Arc<OutputBuffer>,
@@ -70,15 +70,15 @@ impl CropStage {
         shape: CropShape,
     ) -> Result<Self> {
         shape.check()?;
-        let spare = (0..ring.layout().shape().slots)
+        let free_descriptors = (0..ring.layout().shape().slots)
             .map(|_| HostBuffer::new(context, shape.descriptor_bytes(), "descriptors"));
         let descriptors = || DeviceBuffer::new(context, shape.descriptor_bytes(), "descriptors");
         Ok(Self {
-            spare: spare.collect::<Result<_>>()?,
+            free_descriptors: free_descriptors.collect::<Result<_>>()?,
             kernel: Arc::new(CropKernel::load(context)?),
             copies: CudaStream::new(context)?,
             readers: Default::default(),
-            parted: (0, 0),
+            last_parts: (0, 0),
             source: DeviceBuffer::new(context, shape.source_bytes, "copied rows")?,
             descriptors: [descriptors()?, descriptors()?],
             turn: 0,
@@ -141,7 +141,7 @@ impl CropStage {
         target: BatchTarget,
     ) -> Result<()> {
         let slot = slot.into();
-        self.reap()?;
+        self.drop_read_slots()?;
         let (on_device, room) = self.lane.ring.on_device(&slot)?;
         let most = used_bytes(rows, places, emission, room, self.shape.rows)?;
         if read == UploadMode::Copied && !self.shape.copies {
@@ -156,7 +156,7 @@ impl CropStage {
         }
         // There is one per slot, and each batch under way has a slot.
         let mut written = self
-            .spare
+            .free_descriptors
             .pop()
             .ok_or_else(|| Error::device("more batches under way than the ring has slots"))?;
         let pitch = places.copied(read);
@@ -196,7 +196,7 @@ impl CropStage {
                 PARTS.min(rows.len()),
             ),
         };
-        let kept = BatchInputs {
+        let inputs = BatchInputs {
             slot,
             descriptors: Some(written),
         };
@@ -206,17 +206,17 @@ impl CropStage {
             copies,
             source,
             readers,
-            parted,
+            last_parts,
             descriptors,
             turn,
             ..
         } = self;
         *turn = (*turn + 1) % TURNS;
         let descriptors = &descriptors[*turn];
-        let same_parts = std::mem::replace(parted, (rows.len(), pitch)) == (rows.len(), pitch);
+        let same_parts = std::mem::replace(last_parts, (rows.len(), pitch)) == (rows.len(), pitch);
         let row_bytes = bytes / rows.len();
-        lane.begin(kept, output, bytes, |lane, kept, out| {
-            let from = kept.slot.bytes().as_ptr();
+        lane.begin(inputs, output, bytes, |lane, inputs, out| {
+            let from = inputs.slot.bytes().as_ptr();
             let mut work = BatchWork::default();
             // In place, a second stream would bring nothing.
             let copies = match read {
@@ -234,7 +234,7 @@ impl CropStage {
                     copies.wait_for(reader)?;
                 }
                 if part == 0
-                    && let Some(written) = &kept.descriptors
+                    && let Some(written) = &inputs.descriptors
                 {
                     // SAFETY: `written` is kept by `StageQueue::begin`, unwritten, until the event
                     // behind this; `descriptors` was read last by the kernels of the batch
@@ -242,7 +242,7 @@ impl CropStage {
                     // for, or has in front.
                     let put =
                         || unsafe { copies.upload(descriptors, written.as_ptr(), descriptors_len) };
-                    work.copies.push(EventSpan::around(copies, put)?);
+                    work.copies.push(EventSpan::record_around(copies, put)?);
                 }
                 let lines = CopyRect {
                     first,
@@ -255,7 +255,7 @@ impl CropStage {
                 // after this: the kernels' stream waits for these copies, and `drop` for both
                 // streams. The kernels that read this part of `source` were waited for.
                 let put = || unsafe { copies.upload_rows(to, pitch, from, places.capacity, lines) };
-                let copy = EventSpan::around(copies, put)?;
+                let copy = EventSpan::record_around(copies, put)?;
                 if read == UploadMode::Copied {
                     lane.stream.wait_for(copy.ended())?;
                 }
@@ -277,7 +277,7 @@ impl CropStage {
                         kernel.launch(&lane.stream, at, count as u32, *emission, *pass)
                     })
                 };
-                let kernel = EventSpan::around(&lane.stream, put)?;
+                let kernel = EventSpan::record_around(&lane.stream, put)?;
                 work.kernels.push(kernel);
             }
             for (part, reader) in readers.iter_mut().enumerate() {
@@ -292,14 +292,14 @@ impl CropStage {
     }
 
     /// Drops the slots that the device has read. Does not wait.
-    pub(crate) fn reap(&mut self) -> Result<()> {
-        self.lane.reap(&mut self.spare)
+    pub(crate) fn drop_read_slots(&mut self) -> Result<()> {
+        self.lane.drop_read_slots(&mut self.free_descriptors)
     }
 
     /// Sleeps until the device has read the oldest slot, and drops that slot. False if there is
     /// none.
     pub(crate) fn wait_one(&mut self) -> Result<bool> {
-        self.lane.wait_one(&mut self.spare)
+        self.lane.wait_one(&mut self.free_descriptors)
     }
 
     /// Number of slots that the device still reads.

@@ -116,7 +116,7 @@ impl Drop for DeviceRows {
             let event = unsafe { CudaEvent::record(self.stream.context(), stream as CUstream) };
             // After an error the context is unusable, and nothing is written any more.
             if let Ok(event) = event {
-                self.output.not_before(Arc::new(event));
+                self.output.add_read(Arc::new(event));
             }
         }
     }

@@ -82,10 +82,10 @@ pub(super) fn call_error(name: &str, code: CUresult) -> Error {
         )
     };
     let named = word(sys::cuGetErrorName).unwrap_or_else(|| format!("error {number}"));
-    let said = word(sys::cuGetErrorString).unwrap_or_else(|| "no text".into());
+    let message = word(sys::cuGetErrorString).unwrap_or_else(|| "no text".into());
     let what = match advice(number) {
-        "" => format!("{name}: {named} ({said})"),
-        advice => format!("{name}: {named} ({said}): {advice}"),
+        "" => format!("{name}: {named} ({message})"),
+        advice => format!("{name}: {named} ({message}): {advice}"),
     };
     Error::device(match number {
         100 | 101 => format!("{what}; {}", visible()),

@@ -10,7 +10,7 @@ use crate::device::UploadMode;
 use crate::device::crop_launch::{KernelEmission, KernelRow, MASKED};
 use crate::device::stage_shapes::{CropShape, RowPlaces};
 use crate::device::tests::reference::CpuStage;
-use crate::device::tests::reference::color_distance::apart;
+use crate::device::tests::reference::color_distance::largest_distance;
 use crate::device::tests::reference::worker_rows::handed;
 use crate::picture::jpeg::fixtures;
 use crate::picture::jpeg::fixtures::Sampling;
@@ -126,8 +126,8 @@ impl Batch {
             assert!(stage.wait_one().unwrap());
         }
         let emission = KernelEmission::new(&self.emission, self.size);
-        let held = scene.held(&self.bytes);
-        let rows = stage.submit(held, &self.rows, self.places, &emission, read);
+        let slot = scene.held_slot(&self.bytes);
+        let rows = stage.submit(slot, &self.rows, self.places, &emission, read);
         rows.unwrap().to_host().unwrap()
     }
 }
@@ -232,7 +232,7 @@ fn what_workers_hand_over_becomes_what_the_cpu_stage_makes() {
                             assert!(made.iter().all(|v| v.to_bits() == 0), "masked row {row}");
                             continue;
                         }
-                        worst = worst.max(apart(made, wanted, &batch.emission, space));
+                        worst = worst.max(largest_distance(made, wanted, &batch.emission, space));
                     }
                     let what = format!("case {n} {} {size:?} {read:?}", layout.name());
                     println!("{what}: {worst} levels off");

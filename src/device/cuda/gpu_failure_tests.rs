@@ -17,7 +17,7 @@ fn what_is_not_there_is_said_in_bytes_and_by_name() {
     let free = context.free_bytes().unwrap();
     assert!(free > 0);
     let e = RowsStage::new(&context, scene.ring(), 1, all).unwrap_err();
-    let said = e.to_string();
+    let message = e.to_string();
     for words in [
         "cuda:0 (",
         &format!("{} of device memory", error::size_rounded_up(all as u64)),
@@ -25,12 +25,12 @@ fn what_is_not_there_is_said_in_bytes_and_by_name() {
         "free",
         "lower batch or depth",
     ] {
-        assert!(said.contains(words), "`{words}` is not in: {said}");
+        assert!(message.contains(words), "`{words}` is not in: {message}");
     }
-    let said = CudaContext::open(99).unwrap_err().to_string();
+    let message = CudaContext::open(99).unwrap_err().to_string();
     assert!(
-        said.contains("cuda:99 does not exist") && said.contains("cuda:0 ("),
-        "{said}"
+        message.contains("cuda:99 does not exist") && message.contains("cuda:0 ("),
+        "{message}"
     );
     // Neither is the end.
     RowsStage::new(&context, scene.ring(), 1, 4096).unwrap();
@@ -56,10 +56,10 @@ fn a_context_that_is_reset_is_said_and_left_alone() {
             .env(CHILD, "1")
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&out.stdout);
+        let message = String::from_utf8_lossy(&out.stdout);
         assert!(
-            out.status.success() && said.contains("1 passed"),
-            "{said}\n{}",
+            out.status.success() && message.contains("1 passed"),
+            "{message}\n{}",
             String::from_utf8_lossy(&out.stderr)
         );
         return;
@@ -70,7 +70,9 @@ fn a_context_that_is_reset_is_said_and_left_alone() {
         let mut scene = TestRing::new(2, 1, bytes.len());
         let context = CudaContext::open(0).unwrap();
         let mut stage = RowsStage::new(&context, scene.ring(), 2, bytes.len()).unwrap();
-        let rows = stage.submit_rows(scene.held(&bytes), bytes.len()).unwrap();
+        let rows = stage
+            .submit_rows(scene.held_slot(&bytes), bytes.len())
+            .unwrap();
         assert_eq!(rows.to_host().unwrap(), bytes);
         (scene, stage, rows)
     };
@@ -84,8 +86,10 @@ fn a_context_that_is_reset_is_said_and_left_alone() {
             rows.wait(),
             rows.is_ready().map(drop),
             rows.to_host().map(drop),
-            stage.reap(),
-            stage.submit_rows(scene.held(&bytes), bytes.len()).map(drop),
+            stage.drop_read_slots(),
+            stage
+                .submit_rows(scene.held_slot(&bytes), bytes.len())
+                .map(drop),
         ] {
             let e = lost.unwrap_err().to_string();
             println!("another {with_another}: {e}");
@@ -95,7 +99,9 @@ fn a_context_that_is_reset_is_said_and_left_alone() {
         drop(stage);
         if let Some((mut scene, mut stage, rows)) = another {
             assert_eq!(rows.to_host().unwrap(), bytes);
-            let next = stage.submit_rows(scene.held(&bytes), bytes.len()).unwrap();
+            let next = stage
+                .submit_rows(scene.held_slot(&bytes), bytes.len())
+                .unwrap();
             assert_eq!(next.to_host().unwrap(), bytes);
         }
     }

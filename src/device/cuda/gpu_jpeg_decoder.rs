@@ -106,7 +106,7 @@ struct PartSlot {
     descriptors: HostBuffer,
     errors: HostBuffer,
     /// None while the part is being filled.
-    over: Option<CudaEvent>,
+    done: Option<CudaEvent>,
 }
 
 /// A stream with memory for a part of a batch. While one part is decoded, the next is filled and
@@ -139,7 +139,7 @@ impl GpuJpegDecoder {
                 part: JpegPart::new(limits, kernels.chain_threads),
                 descriptors: HostBuffer::new(context, memory.descriptors, "coded images")?,
                 errors: HostBuffer::new(context, memory.errors, "error words of images")?,
-                over: None,
+                done: None,
             })
         };
         Ok(Self {
@@ -159,7 +159,7 @@ impl GpuJpegDecoder {
     /// under way.
     pub(crate) fn add(&mut self, picture: &CodedPicture, source: CUdeviceptr, at: usize) -> bool {
         let slot = &mut self.slots[self.filling];
-        slot.over.is_none() && slot.part.add(picture, source, at)
+        slot.done.is_none() && slot.part.add(picture, source, at)
     }
 
     /// Queues the part that is being filled. Returns the places of its decoded images, in the order
@@ -174,7 +174,7 @@ impl GpuJpegDecoder {
     /// A driver error, which makes the context unusable.
     pub(crate) unsafe fn decode(&mut self) -> Result<Vec<DecodedPicture>> {
         let slot = &mut self.slots[self.filling];
-        let launches = match slot.over {
+        let launches = match slot.done {
             None => slot.part.write(slot.descriptors.bytes_mut()),
             Some(_) => None,
         };
@@ -213,15 +213,15 @@ impl GpuJpegDecoder {
     /// # Errors
     /// A driver error.
     pub(crate) fn end_part(&mut self) -> Result<()> {
-        let over = self.stream.record()?;
-        self.slots[self.filling].over = Some(over);
+        let done = self.stream.record()?;
+        self.slots[self.filling].done = Some(done);
         self.filling ^= 1;
         Ok(())
     }
 
     /// Whether two parts are under way, so that no other can be filled.
     pub(super) fn is_full(&self) -> bool {
-        self.slots[self.filling].over.is_some()
+        self.slots[self.filling].done.is_some()
     }
 
     /// The stream in which parts are decoded, one after the other.
@@ -343,16 +343,16 @@ impl GpuJpegDecoder {
         let [older, newer] = [self.filling, self.filling ^ 1];
         [older, newer]
             .into_iter()
-            .find(|&nth| self.slots[nth].over.is_some())
+            .find(|&nth| self.slots[nth].done.is_some())
     }
 
     /// Whether the oldest queued part is decoded.
     ///
     /// # Errors
     /// A driver error.
-    pub(crate) fn is_over(&self) -> Result<bool> {
-        let over = self.oldest().and_then(|nth| self.slots[nth].over.as_ref());
-        over.map_or(Ok(false), CudaEvent::is_done)
+    pub(crate) fn is_oldest_decoded(&self) -> Result<bool> {
+        let done = self.oldest().and_then(|nth| self.slots[nth].done.as_ref());
+        done.map_or(Ok(false), CudaEvent::is_done)
     }
 
     /// Waits for the oldest queued part. Returns the error word of each image: bits of
@@ -364,10 +364,10 @@ impl GpuJpegDecoder {
         let Some(slot) = self.oldest().map(|nth| &mut self.slots[nth]) else {
             return Ok(None);
         };
-        if let Some(over) = &slot.over {
-            over.wait()?;
+        if let Some(done) = &slot.done {
+            done.wait()?;
         }
-        slot.over = None;
+        slot.done = None;
         let count = slot.part.pictures().len();
         slot.part.clear();
         let errors = slot.errors.bytes_mut().chunks_exact(4).take(count);

@@ -344,9 +344,9 @@ fn the_kernel_makes_what_plain_arithmetic_makes() {
                 };
                 let mut stage = CropStage::new(&context, scene.ring(), shape).unwrap();
                 for read in [UploadMode::InPlace, UploadMode::Copied] {
-                    let held = scene.held(&slot.bytes);
+                    let delivered = scene.held_slot(&slot.bytes);
                     let rows = stage
-                        .submit(held, &slot.rows, slot.places(), &kernel_emission, read)
+                        .submit(delivered, &slot.rows, slot.places(), &kernel_emission, read)
                         .unwrap();
                     let what = format!("{dtype} {} {:?} {size:?} {read:?}", layout.name(), e.order);
                     is_as_computed(&rows.to_host().unwrap(), &crops, size, &e, &what);
@@ -391,7 +391,7 @@ fn many_batches_through_few_slots_are_each_their_own() {
             }
             let rows = stage
                 .submit(
-                    scene.held(&slot.bytes),
+                    scene.held_slot(&slot.bytes),
                     &slot.rows,
                     slot.places(),
                     &kernel_emission,
@@ -420,18 +420,18 @@ fn finished_rows_arrive_as_they_are() {
     let bytes: Vec<u8> = (0..3_000_001).map(|_| r.next() as u8).collect();
     let mut scene = TestRing::new(2, 4, bytes.len());
     let mut stage = RowsStage::new(&context, scene.ring(), 3, bytes.len()).unwrap();
-    let mut held = Vec::new();
+    let mut delivered = Vec::new();
     for len in [bytes.len(), 1, 2_000_003] {
         if !scene.has_free() {
             assert!(stage.wait_one().unwrap());
         }
-        let rows = stage.submit_rows(scene.held(&bytes), len).unwrap();
-        held.push((rows, len));
+        let rows = stage.submit_rows(scene.held_slot(&bytes), len).unwrap();
+        delivered.push((rows, len));
     }
     // Behind the stage's end.
     drop(stage);
     drop(scene);
-    for (rows, len) in held {
+    for (rows, len) in delivered {
         assert_eq!(rows.to_host().unwrap(), bytes[..len]);
     }
 }

@@ -156,7 +156,7 @@ impl ImageDecoder {
     /// # Errors
     /// A device error.
     pub(super) fn poll(&mut self) -> Result<Option<Vec<u32>>> {
-        match self.lane.is_over()? {
+        match self.lane.is_oldest_decoded()? {
             true => self.lane.wait(),
             false => Ok(None),
         }

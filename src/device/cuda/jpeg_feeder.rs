@@ -22,9 +22,9 @@ use crate::error::{Error, Result};
 
 /// Sleep between two polls of rows and lanes while a part is under way, which takes about 600 us,
 /// and there is nothing to submit.
-const LOOK: Duration = Duration::from_micros(50);
+const BUSY_SLEEP: Duration = Duration::from_micros(50);
 /// The same while the device is idle.
-const REST: Duration = Duration::from_micros(200);
+const IDLE_SLEEP: Duration = Duration::from_micros(200);
 /// Parts per lane at one time: one is decoded, the next is queued in the stream.
 const PARTS: usize = 2;
 
@@ -40,7 +40,7 @@ pub(super) enum FeederOrder {
 #[derive(Debug)]
 pub(super) enum FeederReport {
     /// The oldest batch is decoded.
-    Made(DecodedBatch),
+    Decoded(DecodedBatch),
     Cancelled,
 }
 
@@ -63,18 +63,18 @@ impl FeederProgress {
 #[derive(Debug)]
 pub(super) struct JpegFeeder {
     lanes: Vec<JpegRowLane>,
-    again: RedecodeStage,
+    redecode: RedecodeStage,
     /// Most rows of a batch.
     rows: usize,
     /// Most images of a part.
-    most: usize,
+    part_images: usize,
     /// Batches that were not reported yet, the oldest first.
     open: VecDeque<OpenBatch>,
     /// The lane for the next part. The lane before it has the newest part.
-    next: usize,
+    next_lane: usize,
     progress: Arc<Mutex<FeederProgress>>,
     /// Since when a lane has been busy, for time that was not counted yet.
-    busy: Option<Instant>,
+    busy_since: Option<Instant>,
 }
 
 /// A batch that was not reported yet.
@@ -87,7 +87,7 @@ struct OpenBatch {
     waiting: Vec<CodedRow>,
     /// Number of rows in lanes.
     in_lanes: usize,
-    made: DecodedBatch,
+    decoded: DecodedBatch,
 }
 
 impl OpenBatch {
@@ -96,7 +96,7 @@ impl OpenBatch {
             missing: (0..job.rows.rows()).collect(),
             waiting: Vec::new(),
             in_lanes: 0,
-            made: DecodedBatch::default(),
+            decoded: DecodedBatch::default(),
             batch: Arc::new(job),
         }
     }
@@ -105,7 +105,7 @@ impl OpenBatch {
     ///
     /// # Errors
     /// A row with data outside of the batch.
-    fn look(&mut self, most: usize) -> Result<()> {
+    fn take_final_rows(&mut self, max_rows: usize) -> Result<()> {
         let rows = &self.batch.rows;
         let (_, bytes) = rows.memory();
         let before = self.waiting.len();
@@ -115,11 +115,11 @@ impl OpenBatch {
             CodedRowState::NotCoded => false,
             CodedRowState::Coded(coded) => {
                 let len = coded.picture.data.end - coded.picture.data.start;
-                let lies = coded.data.start + len == coded.data.end && coded.data.end <= bytes;
-                let lies = lies && len > 0;
-                if lies && coded.row == *row && (*row as usize) < most {
+                let is_inside = coded.data.start + len == coded.data.end && coded.data.end <= bytes;
+                let is_inside = is_inside && len > 0;
+                if is_inside && coded.row == *row && (*row as usize) < max_rows {
                     self.waiting.push(*coded);
-                    self.made.rows.push(*row);
+                    self.decoded.rows.push(*row);
                 } else {
                     wrong = Some((coded.row, coded.data));
                 }
@@ -132,19 +132,19 @@ impl OpenBatch {
         match wrong {
             None => Ok(()),
             Some((row, data)) => Err(Error::device(format!(
-                "a coded JPEG is outside of its slot of {bytes} bytes, or of {most} rows: row \
+                "a coded JPEG is outside of its slot of {bytes} bytes, or of {max_rows} rows: row \
                      {row}, bytes {data:?}"
             ))),
         }
     }
 
     /// Whether all rows are final.
-    fn has_come(&self) -> bool {
+    fn has_all_rows(&self) -> bool {
         self.missing.is_empty()
     }
 
     fn is_done(&self) -> bool {
-        self.has_come() && self.waiting.is_empty() && self.in_lanes == 0
+        self.has_all_rows() && self.waiting.is_empty() && self.in_lanes == 0
     }
 }
 
@@ -159,17 +159,17 @@ impl JpegFeeder {
         shape: &JpegShape,
         progress: Arc<Mutex<FeederProgress>>,
     ) -> Result<Self> {
-        let again = RedecodeStage::new(context, shape.row_bytes)?;
+        let redecode = RedecodeStage::new(context, shape.row_bytes)?;
         let (lanes, shape) = Self::lanes(context, &kernels, *shape)?;
         Ok(Self {
             lanes,
-            again,
+            redecode,
             rows: shape.rows,
-            most: shape.limits.pictures,
+            part_images: shape.limits.pictures,
             open: VecDeque::new(),
-            next: 0,
+            next_lane: 0,
             progress,
-            busy: None,
+            busy_since: None,
         })
     }
 
@@ -214,60 +214,62 @@ impl JpegFeeder {
     /// Works until there is a message to report. None if the caller has dropped its end.
     fn step(&mut self, orders: &Receiver<FeederOrder>) -> Result<Option<FeederReport>> {
         loop {
-            if let Some(made) = self.oldest_done() {
-                return Ok(Some(FeederReport::Made(made)));
+            if let Some(made) = self.take_oldest_done() {
+                return Ok(Some(FeederReport::Decoded(made)));
             }
-            let mut rests = !self.work()?;
+            let mut is_idle = !self.work()?;
             // Reads all commands first, so that small batches share a part.
             loop {
-                match self.next_order(orders, rests) {
+                match self.next_order(orders, is_idle) {
                     Ok(FeederOrder::Open(job)) => self.open.push_back(OpenBatch::new(job)),
                     Ok(FeederOrder::Cancel) => {
                         for lane in &mut self.lanes {
                             while lane.wait()?.is_some() {}
                         }
                         self.open.clear();
-                        self.tick();
+                        self.count_busy_time();
                         return Ok(Some(FeederReport::Cancelled));
                     }
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => return Ok(None),
                 }
-                rests = false;
+                is_idle = false;
             }
         }
     }
 
-    /// `rests`: there is nothing else to do now.
+    /// `is_idle`: there is nothing else to do now.
     fn next_order(
         &self,
         orders: &Receiver<FeederOrder>,
-        rests: bool,
+        is_idle: bool,
     ) -> std::result::Result<FeederOrder, TryRecvError> {
-        match (rests, self.open.is_empty()) {
+        match (is_idle, self.open.is_empty()) {
             (false, _) => orders.try_recv(),
             (true, true) => orders.recv().map_err(|_| TryRecvError::Disconnected),
-            (true, false) => orders.recv_timeout(self.rest()).map_err(|why| match why {
-                RecvTimeoutError::Timeout => TryRecvError::Empty,
-                RecvTimeoutError::Disconnected => TryRecvError::Disconnected,
-            }),
+            (true, false) => orders
+                .recv_timeout(self.sleep_time())
+                .map_err(|why| match why {
+                    RecvTimeoutError::Timeout => TryRecvError::Empty,
+                    RecvTimeoutError::Disconnected => TryRecvError::Disconnected,
+                }),
         }
     }
 
     /// Time to sleep.
-    fn rest(&self) -> Duration {
+    fn sleep_time(&self) -> Duration {
         match self.lanes.iter().any(|lane| lane.under_way() > 0) {
-            true => LOOK,
-            false => REST,
+            true => BUSY_SLEEP,
+            false => IDLE_SLEEP,
         }
     }
 
     /// The oldest batch, if all its rows are done. Then no other code has its target.
-    fn oldest_done(&mut self) -> Option<DecodedBatch> {
+    fn take_oldest_done(&mut self) -> Option<DecodedBatch> {
         if !self.open.front()?.is_done() {
             return None;
         }
-        let mut made = self.open.pop_front()?.made;
+        let mut made = self.open.pop_front()?.decoded;
         made.rows.sort_unstable();
         made.verdicts.sort_by_key(|verdict| verdict.row);
         Some(made)
@@ -275,13 +277,13 @@ impl JpegFeeder {
 
     /// Submits one part, or polls the lanes. False if there is nothing to do now.
     fn work(&mut self) -> Result<bool> {
-        self.look()?;
+        self.take_final_rows()?;
         if self.has_enough() {
-            if self.lanes[self.next].under_way() == PARTS {
+            if self.lanes[self.next_lane].under_way() == PARTS {
                 // This lane has the oldest part. More rows may become final while it waits.
-                let parts = self.lanes[self.next].wait()?;
-                self.account(parts)?;
-                self.look()?;
+                let parts = self.lanes[self.next_lane].wait()?;
+                self.collect_results(parts)?;
+                self.take_final_rows()?;
             }
             self.submit()?;
             return Ok(true);
@@ -290,24 +292,24 @@ impl JpegFeeder {
         for lane in 0..JPEG_LANES {
             let parts = self.lanes[lane].poll()?;
             is_any |= parts.is_some();
-            self.account(parts)?;
+            self.collect_results(parts)?;
         }
         Ok(is_any)
     }
 
-    fn look(&mut self) -> Result<()> {
-        let most = self.rows;
-        (self.open.iter_mut()).try_for_each(|open| open.look(most))
+    fn take_final_rows(&mut self) -> Result<()> {
+        let max_rows = self.rows;
+        (self.open.iter_mut()).try_for_each(|open| open.take_final_rows(max_rows))
     }
 
     /// Whether to submit the waiting rows now: they fill a part, or a batch has no further rows. If
     /// the next lane is idle, half a part is enough.
     fn has_enough(&self) -> bool {
         let waiting = self.open.iter().map(|open| open.waiting.len());
-        let last = |open: &OpenBatch| open.has_come() && !open.waiting.is_empty();
-        let enough = match self.lanes[self.next].under_way() {
-            0 => self.most.div_ceil(2),
-            _ => self.most,
+        let last = |open: &OpenBatch| open.has_all_rows() && !open.waiting.is_empty();
+        let enough = match self.lanes[self.next_lane].under_way() {
+            0 => self.part_images.div_ceil(2),
+            _ => self.part_images,
         };
         waiting.sum::<usize>() >= enough || self.open.iter().any(last)
     }
@@ -318,11 +320,11 @@ impl JpegFeeder {
             .map(|open| (&open.batch, open.waiting.as_slice()))
             .collect();
         // The device starts with the first launch, and the lane does more after that.
-        self.busy.get_or_insert_with(Instant::now);
-        let counts = self.lanes[self.next].submit(&waits)?;
-        self.next = (self.next + 1) % JPEG_LANES;
-        self.tick();
-        self.note(|progress| {
+        self.busy_since.get_or_insert_with(Instant::now);
+        let counts = self.lanes[self.next_lane].submit(&waits)?;
+        self.next_lane = (self.next_lane + 1) % JPEG_LANES;
+        self.count_busy_time();
+        self.update_progress(|progress| {
             progress.times.pictures += counts.iter().sum::<usize>() as u64;
             progress.times.parts += 1;
         });
@@ -334,12 +336,12 @@ impl JpegFeeder {
         Ok(())
     }
 
-    fn note(&self, change: impl FnOnce(&mut FeederProgress)) {
+    fn update_progress(&self, change: impl FnOnce(&mut FeederProgress)) {
         change(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Takes the results of a lane, and decodes flagged rows again.
-    fn account(&mut self, parts: Option<Vec<JpegBatchPart>>) -> Result<()> {
+    fn collect_results(&mut self, parts: Option<Vec<JpegBatchPart>>) -> Result<()> {
         for JpegBatchPart {
             batch: job,
             rows,
@@ -351,25 +353,25 @@ impl JpegFeeder {
             self.open[at].in_lanes -= rows.len();
             for (of, _) in rows.iter().zip(errors).filter(|(_, error)| *error != 0) {
                 // One by one, so that a waiting consumer sees progress.
-                self.note(|progress| progress.on_cpu = Some(of.row));
-                let verdict = self.again.decode(&job, *of)?;
-                self.open[at].made.verdicts.extend(verdict);
-                self.note(|progress| {
+                self.update_progress(|progress| progress.on_cpu = Some(of.row));
+                let verdict = self.redecode.decode(&job, *of)?;
+                self.open[at].decoded.verdicts.extend(verdict);
+                self.update_progress(|progress| {
                     progress.on_cpu = None;
                     progress.times.decoded_again += 1;
                 });
             }
         }
-        self.tick();
+        self.count_busy_time();
         Ok(())
     }
 
     /// Counts the time since the last call, if a lane was busy.
-    fn tick(&mut self) {
-        if let Some(since) = self.busy.take() {
-            self.note(|progress| progress.times.busy_s += since.elapsed().as_secs_f64());
+    fn count_busy_time(&mut self) {
+        if let Some(since) = self.busy_since.take() {
+            self.update_progress(|progress| progress.times.busy_s += since.elapsed().as_secs_f64());
         }
         let is_busy = self.lanes.iter().any(|lane| lane.under_way() > 0);
-        self.busy = is_busy.then(Instant::now);
+        self.busy_since = is_busy.then(Instant::now);
     }
 }

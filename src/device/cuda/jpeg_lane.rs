@@ -46,7 +46,7 @@ pub(super) struct JpegBatchPart {
 
 impl JpegBatchPart {
     /// The rows of the batch that a launch covers: from the first to the last.
-    fn covered(&self) -> (usize, usize) {
+    fn covered_rows(&self) -> (usize, usize) {
         let first = self.rows.first().map_or(0, |of| of.row as usize);
         let last = self.rows.last().map_or(first, |of| of.row as usize);
         (first, last + 1 - first)
@@ -106,7 +106,7 @@ impl JpegRowLane {
 
     /// The oldest submitted part, if the device has made its rows.
     pub(super) fn poll(&mut self) -> Result<Option<Vec<JpegBatchPart>>> {
-        match self.decoder.is_over()? {
+        match self.decoder.is_oldest_decoded()? {
             true => self.wait(),
             false => Ok(None),
         }
@@ -139,7 +139,7 @@ impl JpegRowLane {
         let (mut taken, mut counts) = (PartFill::default(), Vec::new());
         let mut parts = Vec::new();
         for (job, rows) in waiting {
-            let count = self.take(&mut taken, job, rows)?;
+            let count = self.add_rows(&mut taken, job, rows)?;
             counts.push(count);
             if count > 0 {
                 parts.push(JpegBatchPart {
@@ -160,7 +160,7 @@ impl JpegRowLane {
         let rows = waiting.iter().zip(&counts).flat_map(|((_, r), n)| &r[..*n]);
         let rows: Vec<&CodedRow> = rows.collect();
         // Kept until the stream is drained, if this fails.
-        let put = self.put(&parts, &rows);
+        let put = self.launch_rows(&parts, &rows);
         if put.is_err() {
             // Some of the work may be under way.
             self.decoder.stream().drain();
@@ -173,13 +173,18 @@ impl JpegRowLane {
     ///
     /// # Errors
     /// A batch outside of pinned memory.
-    fn take(&mut self, taken: &mut PartFill, job: &JpegBatch, rows: &[CodedRow]) -> Result<usize> {
+    fn add_rows(
+        &mut self,
+        taken: &mut PartFill,
+        job: &JpegBatch,
+        rows: &[CodedRow],
+    ) -> Result<usize> {
         let (memory, bytes) = job.rows.memory();
         let memory = job.target.pinned.address_of(memory, bytes)?;
         let Some(begin) = rows.first().map(|row| row.row) else {
             return Ok(0);
         };
-        let (mut count, mut covered) = (0, 0);
+        let (mut count, mut covered_rows) = (0, 0);
         for row in rows {
             let covers = (row.row + 1 - begin) as usize;
             let fits = taken.rows + covers <= self.shape.lane_rows()
@@ -191,16 +196,16 @@ impl JpegRowLane {
             }
             let len = row.data.end - row.data.start;
             taken.coded = (taken.coded + len).next_multiple_of(ALIGNMENT);
-            covered = covers;
+            covered_rows = covers;
             count += 1;
         }
-        taken.rows += covered;
-        taken.tables += covered * job.places.tables;
+        taken.rows += covered_rows;
+        taken.tables += covered_rows * job.places.tables;
         Ok(count)
     }
 
-    fn put(&mut self, parts: &[JpegBatchPart], rows: &[&CodedRow]) -> Result<()> {
-        // SAFETY: `take` has checked that each row's data are in the batch's memory, which is
+    fn launch_rows(&mut self, parts: &[JpegBatchPart], rows: &[&CodedRow]) -> Result<()> {
+        // SAFETY: `add_rows` has checked that each row's data are in the batch's memory, which is
         // pinned (`address_of`) and kept by its batch: until `wait` returns the part, or until
         // `submit` has drained the stream.
         let pictures = unsafe { self.decoder.decode()? };
@@ -221,9 +226,9 @@ impl JpegRowLane {
         let mut decoded = rows.iter().zip(pictures);
         for part in parts {
             let job = &part.batch;
-            let (first, count) = part.covered();
+            let (first, count) = part.covered_rows();
             let begin = descriptors.len();
-            descriptors.resize(begin + count, elsewhere());
+            descriptors.resize(begin + count, other_row());
             for (coded, picture) in decoded.by_ref().take(part.rows.len()) {
                 let row = coded.row as usize;
                 let stride = (picture.pitch / RGB) as u32;
@@ -257,7 +262,7 @@ impl JpegRowLane {
         }
         let (mut begin, mut at) = (0, 0);
         for part in parts {
-            let (first, count) = part.covered();
+            let (first, count) = part.covered_rows();
             let here = &descriptors[begin..begin + count];
             self.launch_part(&part.batch, (first, begin, at), here)?;
             begin += count;
@@ -302,7 +307,7 @@ impl JpegRowLane {
         unsafe {
             stream.upload_rows(to, places.tables, slot, places.capacity, lines)?;
         }
-        for event in job.target.output.after_all() {
+        for event in job.target.output.pending_events() {
             stream.wait_for(event)?;
         }
         let at = LaunchAddresses {
@@ -322,7 +327,7 @@ impl JpegRowLane {
             // memory of decoded pictures, which is the lane's (a table that was changed behind the
             // checks leads to other pixels of it, no further); the output is held by the job, large
             // enough by the check, its other rows are left alone, and who had that memory
-            // before is waited for (`after_all`); a second pass comes behind the first.
+            // before is waited for (`pending_events`); a second pass comes behind the first.
             unsafe {
                 let (kernel, count) = (&job.target.kernel, rows.len() as u32);
                 kernel.launch(stream, at, count, job.emission, *pass)?;
@@ -333,7 +338,7 @@ impl JpegRowLane {
 }
 
 /// A row that this launch does not write.
-fn elsewhere() -> KernelRow {
+fn other_row() -> KernelRow {
     KernelRow {
         flags: ELSEWHERE,
         ..KernelRow::default()

@@ -28,28 +28,28 @@ use crate::error::{Error, Result};
 use crate::sys::clock::RunningClock;
 
 /// Sleep between two checks of the time limit.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Time limit for opening a device and loading the kernels. The driver compiles them when it first
 /// sees them, perhaps for several processes at once.
-const OPEN: Duration = Duration::from_secs(300);
+const OPEN_LIMIT: Duration = Duration::from_secs(300);
 /// Time limit for a row that the CPU decodes again: for its sample and all substitutes, perhaps
 /// from slow storage.
-const AGAIN: Duration = Duration::from_secs(300);
+const REDECODE_LIMIT: Duration = Duration::from_secs(300);
 /// How long `drop` waits for the thread if its decoder is open.
-const END: Duration = Duration::from_secs(1);
+const DROP_LIMIT: Duration = Duration::from_secs(1);
 
 /// The consumer's side of the thread.
 #[derive(Debug)]
 pub(crate) struct JpegThread {
     /// None only in a forked copy, while it is dropped.
-    ends: Option<ThreadChannels>,
+    channels: Option<ThreadChannels>,
     is_open: bool,
     process: u32,
     /// For each batch that was not reported: the events before which its memory is not written.
-    after: VecDeque<Vec<Arc<CudaEvent>>>,
+    pending_reads: VecDeque<Vec<Arc<CudaEvent>>>,
     /// Time for which the device could work and did not, and its progress at the start of that
     /// time.
-    waited: Option<(RunningClock, u64)>,
+    stalled_since: Option<(RunningClock, u64)>,
     limit: Duration,
     failed: Option<String>,
     progress: Arc<Mutex<FeederProgress>>,
@@ -72,40 +72,42 @@ impl JpegThread {
     /// # Errors
     /// The system cannot start a thread.
     pub(crate) fn start(ordinal: u32, limit: Duration) -> Result<Self> {
-        let (orders, to_do) = mpsc::channel();
-        let (say_context, context) = mpsc::channel();
-        let (begin, may_begin) = mpsc::channel();
-        let (say_opened, opened) = mpsc::channel();
+        let (orders, order_receiver) = mpsc::channel();
+        let (context_sender, context) = mpsc::channel();
+        let (begin, begin_receiver) = mpsc::channel();
+        let (opened_sender, opened) = mpsc::channel();
         let (report, reports) = mpsc::channel();
         let progress = Arc::<Mutex<FeederProgress>>::default();
-        let theirs = progress.clone();
+        let thread_progress = progress.clone();
         let work = move || {
             let context = match CudaContext::open(ordinal) {
                 Ok(context) => context,
                 Err(why) => {
-                    let _ = say_context.send(Err(why));
+                    let _ = context_sender.send(Err(why));
                     return;
                 }
             };
-            if say_context.send(Ok(context.clone())).is_err() {
+            if context_sender.send(Ok(context.clone())).is_err() {
                 return;
             }
             let opened = JpegKernels::load(&context).and_then(|kernels| {
                 // The run was not started.
-                match may_begin.recv() {
-                    Ok(shape) => JpegFeeder::open(&context, kernels, &shape, theirs).map(Some),
+                match begin_receiver.recv() {
+                    Ok(shape) => {
+                        JpegFeeder::open(&context, kernels, &shape, thread_progress).map(Some)
+                    }
                     Err(_) => Ok(None),
                 }
             });
             match opened {
                 Ok(None) => {}
                 Ok(Some(feeder)) => {
-                    if say_opened.send(Ok(())).is_ok() {
-                        feeder.feed(&to_do, &report);
+                    if opened_sender.send(Ok(())).is_ok() {
+                        feeder.feed(&order_receiver, &report);
                     }
                 }
                 Err(why) => {
-                    let _ = say_opened.send(Err(why));
+                    let _ = opened_sender.send(Err(why));
                 }
             }
         };
@@ -114,7 +116,7 @@ impl JpegThread {
             .spawn(work)
             .map_err(|e| Error::not_started("start the thread that decodes JPEGs", e))?;
         Ok(Self {
-            ends: Some(ThreadChannels {
+            channels: Some(ThreadChannels {
                 orders,
                 context,
                 begin,
@@ -124,8 +126,8 @@ impl JpegThread {
             }),
             is_open: false,
             process: process::id(),
-            after: VecDeque::new(),
-            waited: None,
+            pending_reads: VecDeque::new(),
+            stalled_since: None,
             limit,
             failed: None,
             progress,
@@ -137,7 +139,7 @@ impl JpegThread {
     /// # Errors
     /// Why the device cannot be opened.
     pub(crate) fn context(&mut self) -> Result<Arc<CudaContext>> {
-        self.opening(|ends| &ends.context)
+        self.wait_opened(|channels| &channels.context)
     }
 
     /// Makes the decoder allocate the memory of this shape, or less of it, and waits for it. Call
@@ -147,24 +149,25 @@ impl JpegThread {
     /// Kernels that cannot be loaded; not enough memory; the time limit.
     pub(crate) fn start_decoder(&mut self, shape: JpegShape) -> Result<()> {
         if !self.is_open {
-            // If the thread has ended, `opening` returns the reason.
-            let _ = self.ends()?.begin.send(shape);
-            self.opening(|ends| &ends.opened)?;
+            // If the thread has ended, `wait_opened` returns the reason.
+            let _ = self.channels()?.begin.send(shape);
+            self.wait_opened(|channels| &channels.opened)?;
             self.is_open = true;
         }
         Ok(())
     }
 
-    fn opening<T>(&mut self, of: fn(&ThreadChannels) -> &Receiver<Result<T>>) -> Result<T> {
+    fn wait_opened<T>(&mut self, of: fn(&ThreadChannels) -> &Receiver<Result<T>>) -> Result<T> {
         self.check()?;
         let mut waited = RunningClock::start();
         loop {
-            match of(self.ends()?).recv_timeout(LOOK) {
+            match of(self.channels()?).recv_timeout(CHECK_INTERVAL) {
                 Ok(opened) => return opened.map_err(|why| self.fail(why)),
-                Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
-                Err(RecvTimeoutError::Timeout) if waited.read(LOOK) < OPEN.max(self.limit) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended_error()),
+                Err(RecvTimeoutError::Timeout)
+                    if waited.read(CHECK_INTERVAL) < OPEN_LIMIT.max(self.limit) => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    let limit = OPEN.max(self.limit);
+                    let limit = OPEN_LIMIT.max(self.limit);
                     return Err(self.fail(Error::device(format!(
                         "the device's JPEG decoder did not open within {limit:?}: use decode_on \
                              cpu, and see dmesg for Xid errors"
@@ -186,7 +189,7 @@ impl JpegThread {
         (places, emission, row_bytes): (RowPlaces, KernelEmission, usize),
     ) -> Result<()> {
         self.check()?;
-        let after = target.output.after_all().cloned().collect();
+        let after = target.output.pending_events().cloned().collect();
         let job = JpegBatch {
             rows,
             places,
@@ -195,7 +198,7 @@ impl JpegThread {
             row_bytes,
         };
         self.order(FeederOrder::Open(job))?;
-        self.after.push_back(after);
+        self.pending_reads.push_back(after);
         Ok(())
     }
 
@@ -209,10 +212,10 @@ impl JpegThread {
         self.order(FeederOrder::Cancel)?;
         loop {
             match self.next_report(Duration::MAX)? {
-                Some(FeederReport::Made(_)) => drop(self.after.pop_front()),
+                Some(FeederReport::Decoded(_)) => drop(self.pending_reads.pop_front()),
                 None => {}
                 Some(FeederReport::Cancelled) => {
-                    self.after.clear();
+                    self.pending_reads.clear();
                     return Ok(());
                 }
             }
@@ -220,16 +223,16 @@ impl JpegThread {
     }
 
     fn order(&mut self, order: FeederOrder) -> Result<()> {
-        match self.ends()?.orders.send(order) {
+        match self.channels()?.orders.send(order) {
             Ok(()) => Ok(()),
             // The reason may still be in the channel, after finished batches.
             Err(_) => {
-                while let Ok(report) = self.ends()?.reports.try_recv() {
+                while let Ok(report) = self.channels()?.reports.try_recv() {
                     if let Err(why) = report {
                         return Err(self.fail(why));
                     }
                 }
-                Err(self.gone())
+                Err(self.ended_error())
             }
         }
     }
@@ -241,11 +244,11 @@ impl JpegThread {
 
     /// Counters and times of the decoding so far.
     pub(crate) fn times(&self) -> JpegTimes {
-        self.seen(|progress| progress.times)
+        self.read_progress(|progress| progress.times)
     }
 
     /// Reads the thread's progress.
-    fn seen<T: Default>(&self, of: impl FnOnce(&FeederProgress) -> T) -> T {
+    fn read_progress<T: Default>(&self, of: impl FnOnce(&FeederProgress) -> T) -> T {
         // In a forked copy, the lock may belong to a thread that does not exist there.
         if self.process != process::id() {
             return T::default();
@@ -261,8 +264,8 @@ impl JpegThread {
     pub(crate) fn next_done(&mut self, most: Duration) -> Result<Option<DecodedBatch>> {
         self.check()?;
         match self.next_report(most)? {
-            Some(FeederReport::Made(made)) => {
-                self.after.pop_front();
+            Some(FeederReport::Decoded(made)) => {
+                self.pending_reads.pop_front();
                 Ok(Some(made))
             }
             Some(FeederReport::Cancelled) => Err(self.fail(Error::device(
@@ -275,17 +278,17 @@ impl JpegThread {
     fn next_report(&mut self, most: Duration) -> Result<Option<FeederReport>> {
         let mut left = most;
         loop {
-            let look = LOOK.min(left);
-            match self.ends()?.reports.recv_timeout(look) {
+            let look = CHECK_INTERVAL.min(left);
+            match self.channels()?.reports.recv_timeout(look) {
                 Ok(report) => {
-                    self.waited = None;
+                    self.stalled_since = None;
                     return report.map(Some).map_err(|why| self.fail(why));
                 }
-                Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended_error()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            let on_cpu = self.seen(|progress| progress.on_cpu);
-            let limit = on_cpu.map_or(self.limit, |_| AGAIN.max(self.limit));
+            let on_cpu = self.read_progress(|progress| progress.on_cpu);
+            let limit = on_cpu.map_or(self.limit, |_| REDECODE_LIMIT.max(self.limit));
             if self.waited(look) >= limit {
                 return Err(self.fail(Error::device(match on_cpu {
                     Some(row) => format!(
@@ -310,14 +313,19 @@ impl JpegThread {
     /// the memory of a batch, such as a queued training step.
     fn waited(&mut self, look: Duration) -> Duration {
         // Newer batches too: a part may have images of several.
-        let mut events = self.after.iter().flatten();
+        let mut events = self.pending_reads.iter().flatten();
         let is_read = events.any(|event| matches!(event.is_done(), Ok(false)));
-        let steps = self.seen(FeederProgress::steps);
-        if is_read || self.waited.as_ref().is_some_and(|(_, n)| *n != steps) {
-            self.waited = None;
+        let steps = self.read_progress(FeederProgress::steps);
+        if is_read
+            || self
+                .stalled_since
+                .as_ref()
+                .is_some_and(|(_, n)| *n != steps)
+        {
+            self.stalled_since = None;
         }
         let (clock, _) = self
-            .waited
+            .stalled_since
             .get_or_insert_with(|| (RunningClock::start(), steps));
         match is_read {
             true => Duration::ZERO,
@@ -327,9 +335,9 @@ impl JpegThread {
 
     /// Only in the process that made it. A forked copy lacks the thread, and its channels would be
     /// locked for ever.
-    fn ends(&self) -> Result<&ThreadChannels> {
-        match &self.ends {
-            Some(ends) if self.process == process::id() => Ok(ends),
+    fn channels(&self) -> Result<&ThreadChannels> {
+        match &self.channels {
+            Some(channels) if self.process == process::id() => Ok(channels),
             _ => Err(Error::device(
                 "the JPEG decoder was opened by another process, and this is a forked copy \
                        of it",
@@ -355,7 +363,7 @@ impl JpegThread {
     }
 
     /// The error of a thread that ended without a reason.
-    fn gone(&mut self) -> Error {
+    fn ended_error(&mut self) -> Error {
         self.fail(Error::Device {
             what:
                 "the thread that decodes JPEGs has ended: please report the output above, and use \
@@ -367,11 +375,11 @@ impl JpegThread {
 
 impl Drop for JpegThread {
     fn drop(&mut self) {
-        let Some(ends) = self.ends.take() else {
+        let Some(channels) = self.channels.take() else {
             return;
         };
         if self.process != process::id() {
-            std::mem::forget(ends);
+            std::mem::forget(channels);
             return;
         }
         let ThreadChannels {
@@ -381,20 +389,20 @@ impl Drop for JpegThread {
             opened,
             reports,
             thread,
-        } = ends;
+        } = channels;
         // The thread ends after the work of its lanes. It then closes the channel of its reports.
         drop((orders, context, begin, opened));
         // A thread that still opens its device is waited for: a process that exits while CUDA
         // starts in it may hang.
-        let end = if self.is_open { END } else { self.limit };
+        let end = if self.is_open { DROP_LIMIT } else { self.limit };
         let mut waited = RunningClock::start();
         loop {
-            match reports.recv_timeout(LOOK) {
+            match reports.recv_timeout(CHECK_INTERVAL) {
                 Ok(_) => waited = RunningClock::start(),
                 Err(RecvTimeoutError::Disconnected) => break,
                 // The abandoned thread keeps the memory that the device may write, until this
                 // process exits.
-                Err(RecvTimeoutError::Timeout) if waited.read(LOOK) >= end => return,
+                Err(RecvTimeoutError::Timeout) if waited.read(CHECK_INTERVAL) >= end => return,
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }

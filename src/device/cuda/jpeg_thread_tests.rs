@@ -275,10 +275,10 @@ struct Running {
 
 impl Running {
     fn start() -> Self {
-        Self::over(JpegThread::start(0, LONG).unwrap())
+        Self::with_thread(JpegThread::start(0, LONG).unwrap())
     }
 
-    fn over(mut thread: JpegThread) -> Self {
+    fn with_thread(mut thread: JpegThread) -> Self {
         let context = thread.context().unwrap();
         let scene = TestRing::new(8, ROWS as u32, ROWS * PLACES.capacity);
         Self {
@@ -308,7 +308,7 @@ impl Running {
     /// Hands a batch over: where its rows will be, and what lets them come.
     fn open(&mut self, batch: &Batch) -> crate::error::Result<(Arc<OutputBuffer>, Arc<Coming>)> {
         let mut output = self.outputs.take().unwrap();
-        output.not_before(Arc::new(self.stream.record()?));
+        output.add_read(Arc::new(self.stream.record()?));
         let output = Arc::new(output);
         let target = BatchTarget {
             output: output.clone(),
@@ -326,7 +326,7 @@ impl Running {
         };
         let laid = (PLACES, KernelEmission::new(&emission, (4, 8)), ROW);
         let rows = Arc::new(Coming {
-            slot: self.scene.held(&batch.slot),
+            slot: self.scene.held_slot(&batch.slot),
             pictures: batch.pictures.clone(),
             come: AtomicU32::new(0),
         });
@@ -390,7 +390,7 @@ fn all_memory_is_taken_first_and_is_what_was_planned() {
         || {
             let mut thread = JpegThread::start(0, LONG).unwrap();
             thread.start_decoder(SHAPE).unwrap();
-            let mut running = Running::over(thread);
+            let mut running = Running::with_thread(thread);
             let batch = Batch::first(ROWS);
             for _ in 0..3 {
                 let output = running.submit(&batch).unwrap();
@@ -540,9 +540,9 @@ fn rows_that_are_flagged_are_decoded_again() {
                 let output = running.submit(&batch).unwrap();
                 let made = running.done().unwrap();
                 assert_eq!(made.rows, (70..199).collect::<Vec<_>>());
-                let told = |v: &CpuVerdict| (v.row, v.fault.to_string(), v.attempt);
-                let seen: Vec<_> = made.verdicts.iter().map(told).collect();
-                let due: Vec<_> = (70..199).filter_map(verdict).map(|v| told(&v)).collect();
+                let report = |v: &CpuVerdict| (v.row, v.fault.to_string(), v.attempt);
+                let seen: Vec<_> = made.verdicts.iter().map(report).collect();
+                let due: Vec<_> = (70..199).filter_map(verdict).map(|v| report(&v)).collect();
                 assert_eq!(seen, due);
                 batch.is_made(&running.rows(output), true);
             }

@@ -335,11 +335,11 @@ impl CudaStream {
         let copied = self.context().work("cuMemcpyDtoHAsync_v2", || unsafe {
             sys::cuMemcpyDtoHAsync_v2(at.cast(), from.address(), len, self.raw())
         });
-        let over = copied.and_then(|()| self.record()?.wait());
-        if over.is_err() {
+        let finished = copied.and_then(|()| self.record()?.wait());
+        if finished.is_err() {
             self.drain();
         }
-        over
+        finished
     }
 }
 

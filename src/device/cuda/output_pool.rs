@@ -27,7 +27,7 @@ struct IdleBuffer {
     buffer: DeviceBuffer,
     /// After the last write of the stage's own stream.
     written: Option<Arc<CudaEvent>>,
-    after: Vec<Arc<CudaEvent>>,
+    reads: Vec<Arc<CudaEvent>>,
 }
 
 /// A buffer in use. Dropping it returns it to the pool, or frees it if the stage was dropped.
@@ -46,7 +46,7 @@ impl OutputPool {
             idle.push(IdleBuffer {
                 buffer: DeviceBuffer::new(context, bytes, "batches")?,
                 written: None,
-                after: Vec::new(),
+                reads: Vec::new(),
             });
         }
         Ok(Self {
@@ -103,29 +103,29 @@ impl OutputBuffer {
     }
 
     /// Each stream of the stage must wait for these events before it writes the buffer.
-    pub(super) fn after(&self) -> &[Arc<CudaEvent>] {
-        self.idle.as_ref().map_or(&[], |idle| &idle.after)
+    pub(super) fn reads(&self) -> &[Arc<CudaEvent>] {
+        self.idle.as_ref().map_or(&[], |idle| &idle.reads)
     }
 
-    /// Like [`OutputBuffer::after`], for streams other than the stage's own.
-    pub(super) fn after_all(&self) -> impl Iterator<Item = &Arc<CudaEvent>> {
+    /// Like [`OutputBuffer::reads`], for streams other than the stage's own.
+    pub(super) fn pending_events(&self) -> impl Iterator<Item = &Arc<CudaEvent>> {
         let written = self.idle.as_ref().and_then(|idle| idle.written.as_ref());
-        written.into_iter().chain(self.after())
+        written.into_iter().chain(self.reads())
     }
 
     /// Records the last write of the stage's own stream. All writers have waited for
-    /// [`OutputBuffer::after`].
-    pub(super) fn was_written(&mut self, event: Arc<CudaEvent>) {
+    /// [`OutputBuffer::reads`].
+    pub(super) fn record_write(&mut self, event: Arc<CudaEvent>) {
         if let Some(idle) = &mut self.idle {
-            idle.after.clear();
+            idle.reads.clear();
             idle.written = Some(event);
         }
     }
 
     /// Adds an event that must be done before the next write.
-    pub(super) fn not_before(&mut self, event: Arc<CudaEvent>) {
+    pub(super) fn add_read(&mut self, event: Arc<CudaEvent>) {
         if let Some(idle) = &mut self.idle {
-            idle.after.push(event);
+            idle.reads.push(event);
         }
     }
 }
@@ -153,7 +153,7 @@ impl Drop for IdleBuffer {
     fn drop(&mut self) {
         // Waits for the last readers before the memory is freed. In an unusable context each wait
         // fails at once, and no reader runs.
-        for event in &self.after {
+        for event in &self.reads {
             let _ = event.wait();
         }
     }

@@ -254,7 +254,7 @@ impl SceneStage {
     ) -> Result<DeviceRows> {
         let stream = &self.stream.0;
         let mut output = self.outputs.take_for(bytes)?;
-        for event in output.after() {
+        for event in output.reads() {
             stream.wait_for(event)?;
         }
         if self.has_uploads {
@@ -271,7 +271,7 @@ impl SceneStage {
             self.kernel.launch(stream, grid, &mut arguments)?;
         }
         let ready = Arc::new(stream.record()?);
-        output.was_written(ready.clone());
+        output.record_write(ready.clone());
         Ok(DeviceRows::new(output, ready, stream.clone(), bytes))
     }
 

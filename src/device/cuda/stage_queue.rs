@@ -21,10 +21,10 @@ use crate::pool::ring::slots::HeldSlot;
 pub(super) struct StageQueue {
     /// Batches that were begun and not finished: other streams write into their memory, too. In the
     /// stream's order.
-    begun: VecDeque<StartedBatch>,
+    started: VecDeque<StartedBatch>,
     under_way: VecDeque<SubmittedBatch>,
     /// Inputs of failed batches. The device may still read them.
-    stranded: Vec<BatchInputs>,
+    failed_inputs: Vec<BatchInputs>,
     /// Shared with other readers of slots on the device.
     pub(super) ring: Arc<PinnedRing>,
     pub(super) outputs: OutputPool,
@@ -35,14 +35,14 @@ pub(super) struct StageQueue {
 #[derive(Debug)]
 struct SubmittedBatch {
     work: BatchWork,
-    over: Arc<CudaEvent>,
-    kept: BatchInputs,
+    done: Arc<CudaEvent>,
+    inputs: BatchInputs,
 }
 
 #[derive(Debug)]
 struct StartedBatch {
     work: BatchWork,
-    kept: BatchInputs,
+    inputs: BatchInputs,
     output: Arc<OutputBuffer>,
     len: usize,
 }
@@ -66,7 +66,10 @@ pub(super) struct EventSpan {
 
 impl EventSpan {
     /// Records events before and after the work that `put` adds to a stream.
-    pub(super) fn around(stream: &CudaStream, put: impl FnOnce() -> Result<()>) -> Result<Self> {
+    pub(super) fn record_around(
+        stream: &CudaStream,
+        put: impl FnOnce() -> Result<()>,
+    ) -> Result<Self> {
         let began = stream.record_timed()?;
         put()?;
         Ok(Self {
@@ -119,9 +122,9 @@ impl StageQueue {
             return Err(Error::config("a device stage needs a buffer for a batch"));
         }
         Ok(Self {
-            begun: VecDeque::new(),
+            started: VecDeque::new(),
             under_way: VecDeque::new(),
-            stranded: Vec::new(),
+            failed_inputs: Vec::new(),
             outputs: OutputPool::new(context, outputs, output_bytes)?,
             ring: Arc::new(PinnedRing::new(context, ring)?),
             stream: Arc::new(CudaStream::new(context)?),
@@ -133,36 +136,36 @@ impl StageQueue {
         self.stream.context()
     }
 
-    /// Drops the slots that the device has read. Their descriptor buffers go to `spare`. Does not
-    /// wait.
-    pub(super) fn reap(&mut self, spare: &mut Vec<HostBuffer>) -> Result<()> {
+    /// Drops the slots that the device has read. Their descriptor buffers go to `free_descriptors`.
+    /// Does not wait.
+    pub(super) fn drop_read_slots(&mut self, free_descriptors: &mut Vec<HostBuffer>) -> Result<()> {
         // If other code has reset the context, the host buffers are freed too.
         self.context().check()?;
         drop(self.context().enter()?);
         while let Some(first) = self.under_way.front() {
-            if !first.over.is_done()? {
+            if !first.done.is_done()? {
                 break;
             }
-            self.forget_first(spare)?;
+            self.drop_first(free_descriptors)?;
         }
         Ok(())
     }
 
     /// Sleeps until the device has read the oldest slot, and drops that slot. False if there is
     /// none.
-    pub(super) fn wait_one(&mut self, spare: &mut Vec<HostBuffer>) -> Result<bool> {
+    pub(super) fn wait_one(&mut self, free_descriptors: &mut Vec<HostBuffer>) -> Result<bool> {
         self.context().check()?;
         let Some(first) = self.under_way.front() else {
             return Ok(false);
         };
-        first.over.wait()?;
-        self.forget_first(spare)?;
+        first.done.wait()?;
+        self.drop_first(free_descriptors)?;
         Ok(true)
     }
 
-    fn forget_first(&mut self, spare: &mut Vec<HostBuffer>) -> Result<()> {
+    fn drop_first(&mut self, free_descriptors: &mut Vec<HostBuffer>) -> Result<()> {
         if let Some(done) = self.under_way.pop_front() {
-            spare.extend(done.kept.descriptors);
+            free_descriptors.extend(done.inputs.descriptors);
             self.times += done.work.times()?;
         }
         Ok(())
@@ -178,7 +181,7 @@ impl StageQueue {
     }
 
     /// A free output of at least this number of bytes. May be written only after
-    /// [`OutputBuffer::after`].
+    /// [`OutputBuffer::reads`].
     pub(super) fn output(&self, bytes: usize) -> Result<OutputBuffer> {
         self.outputs.take_for(bytes)
     }
@@ -187,12 +190,12 @@ impl StageQueue {
     /// done.
     pub(super) fn submit(
         &mut self,
-        kept: BatchInputs,
+        inputs: BatchInputs,
         output: OutputBuffer,
         len: usize,
         put: impl FnOnce(&Self, &BatchInputs, &DeviceBuffer) -> Result<BatchWork>,
     ) -> Result<DeviceRows> {
-        self.begin(kept, Arc::new(output), len, put)?;
+        self.begin(inputs, Arc::new(output), len, put)?;
         self.finish()
     }
 
@@ -200,27 +203,27 @@ impl StageQueue {
     /// rest.
     pub(super) fn begin(
         &mut self,
-        kept: BatchInputs,
+        inputs: BatchInputs,
         output: Arc<OutputBuffer>,
         len: usize,
         put: impl FnOnce(&Self, &BatchInputs, &DeviceBuffer) -> Result<BatchWork>,
     ) -> Result<()> {
-        let waits = || (output.after().iter()).try_for_each(|event| self.stream.wait_for(event));
+        let waits = || (output.reads().iter()).try_for_each(|event| self.stream.wait_for(event));
         let done = match output.buffer() {
-            Some(buffer) => waits().and_then(|()| put(self, &kept, buffer)),
+            Some(buffer) => waits().and_then(|()| put(self, &inputs, buffer)),
             None => Err(Error::device("the memory of a batch is missing")),
         };
         match done {
             Ok(work) => {
-                self.begun.push_back(StartedBatch {
+                self.started.push_back(StartedBatch {
                     work,
-                    kept,
+                    inputs,
                     output,
                     len,
                 });
                 Ok(())
             }
-            Err(e) => Err(self.strand(kept, e)),
+            Err(e) => Err(self.keep_failed_inputs(inputs, e)),
         }
     }
 
@@ -229,39 +232,39 @@ impl StageQueue {
     /// # Errors
     /// There is none; its memory still has another owner; a device error.
     pub(super) fn finish(&mut self) -> Result<DeviceRows> {
-        let Some(begun) = self.begun.pop_front() else {
+        let Some(started) = self.started.pop_front() else {
             return Err(Error::device("no batch was begun, so none can be finished"));
         };
         let StartedBatch {
             work,
-            kept,
+            inputs,
             output,
             len,
-        } = begun;
+        } = started;
         let mut output = match Arc::try_unwrap(output) {
             Ok(output) => output,
             Err(_) => {
                 let why = Error::device("a batch cannot be finished while other streams write it");
-                return Err(self.strand(kept, why));
+                return Err(self.keep_failed_inputs(inputs, why));
             }
         };
-        let over = match self.stream.record() {
-            Ok(over) => Arc::new(over),
-            Err(e) => return Err(self.strand(kept, e)),
+        let done = match self.stream.record() {
+            Ok(done) => Arc::new(done),
+            Err(e) => return Err(self.keep_failed_inputs(inputs, e)),
         };
-        output.was_written(over.clone());
+        output.record_write(done.clone());
         self.under_way.push_back(SubmittedBatch {
             work,
-            over: over.clone(),
-            kept,
+            done: done.clone(),
+            inputs,
         });
-        Ok(DeviceRows::new(output, over, self.stream.clone(), len))
+        Ok(DeviceRows::new(output, done, self.stream.clone(), len))
     }
 
     /// Keeps the inputs of a failed batch: some of its work may be under way, without an event
     /// after it.
-    fn strand(&mut self, kept: BatchInputs, why: Error) -> Error {
-        self.stranded.push(kept);
+    fn keep_failed_inputs(&mut self, inputs: BatchInputs, why: Error) -> Error {
+        self.failed_inputs.push(inputs);
         self.context().fail(why)
     }
 }
@@ -308,7 +311,7 @@ impl RowsStage {
         bytes: usize,
     ) -> Result<DeviceRows> {
         let slot = slot.into();
-        self.reap()?;
+        self.drop_read_slots()?;
         let (_, room) = self.lane.ring.on_device(&slot)?;
         if bytes > room {
             return Err(Error::device(format!(
@@ -316,17 +319,17 @@ impl RowsStage {
             )));
         }
         let output = self.lane.output(bytes)?;
-        let kept = BatchInputs {
+        let inputs = BatchInputs {
             slot,
             descriptors: None,
         };
-        self.lane.submit(kept, output, bytes, |lane, kept, to| {
-            let from = kept.slot.bytes().as_ptr();
+        self.lane.submit(inputs, output, bytes, |lane, inputs, to| {
+            let from = inputs.slot.bytes().as_ptr();
             // SAFETY: inside of the slot by the check above, which is pinned (`on_device`);
             // `StageQueue::submit` keeps it, and nothing writes a held slot, until the event after
             // this; `to` is the output that `StageQueue::output` returned to us alone, and the
             // stream waits for its earlier readers.
-            let copy = EventSpan::around(&lane.stream, || unsafe {
+            let copy = EventSpan::record_around(&lane.stream, || unsafe {
                 lane.stream.upload(to, from, bytes)
             })?;
             Ok(BatchWork {
@@ -338,8 +341,8 @@ impl RowsStage {
     }
 
     /// Drops the slots that the device has read. Does not wait.
-    pub(crate) fn reap(&mut self) -> Result<()> {
-        self.lane.reap(&mut Vec::new())
+    pub(crate) fn drop_read_slots(&mut self) -> Result<()> {
+        self.lane.drop_read_slots(&mut Vec::new())
     }
 
     /// Sleeps until the device has read the oldest slot, and drops that slot. False if there is

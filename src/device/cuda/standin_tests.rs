@@ -115,7 +115,7 @@ fn crops(slots: u32, outputs: usize) -> (TestRing, CropStage) {
 }
 
 fn submit(scene: &mut TestRing, stage: &mut CropStage, batch: u8, read: UploadMode) -> DeviceRows {
-    let slot = scene.held(&slot_bytes(batch));
+    let slot = scene.held_slot(&slot_bytes(batch));
     stage
         .submit(slot, &rows(), PLACES, &emission(), read)
         .unwrap()
@@ -133,7 +133,7 @@ fn a_batch_is_copied_launched_and_marked_in_this_order() {
                 assert_eq!(rows.len(), ROWS * ROW_BYTES);
                 assert_eq!(rows.to_host().unwrap(), expected(batch), "{read:?}");
             }
-            stage.reap().unwrap();
+            stage.drop_read_slots().unwrap();
             let times = stage.times();
             assert_eq!(times.batches, 2);
             assert_eq!(times.copied_bytes, 3 * (256 + 640));
@@ -150,7 +150,7 @@ fn a_batch_is_copied_launched_and_marked_in_this_order() {
     let descriptors = ["cuEventRecord", "cuMemcpyHtoDAsync_v2", "cuEventRecord"];
     let copy = ["cuEventRecord", "cuMemcpy2DAsync_v2", "cuEventRecord"];
     let launch = ["cuEventRecord", "cuLaunchKernel", "cuEventRecord"];
-    let over = ["cuEventRecord", "cuMemcpyDtoHAsync_v2", "cuEventRecord"];
+    let read_back = ["cuEventRecord", "cuMemcpyDtoHAsync_v2", "cuEventRecord"];
     let all = [
         "cuEventRecord",
         "cuMemcpyHtoDAsync_v2",
@@ -158,8 +158,8 @@ fn a_batch_is_copied_launched_and_marked_in_this_order() {
         "cuLaunchKernel",
         "cuMemcpyDtoHAsync_v2",
     ];
-    let in_place = [descriptors, copy, launch, over].concat();
-    let copied = [descriptors, copy, launch, copy, launch, over].concat();
+    let in_place = [descriptors, copy, launch, read_back].concat();
+    let copied = [descriptors, copy, launch, copy, launch, read_back].concat();
     assert_eq!(log.calls(&all), [in_place, copied].concat());
     // Tables alone; then 256 bytes of tables and 330 of pixels, to the next 64.
     let copies = log.lines("cuMemcpy2DAsync_v2");
@@ -203,7 +203,7 @@ fn a_batch_with_contrast_is_launched_twice() {
             let mut without = rows();
             without[0].step[0] = with[1].step[1];
             for (batch, rows) in [(1, &with), (2, &without), (3, &with)] {
-                let slot = scene.held(&slot_bytes(batch));
+                let slot = scene.held_slot(&slot_bytes(batch));
                 let made = stage.submit(slot, rows, PLACES, &emission(), UploadMode::InPlace);
                 let mut wanted = expected(batch);
                 if rows[1].steps > 0 {
@@ -247,10 +247,10 @@ fn a_part_is_copied_behind_the_kernels_that_read_there() {
         || {
             let (mut scene, mut stage) = crops(4, 4);
             for (batch, count) in [(1, 3), (2, 3), (3, 2), (4, 3)] {
-                let slot = scene.held(&slot_bytes(batch));
+                let slot = scene.held_slot(&slot_bytes(batch));
                 let rows = &rows()[..count];
                 drop(stage.submit(slot, rows, PLACES, &emission(), UploadMode::Copied));
-                stage.reap().unwrap();
+                stage.drop_read_slots().unwrap();
             }
         },
     );
@@ -306,11 +306,11 @@ fn a_slot_is_kept_until_its_event_is_over() {
             // The batch may be given up long before.
             drop(rows);
             for _ in 0..2 {
-                stage.reap().unwrap();
+                stage.drop_read_slots().unwrap();
                 assert!(!scene.has_free());
                 assert_eq!(stage.under_way(), 1);
             }
-            stage.reap().unwrap();
+            stage.drop_read_slots().unwrap();
             assert!(scene.has_free());
             assert_eq!(stage.under_way(), 0);
             assert!(!stage.wait_one().unwrap());
@@ -410,7 +410,7 @@ fn batches_that_are_held_are_named() {
         let first = submit(&mut scene, &mut stage, 1, UploadMode::InPlace);
         let _second = submit(&mut scene, &mut stage, 2, UploadMode::InPlace);
         assert!(!stage.has_room());
-        let slot = scene.held(&slot_bytes(3));
+        let slot = scene.held_slot(&slot_bytes(3));
         let e = stage.submit(slot, &rows(), PLACES, &emission(), UploadMode::InPlace);
         let e = e.unwrap_err();
         assert!(
@@ -437,17 +437,17 @@ fn after_an_error_of_the_device_every_call_gives_it() {
             let first = submit(&mut scene, &mut stage, 1, UploadMode::InPlace);
             // SAFETY: a default stream lives as long as the process.
             unsafe { first.make_wait(2).unwrap() };
-            let slot = scene.held(&slot_bytes(2));
+            let slot = scene.held_slot(&slot_bytes(2));
             let e = stage.submit(slot, &rows(), PLACES, &emission(), UploadMode::InPlace);
             let e = e.unwrap_err().to_string();
             assert!(e.contains("cuLaunchKernel: CUDA_ERROR_700"), "{e}");
             assert!(e.contains("restart the process"), "{e}");
-            let slot = scene.held(&slot_bytes(3));
+            let slot = scene.held_slot(&slot_bytes(3));
             for again in [
                 stage
                     .submit(slot, &rows(), PLACES, &emission(), UploadMode::Copied)
                     .map(drop),
-                stage.reap(),
+                stage.drop_read_slots(),
                 stage.wait_one().map(drop),
                 first.wait(),
                 first.is_ready().map(drop),
@@ -478,16 +478,16 @@ fn what_the_device_may_not_read_is_refused_and_nothing_is_done() {
         || {
             let (mut scene, mut stage) = crops(1, 1);
             let mut other = TestRing::new(1, ROWS as u32, ROWS * CAPACITY);
-            let slot = other.held(&[]);
+            let slot = other.held_slot(&[]);
             let e = stage.submit(slot, &rows(), PLACES, &emission(), UploadMode::InPlace);
             assert!(e.unwrap_err().to_string().contains("another ring"));
 
             let mut wrong = rows();
             wrong[1].pixels += 1 << 20;
-            let slot = scene.held(&slot_bytes(1));
+            let slot = scene.held_slot(&slot_bytes(1));
             let e = stage.submit(slot, &wrong, PLACES, &emission(), UploadMode::InPlace);
             assert!(e.unwrap_err().to_string().contains("row 1"));
-            let slot = scene.held(&slot_bytes(1));
+            let slot = scene.held_slot(&slot_bytes(1));
             let e = stage.submit(slot, &[], PLACES, &emission(), UploadMode::InPlace);
             assert!(
                 e.unwrap_err()
@@ -512,12 +512,12 @@ fn finished_rows_are_one_copy() {
         let mut scene = TestRing::new(1, ROWS as u32, 4096);
         let mut stage = RowsStage::new(&open(), scene.ring(), 1, 3000).unwrap();
         let bytes: Vec<u8> = (0..2500u32).map(|i| i as u8).collect();
-        let rows = stage.submit_rows(scene.held(&bytes), 2500).unwrap();
+        let rows = stage.submit_rows(scene.held_slot(&bytes), 2500).unwrap();
         assert_eq!(rows.to_host().unwrap(), bytes);
-        stage.reap().unwrap();
+        stage.drop_read_slots().unwrap();
         drop(rows);
         for (bytes, words) in [(3001, "does not fit"), (4097, "a slot of 4096")] {
-            let e = stage.submit_rows(scene.held(&[]), bytes).unwrap_err();
+            let e = stage.submit_rows(scene.held_slot(&[]), bytes).unwrap_err();
             assert!(e.to_string().contains(words), "{e}");
         }
     });
@@ -576,7 +576,7 @@ fn a_driver_without_a_function_is_an_error() {
         || {
             let (mut scene, mut stage) = crops(1, 1);
             let _rows = submit(&mut scene, &mut stage, 1, UploadMode::InPlace);
-            let e = stage.reap().unwrap_err().to_string();
+            let e = stage.drop_read_slots().unwrap_err().to_string();
             assert!(e.contains("cuEventQuery") && e.contains("525"), "{e}");
         },
     );
@@ -599,7 +599,7 @@ fn a_forked_copy_may_not_use_it_and_leaves_it_alone() {
                 let refused = catch_unwind(AssertUnwindSafe(|| {
                     let e = rows.wait().unwrap_err().to_string();
                     assert!(e.contains("forked copy"), "{e}");
-                    assert!(stage.reap().is_err());
+                    assert!(stage.drop_read_slots().is_err());
                     drop(rows);
                     drop(stage);
                 }));

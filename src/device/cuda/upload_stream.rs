@@ -16,7 +16,7 @@ const TURNS: usize = 2;
 #[derive(Debug)]
 pub(super) struct UploadStream {
     stream: CudaStream,
-    turns: [UploadBuffer; TURNS],
+    buffers: [UploadBuffer; TURNS],
     next: usize,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct UploadStream {
 struct UploadBuffer {
     buffer: HostBuffer,
     /// After the last copy from it.
-    over: Option<CudaEvent>,
+    done: Option<CudaEvent>,
 }
 
 impl UploadStream {
@@ -32,12 +32,12 @@ impl UploadStream {
         let turn = || {
             Ok(UploadBuffer {
                 buffer: HostBuffer::new(context, PIECE, "upload buffers of images")?,
-                over: None,
+                done: None,
             })
         };
         Ok(Self {
             stream: CudaStream::new(context)?,
-            turns: [turn()?, turn()?],
+            buffers: [turn()?, turn()?],
             next: 0,
         })
     }
@@ -61,10 +61,10 @@ impl UploadStream {
     ) -> Result<()> {
         for begin in (0..len).step_by(PIECE) {
             let here = PIECE.min(len - begin);
-            let turn = &mut self.turns[self.next];
+            let turn = &mut self.buffers[self.next];
             self.next = (self.next + 1) % TURNS;
-            if let Some(over) = turn.over.take() {
-                over.wait()?;
+            if let Some(done) = turn.done.take() {
+                done.wait()?;
             }
             fill(begin, &mut turn.buffer.bytes_mut()[..here])?;
             // SAFETY: `here` bytes of a pinned buffer that is not written before the event
@@ -73,7 +73,7 @@ impl UploadStream {
                 let from = turn.buffer.as_ptr();
                 self.stream.upload_at(to, at + begin, from, here)?;
             }
-            turn.over = Some(self.stream.record()?);
+            turn.done = Some(self.stream.record()?);
         }
         Ok(())
     }

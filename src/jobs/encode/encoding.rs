@@ -107,14 +107,14 @@ impl CacheResize {
         };
         match (side > n, side == height) {
             (false, _) => (height, width),
-            (true, true) => (n, follow(n, width, height)),
-            (true, false) => (follow(n, height, width), n),
+            (true, true) => (n, scale_side(n, width, height)),
+            (true, false) => (scale_side(n, height, width), n),
         }
     }
 }
 
 /// `side * to / of`, rounded down as torchvision's Resize does, and at least 1.
-fn follow(to: u32, side: u32, of: u32) -> u32 {
+fn scale_side(to: u32, side: u32, of: u32) -> u32 {
     let followed = u64::from(side) * u64::from(to) / u64::from(of.max(1));
     u32::try_from(followed).unwrap_or(u32::MAX).max(1)
 }

@@ -27,7 +27,7 @@ const ROWS: u32 = 256;
 /// A run over places of a cache.
 #[derive(Debug)]
 pub(crate) struct EncodeRun {
-    pub(crate) engine: RowFiller,
+    pub(crate) filler: RowFiller,
     rooms: PayloadSpaces,
     /// Disjoint ranges of places, in ascending order.
     parts: Vec<Range<u64>>,
@@ -69,7 +69,7 @@ impl EncodeRun {
     /// # Errors
     /// Too little memory; a system call that fails.
     pub(crate) fn start(
-        crew: LaunchedWorkers,
+        launched: LaunchedWorkers,
         spec: EncodeSpec,
         index: &Index,
         sizes: &SampleSizes,
@@ -78,7 +78,7 @@ impl EncodeRun {
     ) -> Result<Self> {
         let rooms = rooms.try_clone()?;
         let slot_bytes = rooms.largest().max(SLOT);
-        let workers = crew.workers();
+        let workers = launched.workers();
         let shape = RingShape {
             slots: slots(workers, slot_bytes, &rooms, &parts),
             rows: ROWS,
@@ -92,7 +92,7 @@ impl EncodeRun {
             ))
         })?;
         let order = spec.order(index, sizes, &rooms)?;
-        let engine = crew.start(&order, shape, at, |needed, free| {
+        let filler = launched.start(&order, shape, at, |needed, free| {
             format!(
                 "the workers' shared memory needs {} ({} slots of {}, as large as the largest \
                  sample), and {} are available: use fewer workers, a resize, or a lower max_pixels",
@@ -103,7 +103,7 @@ impl EncodeRun {
             )
         })?;
         Ok(Self {
-            engine,
+            filler,
             rooms,
             parts,
             slot_bytes,
@@ -124,7 +124,7 @@ impl EncodeRun {
             .map(|row| rooms.place(next.number, next.number + u64::from(row)))
             .map(Option::unwrap_or_default)
             .collect();
-        let coming = |n: usize| {
+        let upcoming = |n: usize| {
             (0..n).try_fold(next, |p, _| {
                 place(
                     rooms,
@@ -134,7 +134,7 @@ impl EncodeRun {
                 )
             })
         };
-        let filled = self.engine.next(&coming)?;
+        let filled = self.filler.next(&upcoming)?;
         self.at = next.number + u64::from(next.rows_to_fill);
         Ok(Some(PayloadBatch { places, filled }))
     }
@@ -143,7 +143,7 @@ impl EncodeRun {
 impl Drop for EncodeRun {
     /// Cancels the work under way.
     fn drop(&mut self) {
-        self.engine.cancel();
+        self.filler.cancel();
     }
 }
 
@@ -220,11 +220,11 @@ mod tests {
         write_length(4, &mut good);
         good[HEAD..].copy_from_slice(b"abcd");
         // More bytes than the row has room for.
-        let mut scribbled = good.clone();
-        scribbled[..8].fill(0xff);
+        let mut damaged = good.clone();
+        damaged[..8].fill(0xff);
         let row = good.len();
         let mut buffer = BufferPool::default().take(2 * row);
-        buffer.bytes_mut()[..2 * row].copy_from_slice(&[good, scribbled].concat());
+        buffer.bytes_mut()[..2 * row].copy_from_slice(&[good, damaged].concat());
         let payloads = PayloadBatch {
             // The last is after the end of the slot.
             places: vec![0..row, row..2 * row, 2 * row..3 * row],

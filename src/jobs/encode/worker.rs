@@ -153,7 +153,7 @@ impl Job for EncodeJob {
                 part,
                 check_size: &|found| check_size(found, size),
             };
-            self.decoder.fill(&file, &request, to, meter)
+            self.decoder.make_row(&file, &request, to, meter)
         };
         let (height, width) = output.unwrap_or(size);
         let pixels = 3 * height as usize * width as usize;
@@ -194,7 +194,7 @@ impl Job for EncodeJob {
     }
 
     fn has_preferences(&self) -> bool {
-        self.home.is_choosy()
+        self.home.has_preference()
     }
 
     fn prefers(&self, ticket: &Ticket, row: u32) -> bool {

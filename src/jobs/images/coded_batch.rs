@@ -113,13 +113,13 @@ impl BatchRows {
     }
 
     /// Offset of a row, as in [`crate::jobs::images::packing`] for crops.
-    fn begin_of(&self, row: u32) -> usize {
+    fn row_offset(&self, row: u32) -> usize {
         row as usize * self.outline.rule.row_bytes(self.outline.size).row_bytes()
     }
 
     fn coded(&self, row: u32, attempt: u32) -> Option<CodedRow> {
         let BatchOutline { rule, size, .. } = self.outline;
-        let begin = self.begin_of(row);
+        let begin = self.row_offset(row);
         let read = read_row(|to| self.slot.copy(begin, to), begin, rule, size).ok()?;
         let RowContent::Coded(coded, kernel) = read else {
             return None;
@@ -185,7 +185,7 @@ impl CodedBatch for BatchRows {
         let (mut meter, mut fault) = (StageMeter::default(), None);
         let mut job = (self.cpu.job.lock()).unwrap_or_else(PoisonError::into_inner);
         let mut fill = |first, tries, meter: &mut StageMeter| {
-            attempts::fill(
+            attempts::fill_or_substitute(
                 &mut **job,
                 &place.ticket(1),
                 row,
@@ -344,7 +344,11 @@ mod tests {
         }
 
         /// The state of the second row before it is final, and after.
-        fn look(&mut self, row: &[u8], outcome: RowOutcome) -> (CodedRowState, CodedRowState) {
+        fn row_states(
+            &mut self,
+            row: &[u8],
+            outcome: RowOutcome,
+        ) -> (CodedRowState, CodedRowState) {
             self.sequence += 1;
             let place = BatchRequest {
                 rows: 3,
@@ -404,7 +408,7 @@ mod tests {
         let program = program();
         let row = coded_row(&program);
         let mut scene = Scene::new(&program);
-        let (before, after) = scene.look(&row, RowOutcome::Done);
+        let (before, after) = scene.row_states(&row, RowOutcome::Done);
         assert!(matches!(before, CodedRowState::Pending));
         let CodedRowState::Coded(coded) = after else {
             panic!("{after:?}");
@@ -412,12 +416,12 @@ mod tests {
         scene.is_checked(&coded);
         assert_eq!((coded.kernel.width, coded.kernel.height), (SIZE.1, SIZE.0));
         assert!(JpegPart::new(PARTS, THREADS).add(&coded.picture, 0, 0));
-        let (_, failed) = scene.look(&row, RowOutcome::Failed);
+        let (_, failed) = scene.row_states(&row, RowOutcome::Failed);
         assert!(matches!(failed, CodedRowState::NotCoded));
         // Pixels are for another stage.
         let mut pixels = row;
         pixels[crate::decode_plan::crop_row::CROP_HEADER_CODED].fill(0);
-        let (_, pixels) = scene.look(&pixels, RowOutcome::Done);
+        let (_, pixels) = scene.row_states(&pixels, RowOutcome::Done);
         assert!(matches!(pixels, CodedRowState::NotCoded));
     }
 
@@ -493,8 +497,8 @@ mod tests {
             let RedecodedRow { kernel, verdict } = batch.decode_again(of, &mut out).unwrap();
             assert_eq!(kernel.is_some(), good <= 3);
             let verdict = verdict.map(|v| (v.row, v.fault.reason, v.attempt));
-            let due = (1, format!("attempt {attempt}"), (good <= 3).then_some(good));
-            assert_eq!(verdict, (good != attempt).then_some(due));
+            let expected = (1, format!("attempt {attempt}"), (good <= 3).then_some(good));
+            assert_eq!(verdict, (good != attempt).then_some(expected));
             let mut report = PoolReport {
                 input_bytes: u64::MAX,
                 ..PoolReport::default()
@@ -527,7 +531,7 @@ mod tests {
         let row = coded_row(&program);
         let mut scene = Scene::new(&program);
         scene.parts.rows = 64;
-        let (_, seen) = scene.look(&row, RowOutcome::Done);
+        let (_, seen) = scene.row_states(&row, RowOutcome::Done);
         assert!(matches!(seen, CodedRowState::NotCoded), "{seen:?}");
     }
 
@@ -552,7 +556,7 @@ mod tests {
                 let at = begin + random.below(len as u64) as usize;
                 changed[at] = random.next() as u8;
             }
-            match scene.look(&changed, RowOutcome::Done).1 {
+            match scene.row_states(&changed, RowOutcome::Done).1 {
                 CodedRowState::Coded(coded) => {
                     scene.is_checked(&coded);
                     taken += 1;

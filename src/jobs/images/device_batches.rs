@@ -45,7 +45,7 @@ pub(crate) struct DeviceBatches {
     /// Batches that may be on the device at one time.
     outputs: usize,
     /// Runs while live batches hold all of them.
-    held: Option<RunningClock>,
+    held_since: Option<RunningClock>,
     /// Slots of the ring, and bytes per slot.
     slots: usize,
     slot_bytes: u64,
@@ -294,7 +294,7 @@ impl DeviceBatches {
             jpegs: None,
             stage,
             outputs: work.outputs,
-            held: None,
+            held_since: None,
             slots: shape.slots as usize,
             slot_bytes,
             planned: work.device_bytes(slot_bytes),
@@ -375,15 +375,18 @@ impl DeviceBatches {
     /// # Errors
     /// `SlotsHeld` if live batches hold all the memory for `limit`; a device error.
     pub(crate) fn make_room(&mut self, limit: Duration, most: Duration) -> Result<bool> {
-        self.reap()?;
+        self.drop_read_slots()?;
         while self.under_way() >= self.slots {
             self.wait_one()?;
         }
         let began = Instant::now();
         while !self.has_room() {
-            let waited = self.held.get_or_insert_with(RunningClock::start).read(LOOK);
+            let waited = self
+                .held_since
+                .get_or_insert_with(RunningClock::start)
+                .read(LOOK);
             if waited >= limit {
-                self.held = None;
+                self.held_since = None;
                 return Err(Error::SlotsHeld {
                     what: format!(
                         "all {} batches on the device are held, and none was dropped within \
@@ -396,9 +399,9 @@ impl DeviceBatches {
                 return Ok(false);
             }
             std::thread::sleep(LOOK);
-            self.reap()?;
+            self.drop_read_slots()?;
         }
-        self.held = None;
+        self.held_since = None;
         Ok(true)
     }
 
@@ -409,7 +412,7 @@ impl DeviceBatches {
 
     /// Like [`Self::make_room`], but does not wait. True if there is room.
     pub(crate) fn has_room_now(&mut self) -> Result<bool> {
-        self.reap()?;
+        self.drop_read_slots()?;
         Ok(self.has_room() && self.under_way() < self.slots)
     }
 
@@ -419,10 +422,10 @@ impl DeviceBatches {
         Ok(())
     }
 
-    fn reap(&mut self) -> Result<()> {
+    fn drop_read_slots(&mut self) -> Result<()> {
         match &mut self.stage {
-            DeviceStage::Rows(stage) => stage.reap()?,
-            DeviceStage::Crops(crops) => crops.stage.reap()?,
+            DeviceStage::Rows(stage) => stage.drop_read_slots()?,
+            DeviceStage::Crops(crops) => crops.stage.drop_read_slots()?,
         }
         Ok(())
     }
@@ -469,25 +472,25 @@ impl DeviceBatches {
     ///
     /// # Errors
     /// A device error; a malformed row.
-    pub(crate) fn put(&mut self, batch: Batch, program: &SampleProgram) -> Result<Batch> {
-        let laid = SlotContents::of(&batch)?;
+    pub(crate) fn submit(&mut self, batch: Batch, program: &SampleProgram) -> Result<Batch> {
+        let contents = SlotContents::of(&batch)?;
         let slot = Arc::new(slot_of(batch.storage)?);
-        let rows = self.put_slot(slot, (&laid, &batch.status), program)?;
+        let rows = self.submit_slot(slot, (&contents, &batch.status), program)?;
         Ok(Batch {
             storage: BatchStorage::Device(rows),
             ..batch
         })
     }
 
-    /// Like [`Self::put`], for a slot that the caller may keep.
-    pub(crate) fn put_slot(
+    /// Like [`Self::submit`], for a slot that the caller may keep.
+    pub(crate) fn submit_slot(
         &mut self,
         slot: Arc<HeldSlot>,
-        (laid, status): (&SlotContents, &[RowStatus]),
+        (contents, status): (&SlotContents, &[RowStatus]),
         program: &SampleProgram,
     ) -> Result<DeviceRows> {
         match &mut self.stage {
-            DeviceStage::Rows(stage) => stage.submit_rows(slot, laid.used),
+            DeviceStage::Rows(stage) => stage.submit_rows(slot, contents.used),
             DeviceStage::Crops(crops) => {
                 let CropMaker {
                     stage,
@@ -495,10 +498,10 @@ impl DeviceBatches {
                     read,
                     rows,
                 } = &mut **crops;
-                let at = places(*rule, laid.size);
+                let at = places(*rule, contents.size);
                 let masked = |row: usize| status[row].is_masked();
-                described(&slot, *rule, laid.size, status.len(), masked, rows)?;
-                let emission = KernelEmission::new(&program.output_format, laid.size);
+                describe_rows(&slot, *rule, contents.size, status.len(), masked, rows)?;
+                let emission = KernelEmission::new(&program.output_format, contents.size);
                 stage.submit(slot, rows, at, &emission, *read)
             }
         }
@@ -528,8 +531,8 @@ impl DeviceBatches {
         };
         let rows = Arc::new(BatchRows::new(slot, outline, jpegs.cpu.clone()));
         let row_bytes = program.row_bytes(size) as usize;
-        let laid = (places(crops.rule, size), emission, row_bytes);
-        jpegs.thread.open(rows.clone(), target.clone(), laid)?;
+        let contents = (places(crops.rule, size), emission, row_bytes);
+        jpegs.thread.open(rows.clone(), target.clone(), contents)?;
         Ok(OpenCodedBatch {
             place,
             target,
@@ -553,7 +556,7 @@ impl DeviceBatches {
         let RowSplit { rows, coded } = split_rows(&filled, crops.rule, size)?;
         let FilledBatch {
             place,
-            rows: held,
+            rows: held_since,
             bad,
         } = filled;
         if place != opened.place {
@@ -565,7 +568,7 @@ impl DeviceBatches {
                 ),
             });
         }
-        let slot = slot_of(BatchStorage::from(held))?;
+        let slot = slot_of(BatchStorage::from(held_since))?;
         let at = places(crops.rule, size);
         let emission = KernelEmission::new(&program.output_format, size);
         let (stage, read) = (&mut crops.stage, crops.read);
@@ -599,14 +602,14 @@ impl DeviceBatches {
         }
     }
 
-    /// Forgets batches that are not needed: all open ones, and `begun` closed ones.
-    pub(crate) fn cancel(&mut self, opened: impl Iterator<Item = OpenCodedBatch>, begun: usize) {
+    /// Forgets batches that are not needed: all open ones, and `closed` closed ones.
+    pub(crate) fn cancel(&mut self, opened: impl Iterator<Item = OpenCodedBatch>, closed: usize) {
         if let Some(jpegs) = &mut self.jpegs {
             // After an error the device is not used any more.
             let _ = jpegs.thread.cancel_batches();
         }
         opened.for_each(drop);
-        for _ in 0..begun {
+        for _ in 0..closed {
             let _ = self.take_rows();
         }
     }
@@ -614,7 +617,7 @@ impl DeviceBatches {
 
 /// The kernel's rows for a slot, with every number checked. `masked`: whether a row holds no
 /// sample.
-fn described(
+fn describe_rows(
     slot: &HeldSlot,
     rule: CropRule,
     size: (u32, u32),

@@ -71,8 +71,8 @@ impl DevicePool {
             Some(batch) => batch?,
             None => {
                 let taken = match self.device.decodes() {
-                    false => self.take_put(run, limit)?,
-                    true => self.take_decoded(run, limit)?,
+                    false => self.next_submitted(run, limit)?,
+                    true => self.next_decoded(run, limit)?,
                 };
                 match taken {
                     Some(batch) => batch,
@@ -80,42 +80,42 @@ impl DevicePool {
                 }
             }
         };
-        self.run_ahead(run);
+        self.submit_ahead(run);
         Ok(Some(batch))
     }
 
     /// The next batch, from workers to the device, if the device does not decode.
-    fn take_put(&mut self, run: &mut ImageRun, limit: Duration) -> Result<Option<Batch>> {
+    fn next_submitted(&mut self, run: &mut ImageRun, limit: Duration) -> Result<Option<Batch>> {
         let began = Instant::now();
         if !self.device.make_room(self.hold_timeout, limit)? {
             return Ok(None);
         }
         let left = limit.saturating_sub(began.elapsed());
-        let taken = self.take(run, left)?;
-        taken.map(|filled| self.put(run, filled)).transpose()
+        let taken = self.next_filled(run, left)?;
+        taken.map(|filled| self.submit(run, filled)).transpose()
     }
 
     /// The next batch from the workers. Meanwhile frees slots that the device has read, so that
     /// workers can continue.
-    fn take(&mut self, run: &ImageRun, limit: Duration) -> Result<Option<FilledBatch>> {
-        let coming = |n| run.place_ahead(n);
+    fn next_filled(&mut self, run: &ImageRun, limit: Duration) -> Result<Option<FilledBatch>> {
+        let upcoming = |n| run.place_ahead(n);
         loop {
-            if let Some(next) = self.pool.next_finished(&coming)? {
+            if let Some(next) = self.pool.next_finished(&upcoming)? {
                 return Ok(Some(next));
             }
             if !self.device.wait_one()? {
-                return self.pool.next_within(&coming, limit);
+                return self.pool.next_within(&upcoming, limit);
             }
         }
     }
 
     /// The next batch, after its coded rows are decoded.
-    fn take_decoded(&mut self, run: &mut ImageRun, limit: Duration) -> Result<Option<Batch>> {
+    fn next_decoded(&mut self, run: &mut ImageRun, limit: Duration) -> Result<Option<Batch>> {
         let began = Instant::now();
         loop {
             self.open_batches(run, 0)?;
             let left = limit.saturating_sub(began.elapsed());
-            if let Some(batch) = self.decoded(run, left.min(LOOK))? {
+            if let Some(batch) = self.poll_decoded(run, left.min(LOOK))? {
                 return Ok(Some(batch));
             }
             if self.decoding.is_empty() {
@@ -124,7 +124,7 @@ impl DevicePool {
                 }
                 let left = limit.saturating_sub(began.elapsed());
                 // Returns early so that further batches can be opened.
-                match self.take(run, left.min(FILLING))? {
+                match self.next_filled(run, left.min(FILLING))? {
                     Some(filled) => self.close(run, filled)?,
                     None if left <= FILLING => return Ok(None),
                     None => {}
@@ -138,7 +138,7 @@ impl DevicePool {
     }
 
     /// The oldest batch that is being decoded, if it is done within `most`.
-    fn decoded(&mut self, run: &mut ImageRun, most: Duration) -> Result<Option<Batch>> {
+    fn poll_decoded(&mut self, run: &mut ImageRun, most: Duration) -> Result<Option<Batch>> {
         let Some(first) = self.decoding.pop_front() else {
             return Ok(None);
         };
@@ -157,21 +157,21 @@ impl DevicePool {
     }
 
     /// Opens batches that workers fill, as far as the device has memory, and closes those that they
-    /// have finished. `behind`: number of batches between the run's position and the first one that
-    /// is being decoded.
-    fn open_batches(&mut self, run: &ImageRun, behind: usize) -> Result<()> {
+    /// have finished. `batches_before`: number of batches between the run's position and the first
+    /// one that is being decoded.
+    fn open_batches(&mut self, run: &ImageRun, batches_before: usize) -> Result<()> {
         loop {
-            let behind = behind + self.decoding.len();
-            let coming = |n| run.place_ahead(n + behind);
+            let batches_before = batches_before + self.decoding.len();
+            let upcoming = |n| run.place_ahead(n + batches_before);
             while self.device.has_room_now()?
-                && let Some(next) = self.pool.watch(self.opened.len(), &coming)
+                && let Some(next) = self.pool.watch(self.opened.len(), &upcoming)
             {
                 self.open(run, next)?;
             }
             if self.opened.is_empty() {
                 return Ok(());
             }
-            match self.pool.next_finished(&coming)? {
+            match self.pool.next_finished(&upcoming)? {
                 Some(filled) => self.close(run, filled)?,
                 None => return Ok(()),
             }
@@ -194,14 +194,14 @@ impl DevicePool {
             self.open(run, (filled.place, slot.watch()))?;
         }
         let size = run.row_size(&filled.place);
-        let begun = match self.opened.pop_front() {
+        let closed = match self.opened.pop_front() {
             Some(opened) => self.device.close_batch(opened, filled, size, &run.program),
             None => Err(Error::Device {
                 what: "a batch to decode is not in a slot of the ring".into(),
             }),
         };
         self.decoding
-            .push_back(begun.map_err(|why| self.pool.end(why))?);
+            .push_back(closed.map_err(|why| self.pool.end(why))?);
         Ok(())
     }
 
@@ -213,9 +213,9 @@ impl DevicePool {
 
     /// Delivers later finished batches to the device, and frees the slots that it has read. An
     /// error is returned in place of its batch.
-    fn run_ahead(&mut self, run: &mut ImageRun) {
+    fn submit_ahead(&mut self, run: &mut ImageRun) {
         while !matches!(self.ahead.back(), Some(Err(_))) {
-            match self.one_ahead(run) {
+            match self.submit_next(run) {
                 Ok(None) => break,
                 Ok(Some(batch)) => self.ahead.push_back(Ok(batch)),
                 Err(why) => self.ahead.push_back(Err(why)),
@@ -225,32 +225,32 @@ impl DevicePool {
 
     /// The next batch after those on the device, if workers have finished it and the device has
     /// memory.
-    fn one_ahead(&mut self, run: &mut ImageRun) -> Result<Option<Batch>> {
-        let behind = 1 + self.ahead.len();
+    fn submit_next(&mut self, run: &mut ImageRun) -> Result<Option<Batch>> {
+        let batches_before = 1 + self.ahead.len();
         if self.device.decodes() {
-            self.open_batches(run, behind)?;
-            let decoded = self.decoded(run, Duration::ZERO)?;
+            self.open_batches(run, batches_before)?;
+            let decoded = self.poll_decoded(run, Duration::ZERO)?;
             if decoded.is_none() {
-                let behind = behind + self.decoding.len();
-                self.pool.refill(&|n| run.place_ahead(n + behind));
+                let batches_before = batches_before + self.decoding.len();
+                self.pool.refill(&|n| run.place_ahead(n + batches_before));
             }
             return Ok(decoded);
         }
-        let coming = |n| run.place_ahead(n + behind);
+        let upcoming = |n| run.place_ahead(n + batches_before);
         if !self.device.has_room_now()? {
-            self.pool.refill(&coming);
+            self.pool.refill(&upcoming);
             return Ok(None);
         }
-        match self.pool.next_finished(&coming)? {
-            Some(filled) => self.put(run, filled).map(Some),
+        match self.pool.next_finished(&upcoming)? {
+            Some(filled) => self.submit(run, filled).map(Some),
             None => Ok(None),
         }
     }
 
-    fn put(&mut self, run: &mut ImageRun, filled: FilledBatch) -> Result<Batch> {
+    fn submit(&mut self, run: &mut ImageRun, filled: FilledBatch) -> Result<Batch> {
         let batch = run.make_batch(filled)?;
         // Otherwise the batch would be lost and the next call would return the one after it.
-        let put = self.device.put(batch, &run.program);
+        let put = self.device.submit(batch, &run.program);
         put.map_err(|why| self.pool.end(why))
     }
 

@@ -67,16 +67,16 @@ pub(crate) fn finish_batch(
     let ClosedBatch {
         place,
         mut bad,
-        rows: due,
+        rows: coded_rows,
     } = batch;
-    if rows != due {
-        let other = |row: &&u32| !rows.contains(row) || !due.contains(row);
-        let row = rows.iter().chain(&due).find(other).copied();
+    if rows != coded_rows {
+        let other = |row: &&u32| !rows.contains(row) || !coded_rows.contains(row);
+        let row = rows.iter().chain(&coded_rows).find(other).copied();
         let why = "its coded crop is malformed, or was changed";
         // No batch follows: work on this one may still be under way.
         return Err(thread.fail(destroyed_row(row.unwrap_or(0), why)));
     }
-    add(&mut bad, verdicts);
+    add_verdicts(&mut bad, verdicts);
     Ok(DecodeOutcome::Done(place, bad))
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn split_rows(
     for row in 0..filled.place.rows {
         let failed = |bad: &BadRow| bad.row == row && bad.attempt.is_none();
         if row >= filled.place.rows_to_fill || filled.bad.iter().any(failed) {
-            split.rows.push(flagged(MASKED));
+            split.rows.push(row_with_flags(MASKED));
             continue;
         }
         let begin = row as usize * row_bytes;
@@ -102,7 +102,7 @@ pub(crate) fn split_rows(
         match read.map_err(|why| destroyed_row(row, &why))? {
             RowContent::Pixels(kernel) => split.rows.push(kernel),
             RowContent::Coded(..) => {
-                split.rows.push(flagged(ELSEWHERE));
+                split.rows.push(row_with_flags(ELSEWHERE));
                 split.coded.push(row);
             }
         }
@@ -139,16 +139,16 @@ pub(crate) fn header_of(
     copy: impl FnOnce(&mut [u8]) -> bool,
     room: CropRowBytes,
     size: (u32, u32),
-    takes: RowContents,
+    contents: RowContents,
 ) -> std::result::Result<CropHeader, String> {
     let mut header = [0; CROP_HEADER];
     match copy(&mut header) {
-        true => CropHeader::read(&header, room, size, takes),
+        true => CropHeader::read(&header, room, size, contents),
         false => Err("it is outside of its slot".into()),
     }
 }
 
-fn flagged(flags: u32) -> KernelRow {
+fn row_with_flags(flags: u32) -> KernelRow {
     KernelRow {
         flags,
         ..KernelRow::default()
@@ -181,7 +181,7 @@ pub(crate) fn destroyed_row(row: u32, why: &str) -> Error {
 }
 
 /// Adds the CPU's verdicts to the bad rows.
-fn add(bad: &mut Vec<BadRow>, verdicts: Vec<CpuVerdict>) {
+fn add_verdicts(bad: &mut Vec<BadRow>, verdicts: Vec<CpuVerdict>) {
     for verdict in verdicts {
         let CpuVerdict {
             row,
@@ -220,7 +220,7 @@ mod tests {
             attempt,
         };
         let mut bad = vec![of(1, None), of(4, Some(2)), of(9, Some(1))];
-        add(&mut bad, vec![verdict(2, Some(1)), verdict(4, None)]);
+        add_verdicts(&mut bad, vec![verdict(2, Some(1)), verdict(4, None)]);
         let seen: Vec<_> = bad
             .iter()
             .map(|b| (b.row, b.attempt, b.fault.reason.as_str()))

@@ -23,7 +23,7 @@ pub enum OnError {
 
 impl OnError {
     /// Number of substitutes to try.
-    pub(crate) fn tries(self, plan: &EpochPlan) -> u32 {
+    pub(crate) fn substitute_limit(self, plan: &EpochPlan) -> u32 {
         match self {
             Self::Stop | Self::Skip => 0,
             Self::Substitute => plan.substitutes(),

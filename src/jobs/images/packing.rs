@@ -72,7 +72,7 @@ impl EqualRow {
 #[derive(Debug, Default)]
 pub(crate) struct PackedBatch {
     /// The position of the batch.
-    of: Option<EpochMark>,
+    mark: Option<EpochMark>,
     rows: Vec<Range<usize>>,
 }
 
@@ -126,7 +126,7 @@ impl SlotPacking {
                 largest.unwrap_or_else(|| of_scale((*size, self.plan.most_rows())))
             }
             PackingRule::Own { table, .. } => {
-                let largest = self.largest(self.in_a_slot());
+                let largest = self.largest(self.least_samples_per_slot());
                 self.bound(*table, largest.into_iter().map(|(bytes, _)| bytes))
             }
         }
@@ -143,7 +143,7 @@ impl SlotPacking {
     }
 
     /// The least number of different samples in a full slot.
-    fn in_a_slot(&self) -> usize {
+    fn least_samples_per_slot(&self) -> usize {
         let rows = self.plan.most_rows_per_sample(self.tries);
         (self.plan.options().batch as usize).div_ceil(rows as usize)
     }
@@ -163,7 +163,7 @@ impl SlotPacking {
         let PackingRule::Own { table, .. } = &self.rule else {
             return None;
         };
-        let largest = self.largest(self.in_a_slot().max(few + 1));
+        let largest = self.largest(self.least_samples_per_slot().max(few + 1));
         let next = largest.get(few)?.0;
         Some(self.bound(*table, largest.iter().map(|&(bytes, _)| bytes.min(next))))
     }
@@ -247,7 +247,7 @@ impl SlotPacking {
                 start..start + bytes
             }
             PackingRule::Own { table, .. } => {
-                if packed.of != Some(at) {
+                if packed.mark != Some(at) {
                     self.pack(*table, packed, at);
                 }
                 let end = packed.rows.last().map_or(*table, |r| r.end);
@@ -276,7 +276,7 @@ impl SlotPacking {
             end = start + largest.unwrap_or(0);
             packed.rows.push(start..end);
         }
-        packed.of = Some(at);
+        packed.mark = Some(at);
     }
 
     /// Bytes of a row of this size. None if no image of this size is decoded.

@@ -44,7 +44,7 @@ impl DeviceReplay {
 /// A batch whose slot is kept.
 struct FilledSlot {
     slot: Arc<HeldSlot>,
-    laid: SlotContents,
+    contents: SlotContents,
     status: Vec<RowStatus>,
 }
 
@@ -62,24 +62,24 @@ impl DevicePool {
         self.cancel();
         self.device.wait_all()?;
         let replay = self
-            .fill(run)
+            .fill_slots(run)
             .and_then(|filled| self.play(run, &filled, rounds));
         self.cancel();
         replay
     }
 
     /// One batch per slot, or as many as remain in the run.
-    fn fill(&mut self, run: &mut ImageRun) -> Result<Vec<FilledSlot>> {
+    fn fill_slots(&mut self, run: &mut ImageRun) -> Result<Vec<FilledSlot>> {
         let mut filled = Vec::new();
         while filled.len() < self.device.slots() && run.place_ahead(filled.len()).is_some() {
             let at = filled.len();
-            let coming = |n| run.place_ahead(n + at);
-            let Some(next) = self.pool.next_within(&coming, Duration::MAX)? else {
+            let upcoming = |n| run.place_ahead(n + at);
+            let Some(next) = self.pool.next_within(&upcoming, Duration::MAX)? else {
                 continue;
             };
             let batch = run.make_batch(next)?;
             filled.push(FilledSlot {
-                laid: SlotContents::of(&batch)?,
+                contents: SlotContents::of(&batch)?,
                 slot: Arc::new(slot_of(batch.storage)?),
                 status: batch.status,
             });
@@ -99,8 +99,9 @@ impl DevicePool {
         for _ in 0..rounds {
             for one in filled {
                 self.make_room()?;
-                let of = (&one.laid, one.status.as_slice());
-                self.device.put_slot(one.slot.clone(), of, &run.program)?;
+                let of = (&one.contents, one.status.as_slice());
+                self.device
+                    .submit_slot(one.slot.clone(), of, &run.program)?;
                 batches += 1;
                 rows += one.status.len() as u64;
             }

@@ -134,7 +134,7 @@ impl ImageRun {
             .into_iter()
             .map(|bad| self.apply_bad_row(at, bad, &mut rows))
             .collect();
-        let extent = self.lay_out(at, &rows, &mut storage);
+        let extent = self.write_row_layout(at, &rows, &mut storage);
         Batch {
             storage,
             owner: getpid(),
@@ -164,7 +164,7 @@ impl ImageRun {
     }
 
     /// Zeroes masked rows. If rows have their own sizes, writes the table before them.
-    fn lay_out(
+    fn write_row_layout(
         &mut self,
         at: EpochMark,
         rows: &[RowPlan],

@@ -136,12 +136,12 @@ impl Job for ImageJob {
         };
         match &self.jpegs {
             Some(limits) => (self.decoder).fill_or_copy_coded(&bytes, &request, limits, out, meter),
-            None => self.decoder.fill(&bytes, &request, out, meter),
+            None => self.decoder.make_row(&bytes, &request, out, meter),
         }
     }
 
     fn has_preferences(&self) -> bool {
-        self.home.is_choosy()
+        self.home.has_preference()
     }
 
     fn prefers(&self, ticket: &Ticket, row: u32) -> bool {

@@ -45,19 +45,19 @@ impl CropWriter {
     /// or need a border. Then the worker must finish them first.
     pub(crate) fn begin<'a>(
         &mut self,
-        cut: &DecodePlan,
+        plan: &DecodePlan,
         steps: &[OpStep],
         size: Option<(u32, u32)>,
         row: &'a mut [u8],
     ) -> Result<Option<&'a mut [u8]>, SampleFault> {
-        if border(cut, steps).is_some() {
+        if pad_step(plan, steps).is_some() {
             return Ok(None);
         }
-        let header = self.header(cut, steps)?;
-        let room = self.room(cut, &header, size);
-        let begun = self.weights(cut, header, room, row);
-        Ok(begun.then(|| {
-            let pixels = 3 * cut.window.w as usize * cut.window.h as usize;
+        let header = self.header(plan, steps)?;
+        let room = self.room(plan, &header, size);
+        let has_weights = self.weights(plan, header, room, row);
+        Ok(has_weights.then(|| {
+            let pixels = 3 * plan.window.w as usize * plan.window.h as usize;
             &mut row[room.pixels_at()..][..pixels]
         }))
     }
@@ -68,43 +68,43 @@ impl CropWriter {
     /// undefined.
     pub(crate) fn copy_coded(
         &mut self,
-        cut: &DecodePlan,
+        plan: &DecodePlan,
         steps: &[OpStep],
         size: Option<(u32, u32)>,
         limits: &PartLimits,
         row: &mut [u8],
         write: impl FnOnce(&mut [u8]) -> Option<usize>,
     ) -> Result<bool, SampleFault> {
-        if border(cut, steps).is_some() {
+        if pad_step(plan, steps).is_some() {
             return Ok(false);
         }
-        let header = self.header(cut, steps)?;
-        let room = self.room(cut, &header, size);
-        let window = (cut.window.w, cut.window.h);
+        let header = self.header(plan, steps)?;
+        let room = self.room(plan, &header, size);
+        let window = (plan.window.w, plan.window.h);
         // How the row's pixels are made if the window does not fit.
-        let resize = match self.weights(cut, header, room, row) {
+        let resize = match self.weights(plan, header, room, row) {
             true => None,
             false => {
-                copying(&header, room, row);
-                cut.axes
+                write_identity_weights(&header, room, row);
+                plan.axes
             }
         };
         let pixels = match resize {
-            Some(_) => cut.size,
+            Some(_) => plan.size,
             None => window,
         };
         // A window of the same size needs no resize.
         if resize.is_some() && pixels == window {
             return Ok(false);
         }
-        let held = &mut row[room.pixels_at()..][..room.coded];
-        let coded = write(held).and_then(|coded| match resize {
-            Some(axes) => Some(coded + self.tables(axes, &mut held[coded..])?),
+        let space = &mut row[room.pixels_at()..][..room.coded];
+        let coded = write(space).and_then(|coded| match resize {
+            Some(axes) => Some(coded + self.tables(axes, &mut space[coded..])?),
             None => Some(coded),
         });
         // The consumer checks this too, and would end the run.
         let coded = coded.filter(|&coded| {
-            let read = CodedPicture::read_as(&held[..coded], pixels);
+            let read = CodedPicture::read_as(&space[..coded], pixels);
             read.is_ok_and(|read| limits.hold(&read))
         });
         let Some(coded) = coded.and_then(|bytes| u32::try_from(bytes).ok()) else {
@@ -134,20 +134,20 @@ impl CropWriter {
     /// Writes the header and the weights of a row. False if they, or the content, do not fit.
     fn weights(
         &mut self,
-        cut: &DecodePlan,
+        plan: &DecodePlan,
         header: CropHeader,
         room: CropRowBytes,
         row: &mut [u8],
     ) -> bool {
-        let Some((x, y)) = cut.axes else {
-            copying(&header, room, row);
+        let Some((x, y)) = plan.axes else {
+            write_identity_weights(&header, room, row);
             return true;
         };
         // Checks their sizes before tables are computed: tables for a very thin image are long.
         let taps = |axis: &AxisGeometry| axis.window() as u32;
         let most = CropHeader {
-            width: cut.window.w,
-            height: cut.window.h,
+            width: plan.window.w,
+            height: plan.window.h,
             across_taps: taps(&x),
             down_taps: taps(&y),
             ..header
@@ -158,11 +158,11 @@ impl CropWriter {
         self.across.prepare(x);
         self.down.prepare(y);
         let header = CropHeader {
-            across_taps: longest(&self.across, header.out_width),
-            down_taps: longest(&self.down, header.out_height),
+            across_taps: most_weights(&self.across, header.out_width),
+            down_taps: most_weights(&self.down, header.out_height),
             ..most
         };
-        let (front, _) = parts(&header, room, row);
+        let (front, _) = split_row(&header, room, row);
         let (of_header, tables) = front.split_at_mut(CROP_HEADER);
         of_header.copy_from_slice(bytemuck::bytes_of(&header));
         let end = 4 * header.out_width as usize * (1 + header.across_taps as usize);
@@ -175,29 +175,29 @@ impl CropWriter {
     /// Begins a row of pixels that have the row's size, and returns their place.
     pub(crate) fn begin_resized<'a>(
         &mut self,
-        cut: &DecodePlan,
+        plan: &DecodePlan,
         steps: &[OpStep],
         size: Option<(u32, u32)>,
         row: &'a mut [u8],
     ) -> Result<&'a mut [u8], SampleFault> {
-        let header = self.header(cut, steps)?;
-        let room = self.room(cut, &header, size);
-        Ok(copying(&header, room, row))
+        let header = self.header(plan, steps)?;
+        let room = self.room(plan, &header, size);
+        Ok(write_identity_weights(&header, room, row))
     }
 
     /// The header for pixels of the row's size.
-    fn header(&self, cut: &DecodePlan, steps: &[OpStep]) -> Result<CropHeader, SampleFault> {
+    fn header(&self, plan: &DecodePlan, steps: &[OpStep]) -> Result<CropHeader, SampleFault> {
         let mut header = CropHeader {
-            width: cut.size.0,
-            height: cut.size.1,
+            width: plan.size.0,
+            height: plan.size.1,
             across_taps: 1,
             down_taps: 1,
-            out_width: cut.size.0,
-            out_height: cut.size.1,
+            out_width: plan.size.0,
+            out_height: plan.size.1,
             ..CropHeader::default()
         };
-        let mut placement = cut.fold.placement;
-        for step in &steps[cut.fold.steps..] {
+        let mut placement = plan.fold.placement;
+        for step in &steps[plan.fold.steps..] {
             // Colour steps do not depend on places, so they commute with rotations.
             if let Some(turned) = turned(placement, &step.step) {
                 placement = turned;
@@ -220,11 +220,11 @@ impl CropWriter {
     /// The room of the row, whose size is set by the batch or the recipe.
     fn room(
         &self,
-        cut: &DecodePlan,
+        plan: &DecodePlan,
         header: &CropHeader,
         size: Option<(u32, u32)>,
     ) -> CropRowBytes {
-        let (width, height) = (cut.size.0 as usize, cut.size.1 as usize);
+        let (width, height) = (plan.size.0 as usize, plan.size.1 as usize);
         let shown = header.placement().output_size(width, height);
         self.rule
             .row_bytes(size.unwrap_or((shown.1 as u32, shown.0 as u32)))
@@ -232,8 +232,8 @@ impl CropWriter {
 }
 
 /// The border that a crop needs to get the row's size.
-pub(super) fn border(cut: &DecodePlan, steps: &[OpStep]) -> Option<Step> {
-    let next = steps.get(cut.fold.steps)?.step;
+pub(super) fn pad_step(plan: &DecodePlan, steps: &[OpStep]) -> Option<Step> {
+    let next = steps.get(plan.fold.steps)?.step;
     matches!(next, Step::Pad { .. }).then_some(next)
 }
 
@@ -247,8 +247,12 @@ fn turned(placement: PixelPlacement, step: &Step) -> Option<PixelPlacement> {
 }
 
 /// Weights that copy pixels, and the place of the pixels.
-fn copying<'a>(header: &CropHeader, room: CropRowBytes, row: &'a mut [u8]) -> &'a mut [u8] {
-    let (front, pixels) = parts(header, room, row);
+fn write_identity_weights<'a>(
+    header: &CropHeader,
+    room: CropRowBytes,
+    row: &'a mut [u8],
+) -> &'a mut [u8] {
+    let (front, pixels) = split_row(header, room, row);
     let (of_header, mut tables) = front.split_at_mut(CROP_HEADER);
     of_header.copy_from_slice(bytemuck::bytes_of(header));
     for outputs in [header.out_width, header.out_height] {
@@ -264,7 +268,7 @@ fn copying<'a>(header: &CropHeader, room: CropRowBytes, row: &'a mut [u8]) -> &'
 }
 
 /// Splits a row into header and weights, and pixels.
-fn parts<'a>(
+fn split_row<'a>(
     header: &CropHeader,
     room: CropRowBytes,
     row: &'a mut [u8],
@@ -274,7 +278,7 @@ fn parts<'a>(
 }
 
 /// The most weights of any output pixel.
-fn longest(table: &WeightTable, outputs: u32) -> u32 {
+fn most_weights(table: &WeightTable, outputs: u32) -> u32 {
     let of = |o: u32| table.row(o as usize).1.len() as u32;
     (0..outputs).map(of).max().unwrap_or(0)
 }

@@ -55,12 +55,12 @@ fn rows(recipe: &Recipe, files: &[&[u8]], position: u64) -> Vec<Made> {
             part: None,
             check_size: &|_| Ok(()),
         };
-        let filled = decoder.fill(file, &request, &mut out, &mut StageMeter::default());
-        let held = (
+        let filled = decoder.make_row(file, &request, &mut out, &mut StageMeter::default());
+        let buffer_bytes = (
             decoder.canvas.held_bytes(),
             decoder.resampler.scratch_bytes(),
         );
-        (filled.map(|()| out).map_err(|f| f.reason), held)
+        (filled.map(|()| out).map_err(|f| f.reason), buffer_bytes)
     });
     made.collect()
 }
@@ -555,22 +555,25 @@ fn exact_is_exact() {
         }
         // The computed memory; the decoder's own pixels are not part of it.
         let mut steps = Vec::new();
-        let mut said = SampleMemory::default();
-        for ((file, (_, held)), position) in files.iter().zip(&got).zip(position..) {
+        let mut bound = SampleMemory::default();
+        for ((file, (_, buffer_bytes)), position) in files.iter().zip(&got).zip(position..) {
             let stored = file.stored;
             let random = PositionRandom::new(7, 1, position);
             if program
                 .steps(stored.upright_size(), None, &random, &mut steps)
                 .is_ok()
             {
-                let cut = stored.plan_decode(&program, &steps);
-                said.raise_all(&stored.sample_memory(&cut, &program, &steps));
+                let plan = stored.plan_decode(&program, &steps);
+                bound.raise_all(&stored.sample_memory(&plan, &program, &steps));
             }
-            let (canvas, resampler) = (held.0 as u64, held.1 as u64);
-            let beside = said.bytes() - said.buffers.of_pictures();
-            prop_assert!(canvas <= said.bytes(), "{canvas} of {said:?}");
-            prop_assert!(resampler <= beside, "{resampler} of {said:?}");
-            prop_assert!(canvas + resampler <= said.bytes(), "{held:?} of {said:?}");
+            let (canvas, resampler) = (buffer_bytes.0 as u64, buffer_bytes.1 as u64);
+            let beside = bound.bytes() - bound.buffers.of_pictures();
+            prop_assert!(canvas <= bound.bytes(), "{canvas} of {bound:?}");
+            prop_assert!(resampler <= beside, "{resampler} of {bound:?}");
+            prop_assert!(
+                canvas + resampler <= bound.bytes(),
+                "{buffer_bytes:?} of {bound:?}"
+            );
         }
         Ok(())
     });
@@ -630,8 +633,8 @@ proptest! {
             if program.steps(stored.upright_size(), row, &random, &mut steps).is_err() {
                 continue;
             }
-            let cut = stored.plan_decode(&program, &steps);
-            let drawn = stored.sample_memory(&cut, &program, &steps);
+            let plan = stored.plan_decode(&program, &steps);
+            let drawn = stored.sample_memory(&plan, &program, &steps);
             let mut both = kept;
             both.raise_all(&drawn);
             prop_assert!(
@@ -699,11 +702,11 @@ fn the_largest_crop_is_not_the_one_that_takes_most() {
     let program = SampleProgram::compile(&Recipe::train224()).unwrap();
     let stored = StoredPicture::baseline_jpeg((1792, 1792));
     let mut steps = Vec::new();
-    let said = stored.scratch_bound(&program, None, &mut steps).bytes();
-    assert!(said >= 759_790, "{said} bytes");
+    let bound = stored.scratch_bound(&program, None, &mut steps).bytes();
+    assert!(bound >= 759_790, "{bound} bytes");
     // And not much more: pixels of a quarter of the picture along each side, and
     // what the allowed shapes add.
-    assert!(said < 2_200_000, "{said} bytes");
+    assert!(bound < 2_200_000, "{bound} bytes");
 }
 
 /// What a picture as long as no photo leaves in tables goes back with the rest.
@@ -724,7 +727,7 @@ fn tables_are_counted_and_given_back() {
     };
     let file = png(8000, 60);
     let resize = |decoder: &mut SampleDecoder, out: &mut [u8]| {
-        decoder.fill_row(&file, (&request, None), out, &mut StageMeter::default())
+        decoder.fill_by_policy(&file, (&request, None), out, &mut StageMeter::default())
     };
     resize(&mut decoder, &mut out).unwrap();
     let stored = StoredPicture {
@@ -733,11 +736,14 @@ fn tables_are_counted_and_given_back() {
         cost: DecodeCost::Rows { scratch: 0 },
         pixel_box: None,
     };
-    let said = stored
+    let bound = stored
         .scratch_bound(&program, None, &mut Vec::new())
         .bytes();
-    let held = decoder.resampler.scratch_bytes() as u64;
-    assert!(held > 3_000 * 8 && held <= said, "{held} of {said} bytes");
+    let buffer_bytes = decoder.resampler.scratch_bytes() as u64;
+    assert!(
+        buffer_bytes > 3_000 * 8 && buffer_bytes <= bound,
+        "{buffer_bytes} of {bound} bytes"
+    );
     decoder.resampler.free_buffers();
     assert_eq!(decoder.resampler.scratch_bytes(), 0);
 }
@@ -750,10 +756,10 @@ fn a_resize_of_too_many_pixels_to_one_is_refused() {
     let to = || Resize::exact(1, 1);
     let behind = Recipe::new("behind").then(GaussianBlur::new(3)).then(to());
     for recipe in [Recipe::new("first").then(to()), behind] {
-        let (got, held) = row(&recipe, &file, 0);
+        let (got, buffer_bytes) = row(&recipe, &file, 0);
         let reason = got.unwrap_err();
         assert!(reason.contains("20000 pixels is resized to 1"), "{reason}");
-        assert_eq!(held, (0, 0));
+        assert_eq!(buffer_bytes, (0, 0));
     }
     // Floats have room for them.
     let floats = Recipe::new("floats")

@@ -15,12 +15,12 @@ impl SampleDecoder {
     pub(crate) fn fill_from_raw(
         &mut self,
         (pixels, width): (&[u8], usize),
-        cut: &DecodePlan,
+        plan: &DecodePlan,
         size: Option<(u32, u32)>,
         out: &mut [u8],
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
-        let want = cut.window;
+        let want = plan.window;
         let first = want.y as usize * width + want.x as usize;
         let seen = PixelView {
             pixels: &pixels.as_chunks::<PIXEL>().0[first..],
@@ -29,21 +29,21 @@ impl SampleDecoder {
             stride: width,
         };
         if let Some(crops) = &mut self.crops
-            && let Some(to) = crops.begin(cut, &self.steps, size, out)?
+            && let Some(to) = crops.begin(plan, &self.steps, size, out)?
         {
             seen.copy_to(to);
             meter.lap(stages::EMIT);
             return Ok(());
         }
-        let placement = cut.fold.placement;
-        let rest = (&self.steps[cut.fold.steps..], self.program.fuses);
-        if cut.axes.is_none() && emit_levels(&mut self.emitter, rest, seen, placement, out) {
+        let placement = plan.fold.placement;
+        let rest = (&self.steps[plan.fold.steps..], self.program.fuses);
+        if plan.axes.is_none() && emit_levels(&mut self.emitter, rest, seen, placement, out) {
             meter.lap(stages::EMIT);
             return Ok(());
         }
-        let (width, height) = (cut.size.0 as usize, cut.size.1 as usize);
+        let (width, height) = (plan.size.0 as usize, plan.size.1 as usize);
         let to = self.canvas.begin(width, height, placement);
-        match cut.axes {
+        match plan.axes {
             Some((x, y)) => {
                 let source = PixelSource {
                     pixels: seen.pixels.as_flattened(),
@@ -56,7 +56,7 @@ impl SampleDecoder {
             None => seen.copy_to(to),
         }
         meter.lap(stages::RESAMPLE);
-        self.finish(cut, size, out, meter)
+        self.finish(plan, size, out, meter)
     }
 }
 

@@ -153,8 +153,8 @@ proptest! {
         let [mut kept, some] = [stored.bound(&program, &all), stored.bound(&program, &some)];
         let most = kept.bytes().max(some.bytes());
         kept.raise_all(&some);
-        let cut = stored.plan_decode(&program, &steps);
-        let drawn = stored.sample_memory(&cut, &program, &steps);
+        let plan = stored.plan_decode(&program, &steps);
+        let drawn = stored.sample_memory(&plan, &program, &steps);
         let mut both = kept;
         both.raise_all(&drawn);
         both.steep = kept.steep;

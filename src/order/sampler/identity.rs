@@ -25,7 +25,7 @@ pub(crate) struct IdentitySampler {
 /// The identities of a batch.
 #[derive(Debug, Default)]
 struct IdentityDraw {
-    of: Option<(OrderKey, u64)>,
+    drawn_for: Option<(OrderKey, u64)>,
     groups: Vec<u64>,
     /// Ranges of the drawn identities among all weights: start and length, sorted by start.
     taken: Vec<(u64, u64)>,
@@ -125,7 +125,7 @@ impl IdentitySampler {
             }
             IdentityProb::SampleAvg | IdentityProb::IdAvg => {
                 let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-                if last.of != Some((key, draw)) {
+                if last.drawn_for != Some((key, draw)) {
                     last.draw(key, table, draw, self.per_batch);
                 }
                 last.groups.get(turn as usize).copied()
@@ -157,7 +157,7 @@ impl IdentityDraw {
             self.groups.push(group);
             left = left.saturating_sub(length);
         }
-        self.of = Some((key, draw));
+        self.drawn_for = Some((key, draw));
     }
 }
 

@@ -154,7 +154,7 @@ impl ScaleCycle {
     }
 
     /// Batches per cycle.
-    fn turns(&self) -> u64 {
+    fn batches_per_cycle(&self) -> u64 {
         match self.first_epochs.is_empty() {
             true => self.scales.len() as u64,
             false => 1,
@@ -163,8 +163,8 @@ impl ScaleCycle {
 
     /// Index of the size for all batches of an epoch, if there is one.
     fn stage(&self, epoch: u64) -> Option<usize> {
-        let begun = self.first_epochs.iter().filter(|first| **first <= epoch);
-        begun.count().checked_sub(1)
+        let started = self.first_epochs.iter().filter(|first| **first <= epoch);
+        started.count().checked_sub(1)
     }
 
     /// Every size with its rows.
@@ -181,7 +181,7 @@ impl ScaleCycle {
             ..key
         };
         let order = key.permutation(self.scales.len() as u64, DrawKind::Sizes, cycle);
-        (0..self.turns()).map(move |turn| {
+        (0..self.batches_per_cycle()).map(move |turn| {
             let at = stage.unwrap_or_else(|| order.at(turn) as usize);
             self.scales[at]
         })
@@ -189,7 +189,7 @@ impl ScaleCycle {
 
     /// Rows before a batch.
     pub(crate) fn before(&self, key: OrderKey, batch: u64) -> u64 {
-        let count = self.turns();
+        let count = self.batches_per_cycle();
         let (cycle, turn) = (batch / count, batch % count);
         let of_cycle = self.cycle(key, cycle).take(turn as usize);
         let of_cycle: u64 = of_cycle.map(|scale| u64::from(scale.rows)).sum();
@@ -200,7 +200,7 @@ impl ScaleCycle {
     /// The last batch with at most `rows` rows before it, and its size.
     pub(crate) fn at(&self, key: OrderKey, rows: u64) -> (u64, BatchScale) {
         let (cycle, mut left) = (rows / self.cycle_rows, rows % self.cycle_rows);
-        let first = cycle * self.turns();
+        let first = cycle * self.batches_per_cycle();
         let mut found = (first, self.scales[0]);
         for (turn, scale) in (0..).zip(self.cycle(key, cycle)) {
             found = (first + turn, scale);
@@ -216,7 +216,7 @@ impl ScaleCycle {
     pub(crate) fn batches(&self, seed: u64, tail: EpochTail) -> u64 {
         let cycles = self.rows_per_rank / self.cycle_rows;
         let mut left = self.rows_per_rank % self.cycle_rows;
-        let mut batches = cycles * self.turns();
+        let mut batches = cycles * self.batches_per_cycle();
         let key = OrderKey { seed, epoch: 0 };
         for scale in self.cycle(key, cycles) {
             let rows = u64::from(scale.rows);

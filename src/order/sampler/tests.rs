@@ -130,13 +130,19 @@ fn rows(plans: &[EpochPlan], epoch: u64) -> Vec<RowPlan> {
 
 #[test]
 fn runs_are_as_long_as_shards_where_nobody_says_how_long() {
-    let asked = |shard| Sampler::ShardShuffle { shard, window: 7 };
+    let shard_shuffle = |shard| Sampler::ShardShuffle { shard, window: 7 };
     assert_eq!(
-        asked(None).with_shard_samples(None),
-        asked(Some(Sampler::RUN))
+        shard_shuffle(None).with_shard_samples(None),
+        shard_shuffle(Some(Sampler::RUN))
     );
-    assert_eq!(asked(None).with_shard_samples(Some(334)), asked(Some(334)));
-    assert_eq!(asked(Some(9)).with_shard_samples(Some(334)), asked(Some(9)));
+    assert_eq!(
+        shard_shuffle(None).with_shard_samples(Some(334)),
+        shard_shuffle(Some(334))
+    );
+    assert_eq!(
+        shard_shuffle(Some(9)).with_shard_samples(Some(334)),
+        shard_shuffle(Some(9))
+    );
     assert_eq!(
         Sampler::Shuffle.with_shard_samples(Some(334)),
         Sampler::Shuffle

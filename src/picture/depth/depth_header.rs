@@ -1,6 +1,6 @@
-//! What the header of a depth image tells: format, size, and the memory that reading takes.
+//! Reads the header of a depth image: format, size, and the memory for reading it.
 //!
-//! In workers, and in the consumer, which plans with it.
+//! Used in workers, and in the consumer, which plans memory with it.
 
 use std::io::{Read, SeekFrom};
 
@@ -15,7 +15,7 @@ use crate::picture::reader::unreadable;
 use crate::picture::reader::{PictureFile, PictureReader, ReadBudget};
 use crate::sys::panics::catch_panic;
 
-/// Formats of depth images.
+/// The formats of depth images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DepthFormat {
     Npy,
@@ -24,19 +24,19 @@ pub(super) enum DepthFormat {
     OpenExr,
 }
 
-/// See the module.
+/// Format, size and memory of a depth image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DepthHeader {
     pub(super) kind: DepthFormat,
     /// Width and height.
     pub(super) size: (u32, u32),
-    /// Bytes that reading takes, at most: the file's numbers, those that are kept, rows.
+    /// Maximum bytes that reading takes: the numbers of the file, the returned numbers, and rows.
     pub(super) bytes: u64,
 }
 
-/// Bytes that reading a depth takes; 0 of one that is refused: it takes none.
+/// Bytes that reading a depth image takes; 0 for a rejected one, which takes none.
 pub(crate) fn needed_bytes(file: &mut dyn PictureFile, limits: &PictureLimits) -> u64 {
-    // Whoever plans must not die of a decoder.
+    // A decoder's panic must not end the process that plans.
     match catch_panic(|| DepthHeader::read(file, limits)) {
         Some(Ok(facts)) if limits.check_pixels("depth", facts.size).is_ok() => {
             Some(facts.bytes).filter(|bytes| *bytes <= limits.max_scratch)
@@ -68,13 +68,13 @@ impl DepthHeader {
             }
             [0x76, 0x2f, 0x31, 0x01, ..] => Self::of_openexr(file, limits),
             _ => Err(FaultKind::Unsupported.fault(
-                "the depth is no PNG, TIFF, OpenEXR or array of NumPy (.npy): write it as one of \
+                "the depth is not a PNG, TIFF, OpenEXR or NumPy array (.npy): write it as one of \
                  them",
             )),
         }
     }
 
-    /// Of a file with so many bytes a pixel, and so many beside them.
+    /// For a file with `pixel` bytes per pixel, and `beside` other bytes.
     fn of(kind: DepthFormat, size: (u32, u32), pixel: u64, beside: u64) -> Self {
         let pixels = u64::from(size.0) * u64::from(size.1);
         let kept = size_of::<f32>() as u64;
@@ -92,7 +92,7 @@ impl DepthHeader {
         let number = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|i| header[at + i]));
         let size = (number(0), number(4));
         if size.0 == 0 || size.1 == 0 || size.0.max(size.1) > i32::MAX as u32 {
-            return Err(corrupt("has a size that no PNG has"));
+            return Err(corrupt("has an invalid size for a PNG"));
         }
         let (bits, color) = (header[8], header[9]);
         let channels = match (bits, color) {
@@ -112,7 +112,7 @@ impl DepthHeader {
         let found =
             decoder.and_then(|decoder| decoder.with_limits(tiff_limits(limits)).dimensions());
         let size = window.check(FileFormat::Tiff, found.map_err(tiff_fault))?;
-        // Doubles at most, and once more while a strip is unpacked.
+        // Doubles at most, and a copy while a strip is unpacked.
         Ok(Self::of(DepthFormat::Tiff, size, 16, 1 << 20))
     }
 
@@ -152,5 +152,5 @@ pub(super) fn corrupt(what: &str) -> SampleFault {
 #[cfg(feature = "codecs")]
 pub(super) fn in_colour() -> SampleFault {
     FaultKind::Unsupported
-        .fault("the depth is in colours, which tell no distance: write it with one channel")
+        .fault("the depth is in colours instead of distances: write it with one channel")
 }

@@ -1,11 +1,11 @@
 //! Depth images: one number for each pixel, as stored in the file.
 //!
-//! Pure. Reads what nerfstudio reads with NumPy and OpenCV's `IMREAD_ANYDEPTH`: arrays of NumPy,
-//! PNG of 8 and 16 bits, TIFF of integers and floats, OpenEXR. Colour images are rejected: OpenCV
-//! converts them to grey, which is not depth. Never in here: the meaning of a number.
+//! Pure. Reads the files that nerfstudio reads with NumPy and OpenCV's `IMREAD_ANYDEPTH`: arrays of
+//! NumPy, PNG of 8 and 16 bits, TIFF of integers and floats, OpenEXR. Colour images are rejected.
+//! OpenCV converts them to grey, which is not depth. This module does not interpret the numbers.
 //!
-//! - `depth_header`: size and memory of a file, by its header; `png`, `npy`, `tiff`, `openexr`: the
-//!   numbers.
+//! - `depth_header`: size and memory of a file, from its header.
+//! - `png`, `npy`, `tiff`, `openexr`: read the numbers.
 
 mod depth_header;
 #[cfg(feature = "codecs")]
@@ -33,14 +33,15 @@ mod reading {
     use crate::error::SampleFault;
     use crate::picture::limits::PictureLimits;
 
-    /// Whether the file's height and width may be used.
+    /// Checks the file's height and width before a pixel is decoded.
     pub(crate) type Admit<'a> = &'a dyn Fn((u32, u32)) -> Result<(), SampleFault>;
 
-    /// Reads a depth image to `levels`, row by row, and gives its height and width. `admit`
-    /// runs before a pixel is decoded.
+    /// Reads a depth image to `levels`, row by row, and returns its height and width. `admit` runs
+    /// before a pixel is decoded.
     ///
     /// # Errors
-    /// A file that is no depth, or broken; what `admit` refuses; too many pixels or bytes.
+    /// A file that is broken or not a depth image, an error of `admit`, or too many pixels or
+    /// bytes.
     pub(crate) fn read(
         bytes: &[u8],
         limits: &PictureLimits,
@@ -67,12 +68,12 @@ mod reading {
         match levels.len() == pixels {
             true => Ok((height, width)),
             false => Err(super::depth_header::corrupt(
-                "has another number of pixels than its header says",
+                "has a number of pixels that differs from its header",
             )),
         }
     }
 
-    /// Whether this is a grey PNG of 16 bits, of which 8-bit pixels lose the low ones.
+    /// Whether this is a grey PNG of 16 bits. Its 8-bit pixels would lose the low bits.
     pub(crate) fn is_deep_grey(bytes: &[u8]) -> bool {
         bytes.starts_with(b"\x89PNG\r\n\x1a\n") && bytes.get(24..26) == Some(&[16, 0])
     }

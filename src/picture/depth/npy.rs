@@ -1,4 +1,4 @@
-//! Depths as an array of NumPy: any numbers, (H, W) or (H, W, 1).
+//! Depths as an array of NumPy: any numbers of shape (H, W) or (H, W, 1).
 
 use half::f16;
 

@@ -1,4 +1,4 @@
-//! Depths as OpenEXR: the channel Z, V, Y or R of the first layer, or its only one.
+//! Depths as OpenEXR: the channel Z, V, Y or R of the first layer, or its only channel.
 
 use std::io::Cursor;
 
@@ -7,7 +7,7 @@ use exr::prelude::{ReadChannels, ReadLayers, read as reader};
 use super::depth_header::in_colour;
 use crate::error::{FaultKind, SampleFault};
 
-/// Names of the channel of depths, the first that is there.
+/// Names of the depth channel, by priority.
 const NAMES: [&str; 4] = ["Z", "V", "Y", "R"];
 
 pub(super) fn read(

@@ -1,4 +1,4 @@
-//! Depths as PNG: grey of 1 to 16 bits, and grey that is written as colours.
+//! Depths as PNG: grey of 1 to 16 bits, and grey stored as colours.
 
 use std::io::Cursor;
 

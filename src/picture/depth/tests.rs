@@ -23,7 +23,7 @@ where
     bytes.into_inner()
 }
 
-/// As `numpy.save` writes it.
+/// A file as `numpy.save` writes it.
 fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
     let order = if fortran { "True" } else { "False" };
     let text = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}");
@@ -96,7 +96,7 @@ fn levels_are_as_the_file_has_them() {
             .unwrap();
     });
     assert_eq!(levels(&file).unwrap(), wanted);
-    // Grey that is written as colours.
+    // Grey that is stored as colours.
     let grey = ImageBuffer::from_fn(COLS, ROWS, |x, y| Rgb([(y * 40 + x) as u8; 3]));
     assert_eq!(levels(&png(&grey)).unwrap(), wanted);
 }

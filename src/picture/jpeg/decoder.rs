@@ -1,14 +1,15 @@
-//! A region of a JPEG, at one of four scales, as RGB: by `baseline`, which has the bytes of
-//! libjpeg-turbo 3.1, behind the limits of a run. Refuses what that refuses, in its words.
+//! Decodes a region of a JPEG, at one of four scales, to RGB. Checks the limits of a run, then
+//! calls the decoder of `decode`, which has the bytes of libjpeg-turbo 3.1. It rejects the files
+//! that libjpeg-turbo rejects, with the same messages.
 //!
-//! Runs in workers, and in the consumer with zero workers or for what a device flags; one decoder
-//! each, never shared. Never opens files, never keeps the bytes it was given, and never lets
-//! anything of one sample reach the next.
+//! Runs in workers. It also runs in the consumer, with zero workers or for rows that a device
+//! flags. Each has its own decoder. It opens no files, keeps none of its input, and passes no data
+//! from one sample to the next.
 //!
-//! No heap allocation once [`JpegScratch`] has grown to what the data need.
+//! It allocates no memory once [`JpegScratch`] has grown to the size that the data need.
 //!
-//! **Warnings.** libjpeg-turbo goes on after these (jerror.h, `JWRN_*`), and so
-//! does Pillow, without a word:
+//! **Warnings.** libjpeg-turbo continues after these (jerror.h, `JWRN_*`), and so does Pillow,
+//! without a message:
 //!
 //! | message | here |
 //! |---|---|
@@ -17,13 +18,12 @@
 //! | "Invalid SOS parameters for sequential JPEG" | accepted |
 //! | "Unknown Adobe color transform code ..." | accepted |
 //! | "Warning: unknown JFIF revision number ..." | accepted |
-//! | "Premature end of JPEG file" | truncated, when the file has several scans and is not kept |
+//! | "Premature end of JPEG file" | truncated, if the file has several scans and truncated files are not kept |
 //!
-//! The last one needs a word. Files without an end marker are refused before
-//! they are decoded, because a crop does not read as far as the damage. With an
-//! end marker, coded data cannot run over the end; what still can is a marker
-//! segment with a wrong length: between scans, where it costs coefficients, or
-//! behind the only scan, where it costs nothing.
+//! Files without an end marker are rejected before they are decoded, because a crop may not read as
+//! far as the damage. With an end marker, coded data cannot run past the end. A marker segment with
+//! a wrong length still can. Between scans it costs coefficients. After the only scan it costs
+//! nothing.
 
 use crate::error::{self, FaultKind, SampleFault};
 use crate::sys::cpu::CpuLevel;
@@ -39,35 +39,35 @@ use super::decode::{
 use super::header::{JpegHeader, has_end, has_more_scans};
 use super::region::{DecodeScale, DecodedRegion, PixelRegion, scaled_size};
 
-/// Buffers that a worker keeps between samples. They grow;
-/// what lies behind the rows that [`DecodedRegion`] tells of is of earlier samples.
+/// Buffers that a worker keeps between samples. They grow. The bytes after the rows of a
+/// [`DecodedRegion`] belong to earlier samples.
 #[derive(Debug)]
 pub(crate) struct JpegScratch {
     pub(crate) rgb: Vec<u8>,
-    /// Only grows when there are CMYK files.
+    /// Grows only for CMYK files.
     pub(crate) cmyk: Vec<u8>,
-    /// Small, and the same for all pictures but for two rows of MCUs. Of files of several scans
-    /// all coefficients.
+    /// Small, and the same for all pictures, except for two rows of MCUs. For files of several
+    /// scans it holds all coefficients.
     pub(super) baseline: decode::WindowDecoder,
 }
 
 impl JpegScratch {
-    /// Bytes that are held.
+    /// Bytes of allocated memory.
     pub(crate) fn bytes(&self) -> usize {
         self.rgb.capacity() + self.cmyk.capacity() + self.baseline.bytes()
     }
 }
 
 impl Default for JpegScratch {
-    /// Of the form that `FEATHERLOAD_CPU` names, or the processor's best.
+    /// Uses the form that `FEATHERLOAD_CPU` names, or the processor's best.
     fn default() -> Self {
-        // A name that is not known ends a run elsewhere.
+        // An unknown CPU level is an error elsewhere.
         Self::of(CpuLevel::detect().unwrap_or(CpuLevel::Scalar))
     }
 }
 
 impl JpegScratch {
-    /// One for each form that this processor has, with the form's name.
+    /// One for each form that this processor supports, with the form's name.
     #[cfg(any(test, feature = "internals"))]
     pub(crate) fn of_each_form() -> Vec<(&'static str, Self)> {
         let levels = CpuLevel::ALL.into_iter().filter(|l| l.is_supported());
@@ -102,7 +102,8 @@ impl JpegDecoder {
         Self::with_truncation(limits, TruncationPolicy::Refuse)
     }
 
-    /// One that decodes files which end too early, too: what they lack is grey.
+    /// A decoder that also accepts files which end too early, if `truncated` allows it. Missing
+    /// parts are grey.
     pub(crate) fn with_truncation(limits: &PictureLimits, truncated: TruncationPolicy) -> Self {
         Self {
             limits: *limits,
@@ -110,11 +111,12 @@ impl JpegDecoder {
         }
     }
 
-    /// Decodes `want` of a picture, in stored orientation at that scale: the pixels that a decode
-    /// of the whole picture at that scale has there (`tj3Decompress8` to RGB, default flags).
+    /// Decodes the region `want` of a picture, in stored orientation at `scale`. The pixels equal
+    /// those of a decode of the whole picture at that scale (`tj3Decompress8` to RGB, default
+    /// flags).
     ///
-    /// Whether a file is refused does not depend on `scale` or `want`, but for
-    /// the size of the buffers.
+    /// Whether a file is rejected does not depend on `scale` or `want`, except for the size of the
+    /// buffers.
     pub(crate) fn decode_region(
         &self,
         bytes: &[u8],
@@ -149,9 +151,9 @@ impl JpegDecoder {
         })
     }
 
-    /// Writes the row of a region for the kernels of a device: how many bytes. None when they do
-    /// not take the file, `out` is too small, or a decode would refuse the file before it reads
-    /// coded data: then [`JpegDecoder::decode_region`] is to be asked.
+    /// Writes the row of a region for the kernels of a device. Returns its bytes. `None` if the
+    /// kernels do not take the file, if `out` is too small, or if a decode would reject the file
+    /// before it reads coded data. Then the caller uses [`JpegDecoder::decode_region`].
     pub(crate) fn write_coded(
         &self,
         (bytes, header): (&[u8], &JpegHeader),
@@ -168,16 +170,16 @@ impl JpegDecoder {
         write_row(&job, scratch.baseline.form(), out).ok()
     }
 
-    /// False where [`JpegDecoder::write_coded`] takes no file of this header and of so many bytes,
-    /// to so much room.
+    /// Whether [`JpegDecoder::write_coded`] may take a file of `bytes` bytes with this header, with
+    /// `room` bytes of output. False is certain.
     pub(crate) fn may_write_coded(&self, bytes: usize, header: &JpegHeader, room: usize) -> bool {
         let is_taken = !header.multi_scan && !header.arithmetic && header.components != 4;
-        // At most every other byte is stuffed: of a larger file the data have no room.
+        // At most every other byte is a stuffed one: the data of a larger file do not fit.
         let least = bytes.saturating_sub(header.scan_start) / 2;
         is_taken && self.truncated == TruncationPolicy::Refuse && least <= room.min(MAX_CODED)
     }
 
-    /// What is checked before coded data are read.
+    /// The checks before coded data are read.
     fn check(
         &self,
         bytes: &[u8],
@@ -205,7 +207,7 @@ impl JpegDecoder {
         Ok(())
     }
 
-    /// Decodes a file by the faster way if that takes it.
+    /// Decodes a file with the fast decoder if it takes the file, otherwise with the general one.
     fn decode(
         &self,
         job: &DecodeRequest<'_>,
@@ -230,7 +232,7 @@ impl JpegDecoder {
             Err(DecodeFailure::NoMemory) => Err(no_memory()),
             Err(DecodeFailure::Fatal(words)) => Err(fatal(&words.0)),
             Err(DecodeFailure::OtherSize(width, height)) => Err(corrupt(format!(
-                "JPEG header has {} x {} pixels, and the decoder {width} x {height}",
+                "JPEG header states {} x {} pixels, but the decoder found {width} x {height}",
                 header.width, header.height
             ))),
         }
@@ -278,7 +280,7 @@ fn job<'a>(
     }
 }
 
-/// The fault behind the words with which libjpeg-turbo gives up.
+/// The fault for a message with which libjpeg-turbo gives up.
 #[cold]
 fn fatal(words: &str) -> SampleFault {
     let signs = ["Unsupported", "not implemented", "not supported"];
@@ -312,8 +314,8 @@ fn cut_off(bytes: &[u8]) -> SampleFault {
     ))
 }
 
-/// Adobe's inverted CMYK to RGB, as Pillow converts it. Pillow takes all CMYK
-/// JPEGs for inverted, with or without an Adobe marker.
+/// Converts Adobe's inverted CMYK to RGB, as Pillow does. Pillow treats all CMYK JPEGs as inverted,
+/// with or without an Adobe marker.
 fn cmyk_to_rgb(cmyk: &[u8], rgb: &mut [u8]) {
     for (from, to) in cmyk.chunks_exact(4).zip(rgb.chunks_exact_mut(3)) {
         let k = from[3];

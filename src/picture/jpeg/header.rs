@@ -1,10 +1,9 @@
-//! The header of a JPEG: size, sampling, coding process, orientation, and where
-//! the coded data begin.
+//! The header of a JPEG: size, sampling, coding process, orientation, and the start of the coded
+//! data.
 //!
-//! Pure: bytes in, numbers or a fault out. Used by workers before each decode
-//! and by header scans. Of bytes in memory it never allocates except to word a
-//! fault, never reads coded data but to look for the end marker, and decides
-//! nothing about limits.
+//! It does no I/O of its own: bytes in, numbers or a fault out. Workers use it before each decode,
+//! and header scans use it. For bytes in memory it allocates only fault texts. It reads coded data
+//! only to search for the end marker, and enforces no limits of a run.
 
 use crate::error::{FaultKind, SampleFault};
 
@@ -13,8 +12,8 @@ use super::super::picture_header::DecodeCost;
 use super::super::xmp;
 use super::header_bytes::{HeaderBytes, InMemory};
 
-/// What the markers before the first scan say. Only forms that the decoder
-/// serves get this far: 8 bits, sequential or progressive, 1, 3 or 4 components.
+/// The content of the markers before the first scan. Only files that the decoder supports have one:
+/// 8 bits, sequential or progressive, 1, 3 or 4 components.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JpegHeader {
     /// As stored, before any orientation.
@@ -22,12 +21,12 @@ pub(crate) struct JpegHeader {
     pub(crate) height: u32,
     /// 1 (grey), 3 or 4 (CMYK or YCCK).
     pub(crate) components: u8,
-    /// Horizontal and vertical factor of each component; the rest are 0.
+    /// Horizontal and vertical factor of each component; 0 for missing ones.
     factors: [(u8, u8); 4],
     pub(crate) progressive: bool,
     pub(crate) arithmetic: bool,
-    /// The first scan does not hold all components, or the process is
-    /// progressive: the decoder keeps the coefficients of the whole frame.
+    /// The first scan does not hold all components, or the process is progressive. Then the decoder
+    /// keeps the coefficients of the whole frame.
     pub(crate) multi_scan: bool,
     /// The colour transform of an Adobe marker (0, 1 or 2), if there is one.
     pub(crate) adobe_transform: Option<u8>,
@@ -48,7 +47,7 @@ impl JpegHeader {
             .fold((1, 1), |(mh, mv), &(h, v)| (mh.max(h), mv.max(v)))
     }
 
-    /// What decoding takes beside the pixels.
+    /// The memory that decoding needs besides the pixels.
     pub(crate) fn decoding(&self) -> DecodeCost {
         DecodeCost::Jpeg {
             coefficients: self.coefficient_bytes(),
@@ -56,8 +55,8 @@ impl JpegHeader {
         }
     }
 
-    /// Whether TurboJPEG has a name for these sampling factors (`getSubsamp` of its 3.1.0).
-    /// It decodes parts of such pictures alone.
+    /// Whether TurboJPEG has a name for these sampling factors (`getSubsamp` of its 3.1.0). It
+    /// decodes parts only of pictures with such factors.
     #[cfg(all(test, feature = "codecs"))]
     pub(crate) fn has_named_sampling(&self) -> bool {
         const NAMED: [(u8, u8); 6] = [(1, 1), (2, 1), (2, 2), (1, 2), (4, 1), (1, 4)];
@@ -67,7 +66,7 @@ impl JpegHeader {
         if rest.is_empty() {
             return true;
         }
-        // Black has the factors of the first component.
+        // Black must have the factors of the first component.
         let others_are = |chroma| {
             let black = |at| self.components == 4 && at == 2;
             let mut rest = rest.iter().enumerate();
@@ -82,8 +81,8 @@ impl JpegHeader {
         }
     }
 
-    /// What the decoder keeps of a file with several scans: two bytes for each
-    /// coefficient of the frame, whatever part of it is wanted.
+    /// Bytes that the decoder keeps for a file of several scans: two for each coefficient of the
+    /// frame, whatever region is decoded.
     pub(crate) fn coefficient_bytes(&self) -> u64 {
         if !self.multi_scan {
             return 0;
@@ -106,18 +105,18 @@ const EOI: u8 = 0xD9;
 const SOS: u8 = 0xDA;
 const TEM: u8 = 0x01;
 
-/// Most bytes of a header that belong to no segment, and most markers in it: no
-/// file that is meant comes near, and a hostile one would have all of it read.
+/// Limits of a header: bytes outside segments, and markers. Real files stay far below. Without
+/// limits, a hostile file could force a read of all its bytes.
 const MAX_STRAY: u64 = 1 << 20;
 const MAX_MARKERS: u32 = 1 << 16;
 
-/// Most segments that are read as XMP. A file has one as a rule.
+/// Maximum segments that are read as XMP. Most files have one.
 const MAX_PACKETS: u32 = 16;
 
-/// How the content of an EXIF segment begins. Others have the same marker.
+/// The start of an EXIF segment's content. Other segments share its marker.
 const EXIF: &[u8] = b"Exif\0\0";
 
-/// Of Adobe's segment, up to the number of the colour transform.
+/// Bytes of Adobe's segment, up to the number of the colour transform.
 const ADOBE_BYTES: usize = 12;
 
 /// Reads the markers up to the first scan.
@@ -125,13 +124,13 @@ pub(crate) fn read_header(bytes: &[u8]) -> Result<JpegHeader, SampleFault> {
     walk(&mut InMemory::new(bytes))
 }
 
-/// [`read_header`] of bytes that need not be in memory: segments that say
-/// nothing of the picture are stepped over.
+/// Like [`read_header`], for bytes that need not be in memory. Skips segments that do not describe
+/// the picture.
 pub(crate) fn walk(bytes: &mut impl HeaderBytes) -> Result<JpegHeader, SampleFault> {
     check_signature(bytes)?;
     let mut frame: Option<JpegHeader> = None;
     let mut adobe_transform = None;
-    // Of the first EXIF block, and of the last XMP packet before it said anything.
+    // From the first EXIF block, and from the last XMP packet before an EXIF orientation.
     let (mut exif, mut by_xmp) = (None, ExifOrientation::Normal);
     let (mut stray, mut markers, mut packets) = (0, 0, 0);
     loop {
@@ -155,7 +154,7 @@ pub(crate) fn walk(bytes: &mut impl HeaderBytes) -> Result<JpegHeader, SampleFau
             _ => {}
         }
         let content = content_length(bytes, marker)?;
-        // What is looked at of it; the rest is stepped over.
+        // Number of bytes to read of the segment; the rest is skipped.
         let front = match marker {
             0xC4 | 0xCC => 0,
             0xC0..=0xCF | SOS => content,
@@ -222,12 +221,12 @@ pub(crate) fn walk(bytes: &mut impl HeaderBytes) -> Result<JpegHeader, SampleFau
     }
 }
 
-/// Whether an end-of-image marker follows the start of the coded data. Looks
-/// from the end, so a sane file costs two bytes; what follows the marker does
-/// not matter. Thumbnails have their own, but lie before `scan_start`.
+/// Whether an end-of-image marker follows the start of the coded data. Searches from the end, so
+/// that an intact file costs two bytes. Bytes after the marker are ignored. Thumbnails have end
+/// markers of their own, but they are before `scan_start`.
 ///
-/// Coded data cannot hold the marker's two bytes (0xff is always stuffed), so
-/// a file that was cut off has none.
+/// Coded data cannot hold the marker's two bytes, as 0xff is always stuffed. So a file that was cut
+/// off has none.
 pub(crate) fn has_end(bytes: &[u8], scan_start: usize) -> bool {
     let mut data = bytes.get(scan_start..).unwrap_or_default();
     while let Some(at) = data.iter().rposition(|&b| b == EOI) {
@@ -239,15 +238,14 @@ pub(crate) fn has_end(bytes: &[u8], scan_start: usize) -> bool {
     false
 }
 
-/// Whether a file has more than `most` scans. Reads it up to that one, at memory speed; of a
-/// file whose first scan holds the whole picture nothing.
+/// Whether a file has more than `most` scans. Reads the file up to that scan, at memory speed.
+/// Reads nothing if the first scan holds the whole picture.
 pub(crate) fn has_more_scans(bytes: &[u8], header: &JpegHeader, most: u32) -> bool {
     let mut at = header.scan_start;
     header.multi_scan && (0..most).all(|_| next_scan(bytes, &mut at).is_some())
 }
 
-/// The content of the next scan header behind the coded data at `at`; none when
-/// the file ends first.
+/// The content of the next scan header after the coded data at `at`; `None` if the file ends first.
 fn next_scan<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
     loop {
         *at += find_ff(bytes.get(*at..)?)? + 1;
@@ -265,7 +263,7 @@ fn next_scan<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
     }
 }
 
-/// Where the first 0xff byte is, by blocks that the compiler can compare at once.
+/// Index of the first 0xff byte. Searches in blocks that the compiler can compare at once.
 pub(super) fn find_ff(bytes: &[u8]) -> Option<usize> {
     const BLOCK: usize = 64;
     let clean = bytes
@@ -303,7 +301,7 @@ fn check_signature(bytes: &mut impl HeaderBytes) -> Result<(), SampleFault> {
     Ok(())
 }
 
-/// Steps over stray and fill bytes to the next marker, and past it.
+/// Skips stray and fill bytes up to the next marker, and the marker itself.
 fn next_marker(bytes: &mut impl HeaderBytes, stray: &mut u64) -> Result<u8, SampleFault> {
     let mut after_ff = false;
     while let Some(byte) = bytes.next()? {
@@ -324,7 +322,7 @@ fn next_marker(bytes: &mut impl HeaderBytes, stray: &mut u64) -> Result<u8, Samp
     Err(truncated(bytes.len()))
 }
 
-/// Reads the length of a segment; that of its content.
+/// Reads the length of a segment, and returns the length of its content.
 fn content_length(bytes: &mut impl HeaderBytes, marker: u8) -> Result<usize, SampleFault> {
     let start = bytes.position();
     let (Some(high), Some(low)) = (bytes.next()?, bytes.next()?) else {
@@ -338,7 +336,7 @@ fn content_length(bytes: &mut impl HeaderBytes, marker: u8) -> Result<usize, Sam
     })
 }
 
-/// The content of the segment at `at`, and past it; none when it is not whole.
+/// The content of the segment at `at`, which moves past it; `None` if it is incomplete.
 fn segment<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
     let &[high, low] = bytes.get(*at..*at + 2)? else {
         return None;
@@ -431,7 +429,7 @@ mod tests {
         segment(SOS, &content)
     }
 
-    /// SOI, then these parts.
+    /// A file of SOI and these parts.
     fn file(parts: &[Vec<u8>]) -> Vec<u8> {
         let mut bytes = vec![0xFF, SOI];
         bytes.extend(parts.concat());
@@ -447,7 +445,7 @@ mod tests {
         (fault.kind, fault.reason)
     }
 
-    /// An EXIF segment with some other tag before the orientation.
+    /// An EXIF segment with another tag before the orientation.
     fn exif(little: bool, kind: u16, count: u32, value: u32) -> Vec<u8> {
         let w2 = |v: u16| {
             if little {
@@ -569,7 +567,7 @@ mod tests {
         let two = [exif(true, 3, 1, 6), exif(true, 3, 1, 3)].concat();
         let h = read_header(&plain(two)).unwrap();
         assert_eq!(h.orientation, ExifOrientation::Rotate90);
-        // Another APP1 before it does not count.
+        // Another APP1 segment before it is ignored.
         let xmp = segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0<x/>");
         let h = read_header(&plain([xmp, exif(false, 3, 1, 8)].concat())).unwrap();
         assert_eq!(h.orientation, ExifOrientation::Rotate270);
@@ -581,7 +579,7 @@ mod tests {
         let packet = |text: &str| segment(0xE1, &[xmp::NAMESPACE, text.as_bytes()].concat());
         let six = packet("<x tiff:Orientation=\"6\"/>");
         let three = packet("<tiff:Orientation>3</tiff:Orientation>");
-        // Another tag alone.
+        // Only another tag.
         let other = {
             let mut block = exif(true, 3, 1, 8);
             let at = block
@@ -636,11 +634,11 @@ mod tests {
             let h = read_header(&plain(e)).unwrap();
             assert_eq!(h.orientation, ExifOrientation::Normal);
         }
-        // Cut anywhere: never a panic, never an error.
+        // Cuts anywhere cause no panic and no error.
         for len in 0..good.len() - 4 {
             let _ = read_header(&plain(segment(0xE1, &good[4..4 + len]))).unwrap();
         }
-        // A first block that is broken still decides.
+        // A broken first block still decides.
         let two = [segment(0xE1, b"Exif\0\0"), good].concat();
         let h = read_header(&plain(two)).unwrap();
         assert_eq!(h.orientation, ExifOrientation::Normal);
@@ -655,7 +653,7 @@ mod tests {
         assert_eq!(fault(b"no JPEG").0, FaultKind::Corrupt);
     }
 
-    /// However a file is read, its header says the same.
+    /// A header is the same, however the file is read.
     #[test]
     fn a_header_in_a_file_is_that_in_memory() {
         let profile = [b"ICC_PROFILE\0\x01\x01".as_slice(), &[7; 60_000]].concat();
@@ -703,7 +701,7 @@ mod tests {
         short.pop();
         for bytes in [
             file(&[frame(0xC0, 0, 9, &[0x11]), scan(1)]),
-            // A height of 0, to be told by a DNL marker: nobody serves that.
+            // A height of 0, which a DNL marker would define: not supported.
             file(&[frame(0xC0, 9, 0, &[0x11]), scan(1)]),
             file(&[frame(0xC0, 9, 9, &[]), scan(1)]),
             file(&[frame(0xC0, 9, 9, &[0x01]), scan(1)]),
@@ -732,7 +730,7 @@ mod tests {
         assert!(end(&[0, 0, 1, 2, 0xFF, EOI, EOI, 0, EOI]));
         assert!(end(&[0, 0, 0xFF, 0xFF, EOI]));
         assert!(!end(&[0xFF, EOI, EOI, 1, 2, EOI]));
-        // Half of it lies before the scan.
+        // Half of the marker is before the scan.
         assert!(!end(&[0, 0xFF, EOI, 1]));
         assert!(!end(&[]));
         assert!(!has_end(&[0xFF, EOI], 7));

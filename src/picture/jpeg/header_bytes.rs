@@ -1,7 +1,7 @@
-//! Where the bytes of a header come from: a file in memory, or one that is read
-//! as far as its header needs.
+//! The source of a header's bytes: a file in memory, or a file that is read as far as its header
+//! needs.
 //!
-//! Pure but for the reads of [`InFile`].
+//! Only [`InFile`] does I/O.
 
 use std::io::ErrorKind;
 
@@ -9,21 +9,21 @@ use crate::error::SampleFault;
 use crate::picture::reader::PictureFile;
 use crate::picture::reader::unreadable;
 
-/// The bytes of a file, from front to back.
+/// The bytes of a file, from start to end.
 pub(crate) trait HeaderBytes {
-    /// Of the whole file.
+    /// Length of the whole file.
     fn len(&self) -> u64;
 
-    /// Offset of what comes next.
+    /// Offset of the next byte.
     fn position(&self) -> u64;
 
-    /// The next byte; none at the end.
+    /// The next byte; `None` at the end.
     fn next(&mut self) -> Result<Option<u8>, SampleFault>;
 
-    /// The next `len` bytes; none when there are not so many.
+    /// The next `len` bytes; `None` if there are fewer.
     fn read(&mut self, len: usize) -> Result<Option<&[u8]>, SampleFault>;
 
-    /// Steps over `len` bytes; false when there are not so many.
+    /// Skips `len` bytes; false if there are fewer.
     fn skip(&mut self, len: usize) -> Result<bool, SampleFault>;
 }
 
@@ -65,7 +65,7 @@ impl HeaderBytes for InMemory<'_> {
     }
 }
 
-/// Holds one segment at a time, so 64 KiB at most.
+/// Holds one segment at a time, at most 64 KiB.
 pub(crate) struct InFile<'a> {
     file: &'a mut dyn PictureFile,
     len: u64,
@@ -74,7 +74,7 @@ pub(crate) struct InFile<'a> {
 }
 
 impl<'a> InFile<'a> {
-    /// Of a file of `len` bytes that stands at its beginning.
+    /// For a file of `len` bytes, positioned at its start.
     pub(crate) fn new(file: &'a mut dyn PictureFile, len: u64) -> Self {
         Self {
             file,
@@ -88,7 +88,7 @@ impl<'a> InFile<'a> {
         len as u64 <= self.len.saturating_sub(self.at)
     }
 
-    /// Fills `to`; false when the file has become shorter.
+    /// Fills `to`; false if the file has become shorter.
     fn fill(file: &mut dyn PictureFile, to: &mut [u8]) -> Result<bool, SampleFault> {
         match file.read_exact(to) {
             Ok(()) => Ok(true),

@@ -1,12 +1,12 @@
 //! JPEG: reads headers, decodes exactly the part that a crop needs, and encodes whole images for a
 //! cache.
 //!
-//! Runs in workers, and in the consumer with zero workers. Surveys use the header only. Files are
-//! bytes here: no paths, maps, slots or recipes, and no later operations on the pixels. Decoded
-//! pixels are always 8-bit RGB.
+//! Runs in workers, and in the consumer with zero workers. Surveys read only headers. Here a file
+//! is a slice of bytes: no paths, maps, slots or recipes, and no later operations on the pixels.
+//! Decoded pixels are always 8-bit RGB.
 //!
-//! - `header`: the scan for markers; pure.
-//! - `header_bytes`: the bytes that it scans, in memory or in a file.
+//! - `header`: reads the markers before the first scan; pure.
+//! - `header_bytes`: the source of their bytes, memory or a file.
 //! - `region`: a part of an image, and the size of a decode; pure.
 //! - `standard_tables`: tables that the standard prints; pure.
 //! - `decoder`: limits and checks, and the choice of the decoder for a file.

@@ -1,11 +1,11 @@
-//! Which part of a JPEG is decoded, and at which size.
+//! The part of a JPEG to decode, and the scale.
 //!
 //! Pure arithmetic on header fields.
 
 use super::header::JpegHeader;
 
-/// A decode at 1, 1/2, 1/4 or 1/8 of the size: the scales at which the inverse
-/// DCT is faster than at full size.
+/// A decode at 1, 1/2, 1/4 or 1/8 of the size. At these scales the inverse DCT is faster than at
+/// full size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DecodeScale {
     Full,
@@ -34,14 +34,14 @@ impl DecodeScale {
             .unwrap_or(Self::Full)
     }
 
-    /// The size of a picture of `size` (width, height) at this scale.
+    /// The size at this scale of a picture of `size` (width, height).
     pub(crate) fn of_size(self, (width, height): (u32, u32)) -> (u32, u32) {
         let d = self.denominator();
         (width.div_ceil(d), height.div_ceil(d))
     }
 }
 
-/// A box of pixels.
+/// A rectangle of pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PixelRegion {
     pub(crate) x: u32,
@@ -51,7 +51,7 @@ pub(crate) struct PixelRegion {
 }
 
 impl PixelRegion {
-    /// Not empty, and inside a picture of this size.
+    /// Whether it is not empty, and inside a picture of this size.
     pub(crate) fn fits_in(self, (w, h): (u32, u32)) -> bool {
         let inside = |at: u32, len: u32, size: u32| {
             len > 0 && at.checked_add(len).is_some_and(|end| end <= size)
@@ -71,8 +71,8 @@ impl PixelRegion {
     }
 }
 
-/// What a decode left in the scratch buffer: rows of `stride` bytes of RGB,
-/// top to bottom, that show this region of the scaled picture.
+/// The region of the scaled picture that a decode left in the scratch buffer: rows of `stride`
+/// bytes of RGB, top to bottom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DecodedRegion {
     pub(crate) x: u32,
@@ -82,7 +82,7 @@ pub(crate) struct DecodedRegion {
     pub(crate) stride: usize,
 }
 
-/// The size of the picture when decoded at this scale, in stored orientation.
+/// The size of the decoded picture at this scale, in stored orientation.
 pub(crate) fn scaled_size(header: &JpegHeader, scale: DecodeScale) -> (u32, u32) {
     scale.of_size((header.width, header.height))
 }

@@ -1,4 +1,4 @@
-//! Tables that the standard prints (ITU-T T.81): the decoder and the encoder use the same.
+//! Tables that the standard prints (ITU-T T.81), for the decoder and the encoder.
 
 /// Position in a block of each coefficient of the zigzag order (T.81, Figure A.6).
 pub(super) const ZIGZAG: [u8; 64] = [
@@ -7,16 +7,17 @@ pub(super) const ZIGZAG: [u8; 64] = [
     52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 ];
 
-/// A Huffman table as a file states it.
+/// A Huffman table in the form of a file.
 #[derive(Debug)]
 pub(super) struct HuffmanTable {
-    /// How many codes have 1 to 16 bits.
+    /// Number of codes with 1 to 16 bits.
     pub(super) counts: [u8; 16],
     pub(super) symbols: &'static [u8],
 }
 
-/// DC of luma (table K.3) and chroma (K.4), AC of luma (K.5) and chroma (K.6). A symbol of AC is a
-/// run of zeros and the bits of a value. Motion JPEG leaves these tables out of its pictures.
+/// DC of luma (table K.3) and chroma (K.4), AC of luma (K.5) and chroma (K.6). An AC symbol is a
+/// run of zeros and the number of bits of a value. Motion JPEG omits these tables from its
+/// pictures.
 pub(super) const HUFFMAN_TABLES: [HuffmanTable; 4] = [
     HuffmanTable {
         counts: [0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0],

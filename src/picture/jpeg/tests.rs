@@ -1,7 +1,7 @@
 //! Tests that need more than one file of this folder.
 //!
-//! - `oracle`: libjpeg-turbo, which the decoder is compared with;
-//! - `fixtures`, `generators`: files: usual ones, and those that no encoder writes.
+//! - `oracle`: libjpeg-turbo, the reference of the decoder.
+//! - `fixtures`, `generators`: usual files, and files that no encoder writes.
 
 pub(crate) mod fixtures;
 pub(super) mod generators;
@@ -44,7 +44,7 @@ pub(super) fn rgb_of_inks(cmyk: &[u8]) -> Vec<u8> {
     rgb.collect()
 }
 
-/// Decodes `want` and compares each pixel of it.
+/// Decodes `want` and compares each of its pixels.
 fn check(
     decoder: &mut JpegDecoder,
     scratch: &mut JpegScratch,
@@ -78,7 +78,7 @@ fn check(
     }
 }
 
-/// Positions worth trying along one axis: block borders and the picture's.
+/// Cuts along one axis: block borders and the picture's borders.
 fn cuts(size: u32, random: &mut Random) -> Vec<(u32, u32)> {
     let mut cuts = vec![(0, size)];
     for start in [0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48] {
@@ -110,7 +110,7 @@ fn check_grid(bytes: &[u8], cmyk: bool, stride: usize) {
             cuts(whole.size.0, &mut random),
             cuts(whole.size.1, &mut random),
         );
-        // Every column cut with some row cut and the other way round.
+        // Every column cut with some row cut, and every row cut with some column cut.
         let n = columns.len().max(rows.len());
         for i in (0..n * 3).step_by(stride) {
             let (x, w) = columns[i % columns.len()];
@@ -145,7 +145,7 @@ fn every_region_equals_that_part_of_the_whole() {
     }
 }
 
-/// Small pictures are where libjpeg-turbo changes its filters: all regions.
+/// libjpeg-turbo changes its filters for small pictures: tests all regions.
 #[test]
 fn tiny_pictures_exhaustively() {
     for sampling in Sampling::ALL {
@@ -190,7 +190,7 @@ fn frame_specs(bytes: &[u8]) -> usize {
     at + 10
 }
 
-/// The same coded data under other sampling factors are another (ugly) picture.
+/// With other sampling factors, the same coded data make another picture.
 #[test]
 fn unusual_sampling_factors() {
     for (sampling, factors) in [
@@ -238,7 +238,7 @@ fn real_photos() {
     }
 }
 
-/// Decodes everything; the kind of the fault, if any.
+/// Decodes everything. Returns the kind of the fault, if any.
 fn try_whole(
     decoder: &mut JpegDecoder,
     scratch: &mut JpegScratch,
@@ -265,7 +265,7 @@ pub(super) fn some_regions(size: (u32, u32)) -> [PixelRegion; 3] {
     ]
 }
 
-/// The verdict on each region at each scale, which must be one and the same.
+/// The result of each region at each scale, which must be the same for all.
 fn verdict(bytes: &[u8]) -> Option<FaultKind> {
     let (mut decoder, mut scratch) = (decoder(), JpegScratch::default());
     let all = try_whole(&mut decoder, &mut scratch, bytes);
@@ -326,8 +326,8 @@ fn junk_behind_the_end_does_not_matter() {
     }
 }
 
-/// Segments between the only scan and the end: read only by regions that touch
-/// the bottom, so they must not decide.
+/// Only regions at the bottom read segments between the only scan and the end. Such segments must
+/// not decide.
 #[test]
 fn damage_behind_the_pixels_does_not_matter() {
     for sampling in [Sampling::S420, Sampling::Cmyk] {
@@ -417,7 +417,7 @@ fn scratch_limits_are_checked_before_decoding() {
     let fault = decode(&baseline, PixelRegion::new(0, 0, 800, 800)).unwrap_err();
     assert_eq!(fault.kind, FaultKind::TooLarge);
     assert!(fault.reason.contains("1.83 MiB pixels"), "{fault}");
-    // What the library itself finds too much is the same kind of fault.
+    // A limit that the library itself exceeds is the same kind of fault.
     let close = encode(512, 512, Sampling::S444, 50, true, 0);
     let tight = JpegDecoder::new(&PictureLimits {
         max_scratch: 3 * 512 * 512 * 2 + 3 * 8 * 8,
@@ -451,7 +451,7 @@ fn nothing_of_one_sample_reaches_the_next() {
     let (mut decoder, mut scratch) = (decoder(), JpegScratch::default());
     for other in others {
         for scale in DecodeScale::ALL {
-            // With its own header where it has one, else with a wrong one.
+            // Uses its own header if it has one, otherwise a wrong one.
             let h = read_header(&other).unwrap_or(header);
             for want in some_regions(scaled_size(&h, scale)) {
                 let _ = decoder.decode_region(&other, &h, scale, want, &mut scratch);
@@ -473,7 +473,7 @@ fn nothing_of_one_sample_reaches_the_next() {
     }
 }
 
-/// The library keeps tables from file to file, and lends them to one without.
+/// The library keeps tables from file to file. A file without tables must not use them.
 #[test]
 fn the_tables_of_one_file_do_not_serve_the_next() {
     let other = encode(64, 64, Sampling::S444, 30, false, 0);
@@ -503,7 +503,7 @@ fn the_tables_of_one_file_do_not_serve_the_next() {
     }
 }
 
-/// The file without its segments of one marker, scans left as they are.
+/// The file without its segments of one marker. Scans stay as they are.
 fn without(jpeg: &[u8], marker: u8) -> Vec<u8> {
     let (mut out, mut rest) = (Vec::new(), jpeg);
     while let Some(at) = rest.windows(2).position(|w| w == [0xFF, marker]) {
@@ -536,8 +536,7 @@ fn a_header_of_another_file_is_refused() {
     }
 }
 
-/// Random damage never panics, never writes outside the region, never leaves
-/// the decoder unusable.
+/// Random damage causes no panic, no write outside the region, and no unusable decoder.
 #[test]
 fn damaged_files_do_no_harm() {
     const GUARD: u8 = 0xA5;
@@ -633,8 +632,8 @@ fn damaged_files_do_no_harm() {
     );
 }
 
-/// A progressive file whose last scans are missing is smoothed by the library;
-/// a region of it shows what the whole shows.
+/// The library smooths a progressive file whose last scans are missing. A region equals that part
+/// of the whole.
 #[test]
 fn unfinished_progressive_files() {
     for sampling in [Sampling::S444, Sampling::S420] {
@@ -650,7 +649,7 @@ fn unfinished_progressive_files() {
     }
 }
 
-/// Each scan is a pass over the whole picture, and takes a file a few bytes.
+/// Each scan is a pass over the whole picture, and needs only a few bytes of a file.
 #[test]
 fn a_file_of_more_than_100_scans_is_too_large() {
     for progressive in [true, false] {
@@ -662,7 +661,7 @@ fn a_file_of_more_than_100_scans_is_too_large() {
             let bytes = many_scans(scans, progressive);
             assert_eq!(verdict(&bytes), Some(FaultKind::TooLarge), "{scans}");
             let header = read_header(&bytes).unwrap();
-            // Also where its end is missing, and where such files are kept.
+            // The same if its end is missing, and if truncated files are kept.
             for truncated in [TruncationPolicy::Refuse, TruncationPolicy::Keep] {
                 let decoder = JpegDecoder::with_truncation(&PictureLimits::default(), truncated);
                 let want = PixelRegion::whole((16, 16));

@@ -1,4 +1,4 @@
-//! Files that no encoder writes: the verdict, its words and the pixels are libjpeg-turbo's.
+//! Decodes files that no encoder writes: results, messages and pixels equal libjpeg-turbo's.
 
 use crate::picture::{PictureLimits, TruncationPolicy};
 
@@ -25,7 +25,8 @@ impl Verdicts {
         }
     }
 
-    /// Decodes a file in each form, at a scale and in a window at random. `round` names the file.
+    /// Decodes a file in each form, at a random scale and in a random window. `round` names the
+    /// file.
     fn compare(&mut self, bytes: &[u8], round: u32, random: &mut Random) {
         let Ok(header) = read_header(bytes) else {
             return;
@@ -35,7 +36,7 @@ impl Verdicts {
         let truncated =
             [TruncationPolicy::Refuse, TruncationPolicy::Keep][random.below(2) as usize];
         let keeps = truncated == TruncationPolicy::Keep;
-        // Ours alone refuses these.
+        // Only our decoder rejects these.
         if u64::from(size.0) * u64::from(size.1) > 1 << 20
             || header::has_more_scans(bytes, &header, 100)
             || !keeps && !header::has_end(bytes, header.scan_start)
@@ -82,8 +83,8 @@ impl Verdicts {
         }
     }
 
-    /// Compares files of a generator. Decoders begin anew at times: a fault may need a new one,
-    /// or one that has decoded another file.
+    /// Compares files of a generator. Decoders are replaced at times: a bug may need a new one, or
+    /// one that has decoded another file.
     fn compare_generated(generate: fn(&mut Random) -> Vec<u8>, seed: u64) -> Self {
         let (mut random, mut verdicts) = (Random::new(seed), Self::new());
         for round in 0..3000 {
@@ -109,7 +110,7 @@ fn region((w, h): (u32, u32), random: &mut Random) -> PixelRegion {
     }
 }
 
-/// Those inside `want`.
+/// The pixels inside `want`.
 fn pixels_of(decoded: &DecodedRegion, want: PixelRegion, rgb: &[u8]) -> Vec<u8> {
     let lines = rgb
         .chunks(decoded.stride)
@@ -161,7 +162,7 @@ fn right_codes_of_odd_tables_decode_as_by_libjpeg_turbo() {
     assert!(equal > 2000, "{equal}");
 }
 
-/// One damage of many kinds.
+/// Damages a file in one of many ways.
 fn hurt(bytes: &mut Vec<u8>, random: &mut Random) {
     let len = bytes.len() as u64;
     let mut anywhere = |bytes: &[u8]| random.below(bytes.len() as u64) as usize;
@@ -180,7 +181,7 @@ fn hurt(bytes: &mut Vec<u8>, random: &mut Random) {
             let marker = markers[random.below(9) as usize];
             bytes.splice(at..at, [0xFF, marker]);
         }
-        // A part of the file again, or no more.
+        // Repeats a part of the file.
         7 => {
             let part = bytes[at.min(other)..at.max(other)].to_vec();
             bytes.splice(other..other, part);

@@ -1,6 +1,6 @@
-//! Strips and tiles as they are packed, to the bytes of their samples.
+//! Unpacks strips and tiles to the bytes of their samples.
 //!
-//! Pure. JPEG is `decode`'s: it makes pixels.
+//! Pure. `decode` handles JPEG, because JPEG holds pixels.
 
 use std::io::{Cursor, Read};
 
@@ -39,7 +39,7 @@ impl TiffCompression {
             50000 => return Ok(Self::Zstd),
             50001 => return Ok(Self::WebP),
             6 => "JPEG of the old kind",
-            32771 => "fax rows that begin at words",
+            32771 => "word-aligned fax rows",
             32809 => "ThunderScan",
             32909 => "PixarLog",
             34661 => "JBIG",
@@ -53,7 +53,7 @@ impl TiffCompression {
         Err(unsupported(format!("{name} inside (compression {code})")))
     }
 
-    /// The most that unpacking a chunk takes beside the chunk.
+    /// Maximum bytes for unpacking a chunk, besides the chunk.
     pub(super) fn extra_bytes(self, chunk: u64, pixels: u64) -> u64 {
         const STATE: u64 = 1 << 20;
         match self {
@@ -69,10 +69,10 @@ impl TiffCompression {
     }
 }
 
-/// A window up to this is allowed however small the picture is.
+/// A window of this size is allowed even for small pictures.
 const LEAST_WINDOW: u64 = 8 << 20;
 
-/// What unpacking must know of a chunk.
+/// The properties of a chunk that unpacking needs.
 pub(super) struct ChunkShape {
     pub(super) width: u32,
     pub(super) rows: u32,
@@ -80,7 +80,7 @@ pub(super) struct ChunkShape {
     pub(super) fax_options: u64,
 }
 
-/// Fills `to` with what `data` are unpacked.
+/// Fills `to` with the unpacked `data`.
 pub(super) fn unpack(
     compression: TiffCompression,
     chunk: &ChunkShape,
@@ -183,7 +183,7 @@ fn unpack_lzw(mut data: &[u8], to: &mut [u8]) -> Result<(), SampleFault> {
     Ok(())
 }
 
-/// A frame may ask for a window of any length, which is allocated before a byte is unpacked.
+/// A frame may request a window of any length, which is allocated before a byte is unpacked.
 fn check_window(data: &[u8], chunk: u64) -> Result<(), SampleFault> {
     let number = |at: usize, bytes: usize| {
         let bytes = data.get(at..at + bytes).unwrap_or_default();

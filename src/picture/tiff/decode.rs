@@ -1,6 +1,6 @@
-//! Strips and tiles into the frame.
+//! Decodes strips and tiles into the frame.
 //!
-//! Pure but for libjpeg-turbo, where they are JPEG.
+//! Pure: no I/O.
 
 use super::compression::{ChunkShape, TiffCompression, unpack};
 use super::directory::ByteOrder;
@@ -14,22 +14,22 @@ use crate::picture::buffer::grow;
 use crate::picture::limits::PictureLimits;
 use crate::picture::rgb8::PixelForm;
 
-/// Where a chunk lies in the picture.
+/// The place of a chunk in the picture.
 #[derive(Clone, Copy)]
 struct ChunkPlace {
     x: u32,
     y: u32,
-    /// Rows and columns of the picture that it holds.
+    /// Rows and columns of the picture in the chunk.
     rows: u32,
     columns: u32,
-    /// Rows that it has.
+    /// Rows stored in the chunk.
     stored_rows: u32,
-    /// Which sample it holds, where each has chunks of its own.
+    /// The chunk's sample, if each sample has chunks of its own.
     plane: Option<u16>,
 }
 
 impl TiffPicture {
-    /// Fills `frame`, rows of pixels in the picture's form.
+    /// Fills `frame` with rows of pixels in the picture's form.
     pub(in crate::picture) fn decode(
         &self,
         bytes: &[u8],
@@ -102,11 +102,11 @@ impl TiffPicture {
             }
         };
         if self.compression == TiffCompression::None && self.predictor == 1 {
-            // No copy: rows that lie outside of the picture may be missing.
+            // Uses the data in place. Rows outside the picture may be missing.
             let needed = self.chunk_bytes(place.rows) as usize;
             let Some(chunk) = data.get(..needed) else {
                 return Err(truncated(format!(
-                    "a strip or tile of {} bytes, and its rows take {needed}",
+                    "a strip or tile has {} bytes, but its rows need {needed}",
                     data.len()
                 )));
             };
@@ -147,7 +147,7 @@ impl TiffPicture {
         Ok(())
     }
 
-    /// Where the numbers of samples are in the order of the file, or of JPEG and differences.
+    /// The byte order of samples: that of the file, or that of JPEG and of differences.
     fn sample_order(&self) -> ByteOrder {
         match self.predictor {
             3 => ByteOrder::Big,
@@ -155,7 +155,7 @@ impl TiffPicture {
         }
     }
 
-    /// The pixels of a chunk, at their place.
+    /// Writes the pixels of a chunk to their place.
     fn write(
         &self,
         tables: Option<&YCbCrTables>,
@@ -188,7 +188,7 @@ impl TiffPicture {
         let kind = self.kind;
         let samples = usize::from(kind.samples);
         let pixel = self.form().bytes();
-        // The most common forms as they lie.
+        // The most common forms are copied.
         if kind.bits == 8
             && samples == pixel
             && matches!(kind.colours, TiffColors::Rgb | TiffColors::YCbCr)
@@ -219,7 +219,7 @@ impl TiffPicture {
         }
     }
 
-    /// One sample of each pixel. CMYK comes as it is needed: black last.
+    /// Writes one sample of each pixel. CMYK is converted when black arrives, which is last.
     fn write_plane(&self, row: &[u8], plane: u16, order: ByteOrder, to: &mut [u8]) {
         let kind = self.kind;
         let pixel = self.form().bytes();
@@ -244,7 +244,7 @@ impl TiffPicture {
         }
     }
 
-    /// Blocks of luma, each with its two values of chroma.
+    /// Writes blocks of luma, each with its two values of chroma.
     fn write_blocks(
         &self,
         tables: &YCbCrTables,
@@ -281,7 +281,7 @@ impl TiffPicture {
         frame[at..at + 3].copy_from_slice(&tables.rgb(luma, cb, cr));
     }
 
-    /// Fills the chunk with what the JPEG in it holds.
+    /// Fills the chunk with the pixels of its JPEG.
     #[cfg(feature = "codecs")]
     fn decode_jpeg(
         &self,
@@ -296,7 +296,7 @@ impl TiffPicture {
         let samples = usize::from(self.chunk_samples());
         let file = &mut spare.file;
         file.clear();
-        // Adobe's segment says what the components are: 0 for themselves, 1 for YCbCr.
+        // The transform in Adobe's segment: 0 for no conversion, 1 for YCbCr.
         let transform = u8::from(self.kind.colours == TiffColors::YCbCr && samples == 3);
         file.extend_from_slice(b"\xff\xd8\xff\xee\0\x0eAdobe\0\x64\0\0\0\0");
         file.push(transform);
@@ -364,12 +364,12 @@ impl TiffPicture {
 /// Buffers of one decode.
 #[derive(Default)]
 struct DecodeBuffers {
-    /// A chunk, unpacked.
+    /// An unpacked chunk.
     chunk: Vec<u8>,
-    /// Bytes of the file that are turned or put together.
+    /// Bytes of the file whose bits are reversed, or that are joined.
     file: Vec<u8>,
     row: Vec<u8>,
-    /// Of luma and chroma, where they are not JPEG's.
+    /// Conversion tables of luma and chroma, unless JPEG converts them.
     tables: Option<YCbCrTables>,
     #[cfg(feature = "codecs")]
     jpeg: crate::picture::jpeg::JpegScratch,
@@ -395,20 +395,20 @@ fn chunk_data<'a>(
 
 fn grey(kind: PixelKind, level: u8, zero_is_white: bool) -> u8 {
     use super::pixel_kind::SampleFormat;
-    // Floats are as they are, as Pillow has them.
+    // Floats are not inverted, as in Pillow.
     match zero_is_white && kind.number == SampleFormat::Unsigned {
         true => 255 - level,
         false => level,
     }
 }
 
-/// (1 - c)(1 - k), as the decoder that was here before.
+/// (1 - c)(1 - k), cut off to whole numbers.
 fn rgb_of_cmyk([c, m, y, k]: [u8; 4]) -> [u8; 3] {
     let light = 1.0 - f32::from(k) / 255.0;
     [c, m, y].map(|v| ((255.0 - f32::from(v)) * light) as u8)
 }
 
-/// What a picture of this form takes, a pixel.
+/// Bytes of a frame in this form and size.
 pub(in crate::picture) fn frame_bytes(form: PixelForm, (width, height): (u32, u32)) -> u64 {
     u64::from(width) * u64::from(height) * form.bytes() as u64
 }

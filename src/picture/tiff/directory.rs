@@ -1,6 +1,6 @@
-//! Tags of the first directory of a TIFF, and their values.
+//! The tags of a TIFF's first directory, and their values.
 //!
-//! Pure. Classic files and BigTIFF.
+//! Pure. Supports classic files and BigTIFF.
 
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 
@@ -9,10 +9,10 @@ use crate::error::SampleFault;
 use crate::picture::reader::PictureReader;
 use crate::picture::reader::unreadable;
 
-/// The most values of a tag: strips of a picture of so many rows.
+/// Maximum values of a tag: the strips of a picture with this number of rows.
 const MOST_VALUES: u64 = 1 << 18;
 
-/// Tags that are looked at.
+/// The tags that are read.
 pub(super) mod tag {
     pub(in super::super) const WIDTH: u16 = 256;
     pub(in super::super) const HEIGHT: u16 = 257;
@@ -42,7 +42,7 @@ pub(super) mod tag {
     pub(in super::super) const XMP: u16 = 700;
 }
 
-/// Of numbers.
+/// The byte order of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ByteOrder {
     Little,
@@ -64,7 +64,7 @@ struct DirectoryEntry {
     tag: u16,
     kind: u16,
     count: u64,
-    /// The values, or where they are.
+    /// The values, or their offset.
     value: [u8; 8],
 }
 
@@ -76,7 +76,7 @@ pub(super) struct TiffDirectory {
 }
 
 impl TiffDirectory {
-    /// The first one of a file.
+    /// Reads the first directory of a file.
     pub(super) fn read(file: &mut PictureReader<'_>) -> Result<Self, SampleFault> {
         let mut head = [0; 8];
         read_at(file, 0, &mut head)?;
@@ -125,7 +125,7 @@ impl TiffDirectory {
         });
     }
 
-    /// The first of a tag counts.
+    /// If a tag repeats, the first one counts.
     fn entry(&self, tag: u16) -> Option<&DirectoryEntry> {
         self.entries.iter().find(|entry| entry.tag == tag)
     }
@@ -134,7 +134,7 @@ impl TiffDirectory {
         self.entry(tag).is_some()
     }
 
-    /// The values of a tag, none where it is missing.
+    /// The values of a tag; empty if it is missing.
     pub(super) fn numbers(
         &self,
         file: &mut PictureReader<'_>,
@@ -165,7 +165,7 @@ impl TiffDirectory {
         Ok(numbers.and_then(|numbers| numbers.first().copied()))
     }
 
-    /// Fractions; none where the tag is missing or has other values.
+    /// Fractions; `None` if the tag is missing or has other values.
     pub(super) fn fractions(&self, file: &mut PictureReader<'_>, tag: u16) -> Option<Vec<f32>> {
         let entry = self.entry(tag)?;
         let bytes = match entry.kind {
@@ -179,7 +179,7 @@ impl TiffDirectory {
         Some(bytes.chunks_exact(8).map(fraction).collect())
     }
 
-    /// At most so many bytes of the value of a tag.
+    /// At most `most` bytes of a tag's value.
     pub(super) fn bytes(
         &self,
         file: &mut PictureReader<'_>,
@@ -190,7 +190,7 @@ impl TiffDirectory {
         if !matches!(entry.kind, 1 | 2 | 7) {
             return None;
         }
-        // What lies elsewhere does so by its own length.
+        // A value outside the entry keeps a length that shows this.
         if entry.count > self.wide as u64 {
             entry.count = entry.count.min(most as u64).max(self.wide as u64 + 1);
         }
@@ -229,7 +229,7 @@ fn read_at(file: &mut PictureReader<'_>, at: u64, to: &mut [u8]) -> Result<(), S
 fn fault(e: io::Error) -> SampleFault {
     match e.kind() {
         ErrorKind::UnexpectedEof => truncated("it ends before a value of its directory"),
-        ErrorKind::InvalidInput => corrupt("a value of its directory lies nowhere"),
+        ErrorKind::InvalidInput => corrupt("a value of its directory has an invalid offset"),
         _ => unreadable(e),
     }
 }

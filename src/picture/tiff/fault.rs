@@ -1,4 +1,4 @@
-//! What is wrong with a file, in words.
+//! Error texts for faults of a file.
 
 use crate::error::{FaultKind, SampleFault};
 
@@ -10,7 +10,7 @@ pub(super) fn truncated(reason: impl std::fmt::Display) -> SampleFault {
     FaultKind::Truncated.fault(format!("TIFF: {reason}"))
 }
 
-/// With the fix: programs write every picture in a form that is read.
+/// The text includes the fix: all programs can write a supported form.
 pub(super) fn unsupported(what: impl std::fmt::Display) -> SampleFault {
     FaultKind::Unsupported.fault(format!(
         "TIFF with {what} is not decoded: write it with 8 bits a sample and LZW or Deflate"

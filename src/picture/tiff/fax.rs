@@ -1,7 +1,7 @@
-//! The packings of fax machines: groups 3 and 4, and the first one's rows without marks.
+//! The compressions of fax machines: groups 3 and 4, and rows of runs without marks.
 //!
-//! Pure. The codes are those of the crate `fax`; how lines are made of them stands here, for
-//! it does not read lines of group 3 that refer to the one above.
+//! Pure. The codes come from the crate `fax`. Lines are decoded here, because the crate does not
+//! read lines of group 3 that refer to the line above.
 
 use std::convert::Infallible;
 
@@ -11,7 +11,7 @@ use fax::{BitReader, Color};
 use super::fault::{corrupt, truncated, unsupported};
 use crate::error::SampleFault;
 
-/// Which of the packings.
+/// The kind of compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FaxCoding {
     /// Rows of runs; each begins at a byte.
@@ -20,11 +20,11 @@ pub(super) enum FaxCoding {
     Group4,
 }
 
-/// Options of group 3: lines may refer to the one above; pixels may stand as they are.
+/// Options of group 3: lines may refer to the one above; pixels may be uncompressed.
 const TWO_DIMENSIONS: u64 = 1;
 const NOT_PACKED: u64 = 2;
 
-/// Fills `to` with rows of `width` bits; a bit of black is 1.
+/// Fills `to` with rows of `width` bits; 1 is black.
 pub(super) fn unpack(
     fax: FaxCoding,
     options: u64,
@@ -33,9 +33,9 @@ pub(super) fn unpack(
     to: &mut [u8],
 ) -> Result<(), SampleFault> {
     if options & NOT_PACKED != 0 {
-        return Err(unsupported("fax data that are in part not packed"));
+        return Err(unsupported("partly uncompressed fax data"));
     }
-    // Edges are numbers of 16 bits in the codes, too.
+    // Bounds the width, so that sums of positions do not overflow.
     if width > i32::MAX as u32 / 2 {
         return Err(corrupt(format!("fax data of {width} pixels a row")));
     }
@@ -71,7 +71,7 @@ pub(super) fn unpack(
     Ok(())
 }
 
-/// Runs of white and black by turns; `edges` are where the colour changes.
+/// Reads alternating runs of white and black. `edges` receives the positions of colour changes.
 fn read_runs(bits: &mut FaxBits<'_>, width: u32, edges: &mut Vec<u32>) -> Option<()> {
     let (mut at, mut color) = (0, Color::White);
     while at < width {
@@ -96,7 +96,7 @@ fn read_run(bits: &mut FaxBits<'_>, color: Color) -> Option<u32> {
     }
 }
 
-/// A line by how it differs from the one above.
+/// Reads a line that is coded by its differences from the line above.
 fn read_modes(
     bits: &mut FaxBits<'_>,
     width: u32,
@@ -108,8 +108,8 @@ fn read_modes(
     let mut is_first = true;
     let mut beyond = 0;
     while at < width {
-        // The first edge above that lies beyond and changes to the other colour: those of
-        // even places change to black.
+        // Finds the first edge above that is further right and changes to the other colour. Edges
+        // at even indices change to black.
         while beyond < above.len() && above[beyond] <= at && !(is_first && above[beyond] == 0) {
             beyond += 1;
         }
@@ -151,7 +151,7 @@ fn paint(edges: &[u32], width: u32, row: &mut [u8]) {
     }
 }
 
-/// Behind the end there are zeros.
+/// The bits of the data, with zeros after the end.
 struct FaxBits<'a> {
     data: &'a [u8],
     at: usize,
@@ -171,7 +171,7 @@ impl FaxBits<'_> {
         (three >> shift & ((1u32 << bits) - 1)) as u16
     }
 
-    /// Eleven zeros or more, and a one. Nothing where there is none.
+    /// Skips an end-of-line code, if there is one: eleven zeros or more, and a one.
     fn skip_end_of_line(&mut self) {
         while self.look(11) == 0 && self.at < 8 * self.data.len() {
             while self.look(1) == 0 && self.at < 8 * self.data.len() {

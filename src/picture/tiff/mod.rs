@@ -3,13 +3,13 @@
 //! Pure. Reads the kinds that Pillow reads. `pixel_kind` has the list, and rejects other kinds by
 //! name. An image is decoded as a frame, strip by strip or tile by tile.
 //!
-//! - `directory`: tags and their values;
-//! - `pixel_kind`: the meaning of samples, and their conversion;
-//! - `tiff_picture`: the header of an image, and the offsets of its strips and tiles;
-//! - `decode`: strips and tiles into the frame;
-//! - `compression`: each kind of compression; `fax`: the codes of fax machines;
-//! - `predictor`: differences back to samples;
-//! - `ycbcr`: luma and chroma to RGB;
+//! - `directory`: tags and their values.
+//! - `pixel_kind`: the meaning of samples, and their conversion.
+//! - `tiff_picture`: the header of an image, and the offsets of its strips and tiles.
+//! - `decode`: decodes strips and tiles into the frame.
+//! - `compression`: each kind of compression; `fax`: the codes of fax machines.
+//! - `predictor`: converts differences to samples.
+//! - `ycbcr`: converts luma and chroma to RGB.
 //! - `fault`: error texts for broken files.
 
 mod compression;

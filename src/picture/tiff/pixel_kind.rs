@@ -1,15 +1,14 @@
-//! What the samples of a TIFF mean, and the 8-bit pixels that become of them.
+//! The meaning of a TIFF's samples, and their conversion to 8-bit pixels.
 //!
-//! Pure. The list is Pillow's (`OPEN_INFO` of its TIFF plugin), and what the decoder that was
-//! here before read beyond it.
+//! Pure. The list has Pillow's kinds (`OPEN_INFO` of its TIFF plugin), and a few more.
 //!
-//! | samples | become |
+//! | samples | 8-bit values |
 //! |---|---|
 //! | 1, 2, 4 bits of grey, and palettes | 0 to 255 |
 //! | 12 and 16 bits | their 8 high bits |
-//! | 16 bits with a sign, 32 bits: grey | 0 to 255, what lies outside is cut off, as Pillow |
-//! | floats of grey, of 16, 32, 64 bits | 0 to 255, the fraction and what lies outside are cut off |
-//! | other floats of these bits | 0 to 1, what lies outside is cut off |
+//! | signed 16 bits, 32 bits: grey | 0 to 255, clamped, as Pillow |
+//! | floats of grey, of 16, 32, 64 bits | the whole part, 0 to 255, clamped |
+//! | other floats of these bits | `v * 255`, rounded, clamped |
 
 use half::f16;
 
@@ -18,7 +17,7 @@ use super::fault::unsupported;
 use crate::error::SampleFault;
 use crate::picture::rgb8::{AlphaKind, PixelForm};
 
-/// What the samples of a pixel are.
+/// The meaning of a pixel's samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TiffColors {
     Grey { zero_is_white: bool },
@@ -41,11 +40,11 @@ impl TiffColors {
             3 => Self::Palette,
             5 => Self::Cmyk,
             6 => Self::YCbCr,
-            4 => return Err(unsupported("a mask for its picture")),
+            4 => return Err(unsupported("a transparency mask")),
             8..=10 => return Err(unsupported("colours of CIE Lab")),
             32803 | 34892 => return Err(unsupported("raw values of a camera")),
             32844 | 32845 => return Err(unsupported("logarithmic luminance")),
-            other => return Err(unsupported(format!("colours of kind {other}"))),
+            other => return Err(unsupported(format!("photometric interpretation {other}"))),
         })
     }
 
@@ -69,7 +68,7 @@ impl TiffColors {
     }
 }
 
-/// How a sample is a number.
+/// The number format of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SampleFormat {
     Unsigned,
@@ -77,21 +76,21 @@ pub(super) enum SampleFormat {
     Float,
 }
 
-/// All that is to be known of a pixel.
+/// The complete description of a pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PixelKind {
     pub(super) colours: TiffColors,
     pub(super) bits: u16,
     pub(super) number: SampleFormat,
-    /// Of a pixel in the file, extra ones included.
+    /// Samples of a pixel in the file, including extra ones.
     pub(super) samples: u16,
-    /// Which sample is alpha.
+    /// Index of the alpha sample.
     pub(super) alpha: Option<u16>,
     pub(super) alpha_kind: AlphaKind,
 }
 
 impl PixelKind {
-    /// `extra`: what extra samples are, where the file says so.
+    /// `extra`: the kinds of extra samples, if the file states them.
     pub(super) fn of(
         colours: TiffColors,
         bits: u64,
@@ -125,7 +124,7 @@ impl PixelKind {
             )));
         }
         let (alpha, alpha_kind) = match extra {
-            // Programs that write four samples and no word mean RGBA.
+            // Programs that write one more sample and do not state its kind mean alpha.
             None if samples == own + 1 && colours != TiffColors::Cmyk => {
                 (Some(own), AlphaKind::Straight)
             }
@@ -163,13 +162,13 @@ impl PixelKind {
         }
     }
 
-    /// Bytes of a row of so many pixels of `samples` samples.
+    /// Bytes of a row of `pixels` pixels of `samples` samples.
     pub(super) fn row_bytes(self, pixels: u64, samples: u16) -> u64 {
         let bits = pixels.saturating_mul(u64::from(samples) * u64::from(self.bits));
         bits.div_ceil(8)
     }
 
-    /// Sample `at` of a row, as 8 bits; of a palette its index.
+    /// Sample `at` of a row, as 8 bits; for a palette its index.
     pub(super) fn level(self, row: &[u8], at: usize, order: ByteOrder) -> u8 {
         let bits = usize::from(self.bits);
         if bits < 8 {
@@ -216,17 +215,17 @@ impl PixelKind {
                 let v = f64::from_le_bytes(order.swapped([a, b, c, d, e, f, g, h]));
                 self.float(v as f32)
             }
-            // No kind that is served.
+            // Not a supported kind.
             _ => 0,
         }
     }
 
-    /// Casts cut off, and make 0 of what is not a number.
+    /// Casts clamp, and convert NaN to 0.
     fn float(self, v: f32) -> u8 {
         match self.colours {
-            // As Pillow.
+            // As in Pillow.
             TiffColors::Grey { .. } => v as u8,
-            // As `rgb8` has it.
+            // As in `rgb8`.
             _ => (v * 255.0 + 0.5) as u8,
         }
     }

@@ -1,10 +1,11 @@
-//! Differences between neighbours back to samples.
+//! Converts differences between neighbours to samples.
 //!
-//! Pure, a row at a time, in place.
+//! Pure, one row at a time, in place.
 
 use super::directory::ByteOrder;
 
-/// Of whole numbers: each is the sum of those before it. `step`: samples of a pixel.
+/// For whole numbers: each becomes the sum of those before it. `step` is the number of samples per
+/// pixel.
 pub(super) fn sum_up(row: &mut [u8], bits: u16, step: usize, order: ByteOrder) {
     match bits {
         8 => {
@@ -36,8 +37,8 @@ fn sum_words<const N: usize>(row: &mut [u8], step: usize, order: ByteOrder) {
     }
 }
 
-/// Of floats: bytes are summed up, and those of a row stand by their rank, the highest first.
-/// Afterwards they are big-endian numbers. `spare`: of the row's length.
+/// For floats: sums up bytes. The bytes of a row are grouped by significance, the highest first.
+/// Afterwards they are big-endian numbers. `spare` has the row's length.
 pub(super) fn sum_up_floats(row: &mut [u8], bits: u16, step: usize, spare: &mut [u8]) {
     sum_up(row, 8, step, ByteOrder::Big);
     let bytes = usize::from(bits) / 8;

@@ -1,5 +1,4 @@
-//! Files that are broken or hostile; pixels are compared with Pillow's in
-//! `tests/inputs/golden.rs`.
+//! Broken and hostile files. `tests/inputs/golden.rs` compares pixels with Pillow's.
 
 use super::TiffPicture;
 use crate::error::{FaultKind, SampleFault};
@@ -10,7 +9,7 @@ use crate::picture::reader::{PictureReader, ReadBudget};
 /// A tag: number, type, values.
 type Tag = (u16, u16, Vec<u32>);
 
-/// A file of one strip at its end, with these tags beside width, height and the strip's own.
+/// A file of one strip at its end, with these tags besides width, height and the strip's own.
 fn tiff(size: (u32, u32), tags: &[Tag], strip: &[u8]) -> Vec<u8> {
     let mut tags = tags.to_vec();
     tags.extend([(256, 4, vec![size.0]), (257, 4, vec![size.1])]);
@@ -147,7 +146,7 @@ fn a_strip_that_is_short_is_truncated() {
 
 #[test]
 fn a_window_of_zstandard_is_bounded() {
-    // A frame that asks for 1 GiB.
+    // A frame that requests a window of 1 GiB.
     let frame = [0x28, 0xb5, 0x2f, 0xfd, 0, 20 << 3, 1, 0, 0];
     let fault = decoded(&rgb(50000, &frame)).unwrap_err();
     assert_eq!(fault.kind, FaultKind::TooLarge, "{fault}");

@@ -1,6 +1,6 @@
-//! The header of a picture: what its pixels are, and where its strips and tiles lie.
+//! The header of a picture: its kind of pixels, and the places of its strips and tiles.
 //!
-//! Pure. Nothing is decoded here; `decode` does it, by what is found here.
+//! Pure. Nothing is decoded here; `decode` decodes by these facts.
 
 use super::compression::TiffCompression;
 use super::directory::{ByteOrder, TiffDirectory, tag};
@@ -14,14 +14,14 @@ use crate::picture::reader::PictureReader;
 use crate::picture::rgb8::{AlphaKind, PixelForm};
 use crate::picture::xmp;
 
-/// A picture whose header was read.
+/// A picture whose header has been read.
 pub(in crate::picture) struct TiffPicture {
     pub(super) size: (u32, u32),
     orientation: ExifOrientation,
     pub(super) kind: PixelKind,
     pub(super) order: ByteOrder,
     pub(super) compression: TiffCompression,
-    /// Bits of each byte run the other way.
+    /// The bits of each byte are in reverse order.
     pub(super) reversed: bool,
     pub(super) predictor: u64,
     pub(super) chunks: TiffChunks,
@@ -37,10 +37,10 @@ pub(super) struct TiffChunks {
     /// Width and height of each; a last strip may be lower.
     pub(super) size: (u32, u32),
     pub(super) are_tiles: bool,
-    /// How many stand side by side, and one below the other.
+    /// How many are side by side, and one below the other.
     pub(super) across: u64,
     pub(super) down: u64,
-    /// A chunk for each sample.
+    /// Each sample has chunks of its own.
     pub(super) planar: bool,
     pub(super) offsets: Vec<u64>,
     /// Bytes of each in the file.
@@ -65,11 +65,11 @@ impl TiffPicture {
         }
         limits.check_pixels("TIFF", size)?;
         let compression = TiffCompression::of(number(tag::COMPRESSION, 1)?)?;
-        // Pillow takes a missing one for 0.
+        // Pillow treats a missing one as 0.
         let colours = TiffColors::of(number(tag::PHOTOMETRIC, 0)?)?;
         let reversed = number(tag::FILL_ORDER, 1)? == 2;
         let planar = number(tag::PLANAR, 1)? == 2;
-        // Other packings have no differences, whatever the tag says.
+        // Other compressions have no differences, whatever the tag states.
         let predictor = match compression {
             TiffCompression::Lzw | TiffCompression::Deflate | TiffCompression::Zstd => {
                 number(tag::PREDICTOR, 1)?
@@ -115,7 +115,7 @@ impl TiffPicture {
         Ok(picture)
     }
 
-    /// A picture that is not packed and says nothing of its chroma may have it in full.
+    /// An uncompressed picture that does not state its subsampling may have full chroma.
     fn settle_ycbcr(&mut self, is_packed: bool) -> Result<(), SampleFault> {
         let is_jpeg = self.compression == TiffCompression::Jpeg;
         if self.kind.colours != TiffColors::YCbCr || is_jpeg {
@@ -132,13 +132,13 @@ impl TiffPicture {
         let is_subsampled = self.ycbcr.subsampling != (1, 1);
         if is_subsampled && (self.kind.samples != 3 || self.predictor != 1) {
             return Err(unsupported(
-                "subsampled chroma beside extra samples or differences",
+                "subsampled chroma and extra samples or a predictor",
             ));
         }
         Ok(())
     }
 
-    /// Lengths that the file does not say reach to the end of the chunk or of the file.
+    /// Sets lengths that the file does not state: to the end of the chunk, or of the file.
     fn settle_lengths(&mut self, len: u64) {
         if self.chunks.lengths.len() >= self.chunks.offsets.len() {
             return;
@@ -188,19 +188,19 @@ impl TiffPicture {
         }
     }
 
-    /// Bytes of a chunk of so many rows.
+    /// Bytes of a chunk with `rows` rows.
     pub(super) fn chunk_bytes(&self, rows: u32) -> u64 {
         let rows = u64::from(rows).div_ceil(self.ycbcr.subsampling.1.into());
         self.row_bytes().saturating_mul(rows)
     }
 
-    /// The most that decoding takes beside the frame.
+    /// Maximum bytes for decoding, besides the frame.
     pub(in crate::picture) fn scratch_bytes(&self) -> u64 {
         let chunk = self.chunk_bytes(self.chunks.size.1);
         let file = self.chunks.lengths.iter().max().copied().unwrap_or(0);
         let pixels = u64::from(self.chunks.size.0) * u64::from(self.chunks.size.1);
         let beside = self.compression.extra_bytes(chunk, pixels);
-        // A copy of the file's bytes where they are turned or put together.
+        // A copy of the file's bytes if their bits are reversed or they are joined.
         let copied = match self.reversed || self.compression == TiffCompression::Jpeg {
             true => file.saturating_add(self.jpeg_tables.len() as u64 + 64),
             false => 0,
@@ -217,7 +217,7 @@ impl TiffPicture {
     }
 }
 
-/// Lengths of strips or tiles together.
+/// The sum of the lengths of strips or tiles.
 fn sum(lengths: &[u64]) -> u64 {
     lengths.iter().fold(0, |sum, len| sum.saturating_add(*len))
 }
@@ -235,7 +235,7 @@ fn read_kind(
         .len()
         .min(usize::try_from(samples).unwrap_or(usize::MAX))];
     let Some((&first, rest)) = bits.split_first() else {
-        return Err(corrupt("samples of no bits"));
+        return Err(corrupt("samples of 0 bits"));
     };
     if rest.iter().any(|&bits| bits != first) {
         return Err(unsupported(format!("samples of different bits, {bits:?},")));
@@ -258,7 +258,7 @@ fn read_kind(
     PixelKind::of(colours, first, number, samples, extra.as_deref())
 }
 
-/// Some packings are of pixels, not of bytes.
+/// Rejects kinds that a compression of pixels, not of bytes, cannot hold.
 fn check_samples(
     compression: TiffCompression,
     kind: PixelKind,
@@ -285,7 +285,7 @@ fn check_predictor(predictor: u64, kind: PixelKind) -> Result<(), SampleFault> {
         (2, _) if matches!(kind.bits, 8 | 16 | 32 | 64) => Ok(()),
         (3, SampleFormat::Float) => Ok(()),
         _ => Err(unsupported(format!(
-            "differences of kind {predictor} of {} bits",
+            "predictor {predictor} with {} bits",
             kind.bits
         ))),
     }
@@ -309,7 +309,7 @@ fn read_palette(
     Ok((0..colours).map(colour).collect())
 }
 
-/// A broken tag never costs a picture.
+/// A broken tag is never a fault.
 fn read_orientation(directory: &TiffDirectory, file: &mut PictureReader<'_>) -> ExifOrientation {
     if directory.has(tag::ORIENTATION) {
         let value = directory.number(file, tag::ORIENTATION).ok().flatten();

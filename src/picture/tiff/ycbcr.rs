@@ -1,4 +1,4 @@
-//! Luma and chroma to red, green and blue, as libtiff has it.
+//! Converts luma and chroma to red, green and blue, as libtiff does.
 //!
 //! Pure, in fixed point of 16 bits.
 
@@ -7,11 +7,11 @@ use super::fault::{corrupt, unsupported};
 use crate::error::SampleFault;
 use crate::picture::reader::PictureReader;
 
-/// How a picture's luma and chroma are meant.
+/// The definition of a picture's luma and chroma.
 pub(super) struct YCbCr {
     /// Pixels for each value of chroma, across and down.
     pub(super) subsampling: (u16, u16),
-    /// The file says how chroma is subsampled.
+    /// The file states how chroma is subsampled.
     pub(super) is_said: bool,
     luma: [f32; 3],
     /// Black and white of luma and of both chromas.
@@ -47,7 +47,7 @@ impl YCbCr {
         })
     }
 
-    /// What each level of a sample adds.
+    /// The contribution of each level of a sample.
     pub(super) fn tables(&self) -> Result<YCbCrTables, SampleFault> {
         let [red, green, blue] = self.luma;
         let fixed = |v: f32| (v * 65536.0 + 0.5) as i32;

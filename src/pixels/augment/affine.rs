@@ -1,8 +1,7 @@
-//! `Image.transform(AFFINE)` and `Image.rotate`: for each pixel the place that it
-//! comes from.
+//! `Image.transform(AFFINE)` and `Image.rotate`: finds the source place of each output pixel.
 //!
-//! A place outside the picture shows the fill, unmixed; of one inside, taps beyond
-//! an edge are the edge's. Fractions are cut. Sums have Pillow's order.
+//! A place outside the image shows the unmixed fill. Near an edge, missing taps repeat the edge.
+//! Levels are truncated. Sums have Pillow's order.
 
 use std::io::Write;
 
@@ -11,11 +10,11 @@ use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::RgbPixel;
 use crate::recipe::InterpolationMode;
 
-/// Fills `out`, tight, upright and of the picture's size.
+/// Fills `out`, which is tight, upright and of the image's size.
 ///
-/// `matrix` = a, b, c, d, e, f: the middle of pixel `(y, x)` comes from
-/// `a x + b y + c` to the right and `d x + e y + f` down. Nearest, bilinear or
-/// bicubic: no other interpolation gets here.
+/// `matrix` = a, b, c, d, e, f: the centre of pixel `(y, x)` comes from `a x + b y + c` to the
+/// right and `d x + e y + f` down. Interpolation is nearest, bilinear or bicubic; callers pass no
+/// other.
 pub(crate) fn affine(
     src: &OrientedPixels<'_, u8>,
     matrix: [f64; 6],
@@ -35,7 +34,7 @@ pub(crate) fn affine(
     }
 }
 
-/// The matrix of `Image.rotate` for a picture of this width and height.
+/// The matrix of `Image.rotate` for an image of this width and height.
 pub(crate) fn rotation(degrees: f64, (width, height): (usize, usize)) -> [f64; 6] {
     // As Python's `%`.
     let angle = -degrees.rem_euclid(360.0).to_radians();
@@ -46,7 +45,7 @@ pub(crate) fn rotation(degrees: f64, (width, height): (usize, usize)) -> [f64; 6
     [a, b, a * -x + b * -y + x, d, e, d * -x + e * -y + y]
 }
 
-/// Python's `round(v, 15)`, which goes by way of the decimal digits.
+/// Python's `round(v, 15)`, which rounds through decimal digits.
 fn rounded(v: f64) -> f64 {
     let mut text = [0; 32];
     let mut rest = &mut text[..];
@@ -54,19 +53,18 @@ fn rounded(v: f64) -> f64 {
     let left = rest.len();
     let digits = str::from_utf8(&text[..text.len() - left]).ok();
     let parsed = digits.and_then(|digits| digits.parse().ok());
-    // Of a cosine all digits fit.
+    // All digits of a sine or cosine fit into `text`.
     parsed.filter(|_| written.is_ok()).unwrap_or(v)
 }
 
-/// Which of `n` pixels holds the place.
+/// The one of `n` pixels that contains the place.
 #[inline(always)]
 pub(super) fn holds(place: f64, n: usize) -> Option<usize> {
     (place >= 0.0 && place < n as f64).then_some(place as usize)
 }
 
-/// A pixel's own place and those beside it follow from each other by additions:
-/// in 16.16 fixed point, or in `f64` where nothing is turned or sheared, or where
-/// fixed point has no room.
+/// Computes the source places by repeated addition: in 16.16 fixed point, or in `f64` if there is
+/// no rotation or shear or if fixed point would overflow.
 fn nearest(
     src: &OrientedPixels<'_, u8>,
     matrix: [f64; 6],
@@ -119,7 +117,7 @@ fn nearest(
     }
 }
 
-/// Whether the corners lie where 16.16 fixed point can say so.
+/// True if the corners fit into 16.16 fixed point.
 fn fits_fixed([a, b, c, d, e, f]: [f64; 6], (w, h): (f64, f64)) -> bool {
     let near = |v: f64| v.abs() < 32_768.0;
     let corners = [(0.0, 0.0), (w, h), (0.0, h), (w, 0.0)];

@@ -1,11 +1,10 @@
-//! `ImageEnhance`: between a picture with less of something and the picture
-//! itself, by a factor: 0 the one, 1 the other, beyond 1 away from it.
+//! `ImageEnhance`: mixes a degraded image (factor 0) with the original (factor 1). Factors above 1
+//! extrapolate.
 
 use super::table;
 use crate::pixels::pixel_view::{PixelView, PixelViewMut, RgbPixel};
 
-/// `Image.blend` of one level: the product in `f32`, the fraction lost, held to
-/// the range.
+/// `Image.blend` of one level: a product in `f32`, truncated and clamped to the range.
 #[inline(always)]
 fn blended(from: u8, to: u8, factor: f32) -> u8 {
     let distance = f32::from(i16::from(to) - i16::from(from));
@@ -19,12 +18,12 @@ fn luma(pixel: RgbPixel<u8>) -> u8 {
     ((19_595 * r + 38_470 * g + 7_471 * b + 0x8000) >> 16) as u8
 }
 
-/// From black.
+/// Mixes with black.
 pub(crate) fn brightness(pixels: PixelViewMut<'_, u8>, factor: f32) {
     table::map(pixels, &table::of(|level| blended(0, level, factor)));
 }
 
-/// From the rounded mean of the picture's `L`.
+/// Mixes with the rounded mean of the image's `L`.
 pub(crate) fn contrast(pixels: PixelViewMut<'_, u8>, factor: f32) {
     let view = pixels.as_view();
     let count = (view.width * view.height) as f64;
@@ -33,7 +32,7 @@ pub(crate) fn contrast(pixels: PixelViewMut<'_, u8>, factor: f32) {
     table::map(pixels, &table::of(|level| blended(mean, level, factor)));
 }
 
-/// From the pixel's own `L`.
+/// Mixes with the pixel's own `L`.
 pub(crate) fn color(mut pixels: PixelViewMut<'_, u8>, factor: f32) {
     for row in pixels.rows_mut() {
         for pixel in row {
@@ -43,8 +42,8 @@ pub(crate) fn color(mut pixels: PixelViewMut<'_, u8>, factor: f32) {
     }
 }
 
-/// From the smooth picture into `out`, which is tight. The outermost pixels have
-/// not all neighbours, and stay. However the picture is stored, the same comes of it.
+/// Mixes with the smoothed image and writes `out`, which is tight. Border pixels lack neighbours
+/// and stay unchanged. The result does not depend on the stored orientation.
 pub(crate) fn sharpness(pixels: PixelView<'_, u8>, factor: f32, out: &mut [RgbPixel<u8>]) {
     let (width, height) = (pixels.width, pixels.height);
     for (y, out) in out.chunks_exact_mut(width.max(1)).enumerate() {
@@ -56,7 +55,7 @@ pub(crate) fn sharpness(pixels: PixelView<'_, u8>, factor: f32, out: &mut [RgbPi
         let rows = [pixels.row(y - 1), row, pixels.row(y + 1)].map(<[_]>::as_flattened);
         let inner = &mut out.as_flattened_mut()[3..3 * (width - 1)];
         for (at, out) in inner.iter_mut().enumerate() {
-            // Left, middle and right lie three channels apart.
+            // Left, centre and right are three channels apart.
             let nine: u32 = (rows.iter())
                 .map(|row| u32::from(row[at]) + u32::from(row[at + 3]) + u32::from(row[at + 6]))
                 .sum();
@@ -66,7 +65,7 @@ pub(crate) fn sharpness(pixels: PixelView<'_, u8>, factor: f32, out: &mut [RgbPi
     }
 }
 
-/// `ImageFilter.SMOOTH`: ones and a five in the middle; a thirteenth, rounded.
+/// `ImageFilter.SMOOTH`: weights of 1, and 5 in the centre, divided by 13 and rounded.
 #[inline(always)]
 fn smooth(sum: u32) -> u8 {
     ((2 * sum + 13) / 26) as u8

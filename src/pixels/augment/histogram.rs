@@ -1,13 +1,13 @@
-//! Tables that follow from how often each level is there, a channel at a time.
+//! Tables computed from the histogram of each channel.
 
 use super::table::{self, LevelTable};
 use crate::pixels::pixel_view::{PixelView, PixelViewMut};
 
-/// How often each level is there.
+/// Number of pixels with each level.
 type LevelCounts = [u64; 256];
 
-/// `ImageOps.autocontrast`: the least level becomes 0, the largest 255. A channel
-/// of one level stays.
+/// `ImageOps.autocontrast`: the lowest level becomes 0, the highest 255. A channel with a single
+/// level stays unchanged.
 pub(crate) fn autocontrast(pixels: PixelViewMut<'_, u8>) {
     let tables = counts(pixels.as_view()).map(|counts| {
         let least = counts.iter().position(|&n| n > 0);
@@ -23,16 +23,16 @@ pub(crate) fn autocontrast(pixels: PixelViewMut<'_, u8>) {
 fn stretched(least: f64, most: f64) -> LevelTable {
     let scale = 255.0 / (most - least);
     let offset = -least * scale;
-    // A cast cuts, and holds to the range.
+    // The cast truncates and clamps.
     table::of(|level| (f64::from(level) * scale + offset) as u8)
 }
 
-/// `ImageOps.equalize`: every level about as often. A channel of one level, or of
-/// so few pixels that there is no whole step, stays.
+/// `ImageOps.equalize`: makes all levels about equally frequent. A channel with a single level
+/// stays unchanged, and so does one with fewer than 255 pixels outside its highest level.
 pub(crate) fn equalize(pixels: PixelViewMut<'_, u8>) {
     let tables = counts(pixels.as_view()).map(|counts| {
         let last = counts.iter().rev().find(|n| **n > 0).unwrap_or(&0);
-        // One level: none but the last.
+        // With a single level, all pixels are in the last one.
         let step = (counts.iter().sum::<u64>() - last) / 255;
         if step == 0 {
             return table::of(|level| level);

@@ -1,9 +1,9 @@
-//! Hue, through `Image.convert("HSV")` and back: each of the three in a byte, with
-//! what is lost by that.
+//! Hue through `Image.convert("HSV")` and back. Each of the three is rounded to a byte, with
+//! Pillow's losses.
 
 use crate::pixels::pixel_view::{PixelViewMut, RgbPixel};
 
-/// Adds `by` to the hue, around the circle of 256.
+/// Adds `by` to the hue, modulo 256.
 pub(crate) fn shift(mut pixels: PixelViewMut<'_, u8>, by: u8) {
     for row in pixels.rows_mut() {
         for pixel in row {
@@ -13,7 +13,7 @@ pub(crate) fn shift(mut pixels: PixelViewMut<'_, u8>, by: u8) {
     }
 }
 
-/// In `f32` and `f64` by turns, as Pillow's C code; casts cut.
+/// Alternates between `f32` and `f64` like Pillow's C code. Casts truncate.
 #[inline(always)]
 fn hsv([r, g, b]: RgbPixel<u8>) -> RgbPixel<u8> {
     let (most, least) = (r.max(g).max(b), r.min(g).min(b));
@@ -29,7 +29,7 @@ fn hsv([r, g, b]: RgbPixel<u8>) -> RgbPixel<u8> {
     } else {
         (4.0 + f64::from(gc) - f64::from(rc)) as f32
     };
-    // Sixths are -1 to 5: what is behind the point.
+    // Sixths are -1 to 5; the hue is the fractional part.
     let circle = f64::from(sixths) / 6.0 + 1.0;
     let hue = (circle - f64::from(circle as u8)) as f32;
     let saturation = range / f32::from(most);
@@ -57,7 +57,7 @@ fn rgb([h, s, v]: RgbPixel<u8>) -> RgbPixel<u8> {
         3 => [p, q, v],
         4 => [t, p, v],
         5 => [v, p, q],
-        // 0, and 6, where the circle is closed.
+        // 0, and 6, where the circle closes.
         _ => [v, t, p],
     }
 }

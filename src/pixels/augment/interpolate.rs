@@ -1,30 +1,29 @@
-//! `Image.transform` where places lie between pixels: bilinear and bicubic.
+//! `Image.transform` for places between pixels: bilinear and bicubic.
 //!
-//! Most of what policies ask for moves rows along themselves, or columns: a shear or
-//! a shift. Such a place lies in the middle of its row or column, where Pillow's sum
-//! over the other axis gives back, to the bit, what it is given: only the one axis is
-//! summed, for as many pixels at a time as have their taps beside each other. All
-//! else is looked at pixel by pixel.
+//! Most operations of policies shift pixels along rows or along columns (shears and shifts). Their
+//! places are at the centre of a row or column. There Pillow's sum over the other axis returns its
+//! input, bit for bit. So only one axis is summed, for as many pixels at a time as have adjacent
+//! taps. All other transforms are computed pixel by pixel.
 
 use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::RgbPixel;
 
-/// Pixels of a row whose places are found at a time.
+/// Output pixels whose places are computed together.
 const CHUNK: usize = 64;
 /// Taps of the widest kernel.
 const MOST: usize = 4;
 
-/// How the levels beside a place become the level at it. Sums have Pillow's order.
+/// Interpolates the levels beside a place. Sums have Pillow's order.
 pub(super) trait InterpolationKernel {
-    /// Pixels along an axis; of `MOST` taps the others are not looked at.
+    /// Taps along an axis. The rest of the `MOST` taps is unused.
     const TAPS: usize;
-    /// Of them, those in front of the pixel left of or above the place.
+    /// Taps before the pixel left of or above the place.
     const BEFORE: i64 = Self::TAPS as i64 / 2 - 1;
 
-    /// `part`: how far the place lies from that pixel to the next.
+    /// `part`: distance of the place from that pixel, as a part of the distance to the next one.
     fn of(taps: [f64; MOST], part: f64) -> f64;
 
-    /// The same of levels, whose differences are exact in whole numbers too.
+    /// The same for levels, whose differences are exact in integers.
     fn of_levels(taps: [u8; MOST], part: f64) -> f64;
 }
 
@@ -45,7 +44,7 @@ impl InterpolationKernel for LinearKernel {
     }
 }
 
-/// Keys' with a = -1.
+/// Keys' cubic kernel with a = -1.
 pub(super) struct CubicKernel;
 
 impl InterpolationKernel for CubicKernel {
@@ -69,19 +68,19 @@ impl InterpolationKernel for CubicKernel {
     }
 }
 
-/// The pixel left of and above a place; none where the place is outside.
+/// The pixel left of and above a place. `None` if the place is outside.
 type SourcePlace = Option<(i32, i32)>;
 
-/// The places of a run of output pixels, and how far they lie from pixel to pixel,
-/// once for each channel.
+/// The places of a run of output pixels, and their distances from that pixel, once for each
+/// channel.
 struct SourcePlaces {
     at: [SourcePlace; CHUNK],
     right: [[f64; 3]; CHUNK],
     down: [[f64; 3]; CHUNK],
 }
 
-/// Fills `out` as [`affine`](super::affine::affine) does. `from` says where the middle
-/// of an output pixel comes from: to the right and down.
+/// Fills `out` as [`affine`](super::affine::affine) does. `from` returns the source of an output
+/// pixel's centre: to the right and down.
 pub(super) fn interpolate<K: InterpolationKernel>(
     src: &OrientedPixels<'_, u8>,
     from: impl Fn(f64, f64) -> (f64, f64),
@@ -102,7 +101,7 @@ pub(super) fn interpolate<K: InterpolationKernel>(
 }
 
 impl SourcePlaces {
-    /// Of `count` pixels from pixel `(x, y)` on.
+    /// Finds the places of `count` pixels from pixel `(x, y)` on.
     #[inline(always)]
     fn find(
         &mut self,
@@ -171,9 +170,8 @@ impl SourcePlaces {
         }
     }
 
-    /// The pixel behind those from `first` on whose places lie one beside the other in
-    /// the middle of rows, with all their taps inside, or of columns. `first` where
-    /// its own taps are not.
+    /// End of the run from `first` whose places are adjacent and at the centre of rows (or
+    /// columns), with all taps inside. Returns `first` if its own taps are not all inside.
     #[inline(always)]
     fn run<K: InterpolationKernel>(&self, first: usize, end: usize, width: usize) -> usize {
         let Some((left, top)) = self.at[first] else {
@@ -198,7 +196,7 @@ impl SourcePlaces {
     }
 }
 
-/// What `of` gives for each tap of a kernel, and the last again.
+/// Calls `of` for each tap of the kernel; unused taps repeat the last.
 #[inline(always)]
 fn taps<K: InterpolationKernel, T>(of: impl Fn(usize) -> T) -> [T; MOST] {
     std::array::from_fn(|tap| of(tap.min(K::TAPS - 1)))
@@ -213,7 +211,7 @@ fn sum<K: InterpolationKernel>(taps: [&[u8]; MOST], parts: &[f64], out: &mut [u8
     }
 }
 
-/// Rows first, then what they give; taps beyond an edge are the edge's.
+/// Interpolates rows first, then the results. Taps outside the image repeat the edge.
 #[inline(always)]
 fn one<K: InterpolationKernel>(
     src: &OrientedPixels<'_, u8>,
@@ -239,17 +237,17 @@ fn one<K: InterpolationKernel>(
     std::array::from_fn(|c| cut(K::of(lines.map(|line| line[c]), down)))
 }
 
-/// std's is a call without SSE4.1.
+/// std's `floor` is a function call without SSE4.1.
 #[inline(always)]
 fn floor(v: f64) -> i32 {
     let cut = v as i32;
     cut - i32::from(v < f64::from(cut))
 }
 
-/// As a cast, which loses the fraction and holds to the range; of many at a time.
+/// Truncates and clamps like a cast, but the compiler can vectorise it.
 #[inline(always)]
 fn cut(v: f64) -> u8 {
-    // From 2^52 on a float has no fraction, so the addition rounds.
+    // From 2^52 on a double has no fraction, so the addition rounds.
     const WHOLE: f64 = 4_503_599_627_370_496.0;
     let v = v.clamp(0.0, 255.0);
     let near = v + WHOLE - WHOLE;

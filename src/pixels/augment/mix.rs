@@ -1,17 +1,17 @@
-//! AugMix: pictures that were made of one, weighted and added, and mixed with it.
+//! AugMix: adds weighted variants of an image and mixes the sum with the original.
 //!
-//! As NumPy does it on a picture of bytes with weights in `f32`: products in
-//! `f32`, sums in `f64`. All that is kept lies upright and tight.
+//! As NumPy computes it on bytes with `f32` weights: products in `f32`, sums in `f64`. All kept
+//! images are upright and tight.
 
 use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::RgbPixel;
 
-/// Copies the picture.
+/// Copies the image, upright and tight.
 pub(crate) fn copy(picture: &OrientedPixels<'_, u8>, to: &mut [RgbPixel<u8>]) {
     picture.write_each(to, |pixel, to| *to = pixel);
 }
 
-/// Adds the picture with this weight.
+/// Adds the image with this weight.
 pub(crate) fn add(picture: &OrientedPixels<'_, u8>, weight: f32, sum: &mut [RgbPixel<f64>]) {
     picture.write_each(sum, |pixel, sum| {
         for (sum, v) in sum.iter_mut().zip(pixel) {
@@ -20,7 +20,7 @@ pub(crate) fn add(picture: &OrientedPixels<'_, u8>, weight: f32, sum: &mut [RgbP
     });
 }
 
-/// `(1 - by) * kept + by * sum`, cut.
+/// `(1 - by) * kept + by * sum`, truncated.
 pub(crate) fn blend(
     kept: &[RgbPixel<u8>],
     sum: &[RgbPixel<f64>],

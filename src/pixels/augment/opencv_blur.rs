@@ -1,20 +1,20 @@
-//! OpenCV's blurs of bytes: `GaussianBlur` with the deviation that its kernel's size
-//! gives, and PaddleClas' motion blur, a rotated line whose result is stretched to all
-//! levels.
+//! OpenCV's blurs of bytes. `GaussianBlur` derives its deviation from the kernel's size.
+//! PaddleClas' motion blur uses a rotated line and stretches the result to all levels.
 //!
-//! `picture` lies upright and tight. Pixels beyond an edge are those on its other side,
-//! the edge itself once. Sides of kernels are odd, at most [`MOST`].
+//! `picture` is upright and tight. Edges are mirrored without repeating the edge pixel. Kernel
+//! sides are odd and at most [`MOST`].
 
 use crate::pixels::pixel_view::{PixelView, RgbPixel};
 
 /// The largest side of a kernel.
 pub(crate) const MOST: usize = 11;
-/// Columns that are blurred together: what is between the two passes stays in the cache.
+/// Columns that are blurred together, so that rows between the passes stay in the CPU's cache.
 const BLOCK: usize = 64;
-/// What the weights of a Gaussian sum to.
+/// Sum of the weights of a Gaussian.
 const ONE: i32 = 256;
 
-/// `cv2.GaussianBlur(picture, (width, height), 0)`, to the bit: weights are 256ths.
+/// `cv2.GaussianBlur(picture, (width, height), 0)`, equal to the bit. Weights are multiples of
+/// 1/256.
 pub(crate) fn gaussian(
     picture: PixelView<'_, u8>,
     (width, height): (u32, u32),
@@ -27,7 +27,7 @@ pub(crate) fn gaussian(
         let count = BLOCK.min(picture.width - first);
         let mut kept = [[[0u16; 3]; BLOCK]; MOST];
         let pass = |line: usize, to: &mut [[u16; 3]; BLOCK]| {
-            // Line 0 lies `reach` rows above the picture.
+            // Line 0 is `reach` rows above the image.
             let row = picture.row(inside(line as i64 - reach as i64, picture.height));
             for (x, to) in to.iter_mut().take(count).enumerate() {
                 let left = (first + x) as i64 - (across / 2) as i64;
@@ -64,8 +64,8 @@ pub(crate) fn gaussian(
     }
 }
 
-/// PaddleClas' `_motion_blur`: a diagonal of `length` pixels, turned by `degrees`, as a
-/// kernel; then the smallest level becomes 0 and the largest 255.
+/// PaddleClas' `_motion_blur`: the kernel is a diagonal of `length` pixels rotated by `degrees`.
+/// Then the lowest level becomes 0 and the highest 255.
 pub(crate) fn motion(
     picture: PixelView<'_, u8>,
     length: u32,
@@ -106,7 +106,7 @@ pub(crate) fn motion(
             }
         }
     }
-    // One level alone becomes 0, as there.
+    // A single level becomes 0, as in OpenCV.
     let scale = match high > low {
         true => 255.0 * (1.0 / f64::from(high - low)),
         false => 0.0,
@@ -140,8 +140,8 @@ fn inside(at: i64, count: usize) -> usize {
     at as usize
 }
 
-/// `getGaussianKernel` in 256ths: what rounding loses goes on to the next weight, and
-/// the middle takes the rest.
+/// `getGaussianKernel` in 256ths: each rounding error is added to the next weight, and the centre
+/// takes the rest.
 fn weights(side: usize) -> [u32; MOST] {
     let mut all = [0u32; MOST];
     let table: &[u32] = match side {
@@ -179,8 +179,8 @@ fn weights(side: usize) -> [u32; MOST] {
     all
 }
 
-/// The kernel: `warpAffine`, bilinear, of a matrix of ones on its diagonal, divided by
-/// their number. Places are rounded to 32nds of a pixel.
+/// The kernel: a bilinear `warpAffine` of a matrix with ones on its diagonal, divided by their
+/// number. Places are rounded to 1/32 pixel.
 fn line(side: usize, degrees: i32) -> [[f32; MOST]; MOST] {
     const STEPS: f64 = 1024.0;
     let angle = f64::from(degrees).to_radians();
@@ -231,7 +231,7 @@ mod tests {
             let all = weights(side);
             assert_eq!(all.iter().sum::<u32>(), 256, "{side}");
         }
-        // By OpenCV 5.0.0, from the blur of one column.
+        // From OpenCV 5.0.0: the blur of one column.
         assert_eq!(weights(11), [2, 7, 17, 31, 45, 52, 45, 31, 17, 7, 2]);
         let around: Vec<usize> = (-4..8).map(|i| inside(i, 4)).collect();
         assert_eq!(around, [2, 3, 2, 1, 0, 1, 2, 3, 2, 1, 0, 1]);
@@ -271,12 +271,13 @@ mod tests {
             let view = PixelView::tight(&from, case.width, case.height);
             let mut out = vec![[0; 3]; from.len()];
             let most = match case.step {
-                // Whole numbers on both sides.
+                // Both use integers.
                 AugmentStep::GaussianBlur { width, height } => {
                     gaussian(view, (width, height), &mut out);
                     0
                 }
-                // Sums of floats in another order; stretched, a level becomes two.
+                // Float sums have another order. Stretching can turn one level of difference into
+                // two.
                 AugmentStep::MotionBlur { length, degrees } => {
                     motion(view, length, degrees, &mut out);
                     2
@@ -304,7 +305,8 @@ mod tests {
 
     #[test]
     fn a_line_that_is_not_turned_is_a_diagonal() {
-        // Half a pixel beside the middle of an odd side: nothing moves at 0 degrees.
+        // The rotation centre is half a pixel from the middle of an odd side, so 0 degrees moves
+        // nothing.
         let kernel = line(5, 0);
         for (y, row) in kernel.iter().enumerate() {
             for (x, weight) in row.iter().enumerate() {

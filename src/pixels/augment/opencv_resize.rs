@@ -1,13 +1,13 @@
-//! Not Pillow's: OpenCV's `resize` of bytes, by each of its filters. It has no antialias, but
-//! for `INTER_AREA` where both sides shrink.
+//! OpenCV's `resize` of bytes, with each of its filters. It does not antialias, except `INTER_AREA`
+//! where both sides shrink.
 //!
-//! OpenCV rounds weights to 11 bits; these are not rounded, so results may differ by a level.
+//! OpenCV rounds weights to 11 bits. These are not rounded, so results may differ by one level.
 
 use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::RgbPixel;
 use crate::recipe::OpencvFilter;
 
-/// Fills `out`, tight and upright, of this width and height.
+/// Fills `out`, which is tight, upright and of this width and height.
 pub(crate) fn resize(
     src: &OrientedPixels<'_, u8>,
     (width, height): (usize, usize),
@@ -34,23 +34,23 @@ pub(crate) fn resize(
                     }
                 }
             }
-            // The cast holds what a filter with negative weights makes to 0 to 255.
+            // Filters with negative weights can exceed 0 to 255; the cast clamps.
             *to = sum.map(|v| (v + 0.5).floor() as u8);
         }
     }
 }
 
-/// One side: pixels of the source and of the result.
+/// One axis: pixels of the source and of the result.
 struct OpencvAxis {
     from: usize,
-    /// Pixels of the source by pixel of the result, and the other way round.
+    /// Source pixels per result pixel.
     scale: f64,
     inverse: f64,
     filter: OpencvFilter,
     shrinks: bool,
 }
 
-/// What a pixel of the result is made of.
+/// How a result pixel is computed from source pixels.
 struct Taps {
     first: i64,
     count: usize,
@@ -59,7 +59,7 @@ struct Taps {
 
 enum TapWeights {
     Few([f32; 8]),
-    /// The part of each that lies between two places, of so much together.
+    /// The overlap of each source pixel with the interval `from` to `to`, divided by its length.
     Overlap {
         first: f64,
         from: f64,
@@ -79,7 +79,7 @@ impl OpencvAxis {
         }
     }
 
-    /// The pixel at a place: beyond an edge the edge's.
+    /// The pixel at a place. Places beyond an edge use the edge.
     fn inside(&self, at: i64) -> usize {
         at.clamp(0, self.from as i64 - 1) as usize
     }
@@ -98,7 +98,7 @@ impl OpencvAxis {
                     weights: TapWeights::Overlap { first, from, to },
                 }
             }
-            // What OpenCV does for `INTER_AREA` where a side grows.
+            // As OpenCV enlarges with `INTER_AREA`.
             OpencvFilter::Area => {
                 let first = (at * self.scale).floor();
                 let part = ((at + 1.0) - (first + 1.0) * self.inverse) as f32;
@@ -163,7 +163,7 @@ fn cubic(x: f32) -> [f32; 4] {
     [first, second, third, 1.0 - first - second - third]
 }
 
-/// Sinc windowed by a sinc, four lobes.
+/// Lanczos: a sinc windowed by a sinc, four lobes.
 fn lanczos4(x: f32) -> [f32; 8] {
     let sinc = |v: f64| match v.abs() < 1e-6 {
         true => 1.0,
@@ -181,8 +181,8 @@ mod tests {
     use crate::pixels::pixel_view::PixelView;
     use crate::recipe::PixelPlacement;
 
-    /// Of a picture 6 wide and 5 high, whose levels are `37 i % 251`: what OpenCV 4 makes of it
-    /// in 3 x 3 pixels, and of that in 6 x 5 again.
+    /// The input is 6 wide and 5 high, with levels `37 i % 251`. OpenCV 4 resizes it to 3 x 3
+    /// pixels, and that to 6 x 5 again.
     const GOLDENS: [(OpencvFilter, [u8; 9], [u8; 30]); 5] = [
         (
             OpencvFilter::Nearest,

@@ -1,7 +1,7 @@
-//! `Image.transform(PERSPECTIVE)`: for each pixel the place that it comes from.
+//! `Image.transform(PERSPECTIVE)`: finds the source place of each output pixel.
 //!
-//! A place outside the picture, or nowhere, shows the fill, unmixed; of one inside,
-//! taps beyond an edge are the edge's. Fractions are cut. Sums have Pillow's order.
+//! A place outside the image or at infinity shows the unmixed fill. Near an edge, missing taps
+//! repeat the edge. Levels are truncated. Sums have Pillow's order.
 
 use super::affine::holds;
 use super::interpolate::{CubicKernel, LinearKernel, interpolate};
@@ -9,11 +9,11 @@ use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::RgbPixel;
 use crate::recipe::InterpolationMode;
 
-/// Fills `out`, tight, upright and of the picture's size.
+/// Fills `out`, which is tight, upright and of the image's size.
 ///
-/// `coefficients` = a, b, c, d, e, f, g, h: the middle of pixel `(y, x)` comes from
-/// `(a x + b y + c) / (g x + h y + 1)` to the right and `(d x + e y + f) / (g x + h y + 1)`
-/// down. Nearest, bilinear or bicubic: no other interpolation gets here.
+/// `coefficients` = a, b, c, d, e, f, g, h: the centre of pixel `(y, x)` comes from `(a x + b y +
+/// c) / (g x + h y + 1)` to the right and `(d x + e y + f) / (g x + h y + 1)` down. Interpolation
+/// is nearest, bilinear or bicubic; callers pass no other.
 pub(crate) fn perspective(
     src: &OrientedPixels<'_, u8>,
     coefficients: [f64; 8],

@@ -1,11 +1,11 @@
-//! Levels that change by themselves, whatever lies around them.
+//! Maps each level by a table, independently of other pixels.
 
 use crate::pixels::pixel_view::PixelViewMut;
 
-/// What each level becomes.
+/// The new level for each level.
 pub(crate) type LevelTable = [u8; 256];
 
-/// A table by a rule.
+/// Builds a table from a function.
 pub(crate) fn of(rule: impl Fn(u8) -> u8) -> LevelTable {
     let mut table = [0; 256];
     for (level, to) in (0..=255).zip(&mut table) {
@@ -14,7 +14,7 @@ pub(crate) fn of(rule: impl Fn(u8) -> u8) -> LevelTable {
     table
 }
 
-/// Every channel by the same table.
+/// Maps all channels with the same table.
 pub(crate) fn map(mut pixels: PixelViewMut<'_, u8>, table: &LevelTable) {
     for row in pixels.rows_mut() {
         for v in row.as_flattened_mut() {
@@ -23,7 +23,7 @@ pub(crate) fn map(mut pixels: PixelViewMut<'_, u8>, table: &LevelTable) {
     }
 }
 
-/// Each channel by its own.
+/// Maps each channel with its own table.
 pub(crate) fn map_channels(mut pixels: PixelViewMut<'_, u8>, tables: &[LevelTable; 3]) {
     for row in pixels.rows_mut() {
         for pixel in row {
@@ -39,13 +39,13 @@ pub(crate) fn invert(level: u8) -> u8 {
     255 - level
 }
 
-/// `ImageOps.posterize`: the upper `bits` stay. 0: black; 8 and more: as it was.
+/// `ImageOps.posterize`: keeps the upper `bits`. 0 makes black; 8 and more change nothing.
 pub(crate) fn posterize(bits: u8) -> impl Fn(u8) -> u8 {
     let mask = 255u8.checked_shr(u32::from(bits)).map_or(255, |low| !low);
     move |level| level & mask
 }
 
-/// `ImageOps.solarize`: from `threshold` on levels are inverted.
+/// `ImageOps.solarize`: inverts levels from `threshold` on.
 pub(crate) fn solarize(threshold: f32) -> impl Fn(u8) -> u8 {
     move |level| match f32::from(level) < threshold {
         true => level,
@@ -53,7 +53,7 @@ pub(crate) fn solarize(threshold: f32) -> impl Fn(u8) -> u8 {
     }
 }
 
-/// Below `threshold` levels get `add`, and are 255 at most.
+/// Adds `add` to levels below `threshold`, at most 255.
 pub(crate) fn solarize_add(add: u8, threshold: u8) -> impl Fn(u8) -> u8 {
     move |level| match level < threshold {
         true => level.saturating_add(add),

@@ -1,7 +1,6 @@
-//! Pillow's operations against what Pillow makes of the same pixels:
-//! tests/goldens/augment.tar, which scripts/op_goldens/augment.py has written and
-//! explains. Every element must be equal, on the canvas, in every way in which the
-//! picture may be stored.
+//! Compares Pillow's operations with Pillow's own results: tests/goldens/augment.tar, which
+//! scripts/op_goldens/augment.py writes and explains. Every element must be equal, on the canvas,
+//! in every stored orientation.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +25,7 @@ struct Manifest {
 
 #[derive(Deserialize)]
 struct Case {
-    /// First bytes in the files.
+    /// First byte in the files.
     input: usize,
     expected: usize,
     /// Height, width.
@@ -68,8 +67,8 @@ fn placements() -> impl Iterator<Item = PixelPlacement> {
     })
 }
 
-/// A picture stored so that `placement` shows it, rows `gap` pixels apart, as many
-/// in front of it: the buffer, and its stored width and height.
+/// An image stored so that `placement` shows it, with gaps of `gap` pixels between rows and before
+/// the first. Returns the buffer, and its stored width and height.
 fn stored(
     upright: &[RgbPixel<u8>],
     (width, height): (usize, usize),
@@ -93,7 +92,7 @@ fn stored(
     (pixels.into_flattened(), (w, h))
 }
 
-/// The picture on the canvas, upright.
+/// The image on the canvas, upright.
 fn upright(canvas: &PictureCanvas) -> (Vec<RgbPixel<u8>>, (usize, usize)) {
     let (CanvasPixels::Bytes(view), placement) = canvas.pixels() else {
         panic!("not in bytes");

@@ -1,8 +1,7 @@
-//! A policy's operations on the canvas: which buffer each reads and writes.
+//! The operations of policies on the canvas: which buffer each reads and writes.
 //!
-//! What changes levels by themselves works in place, whichever way the picture is
-//! stored. What goes by places writes the other buffer, upright. `cut::needs`
-//! mirrors it.
+//! Operations on single levels work in place, in any stored orientation. Geometric operations write
+//! the other buffer, upright. `decode_plan::canvas_memory` follows the same rules.
 
 use super::buffers::{BufferPair, PictureLayout, pixels_mut};
 use super::steps::PictureCanvas;
@@ -16,7 +15,7 @@ use crate::recipe::geometry::{PixelRect, pillow_quarter_turns};
 use crate::recipe::{AugmentStep, BoxFill, InterpolationMode, PixelPlacement};
 
 impl PictureCanvas {
-    /// Pixels are bytes: `recipe::check` rejects other recipes.
+    /// Applies the step. Pixels are bytes: `recipe::check` rejects other recipes.
     pub(super) fn augment(&mut self, step: AugmentStep) {
         debug_assert!(!self.at.is_floats, "{step:?} of floats");
         let at = self.at;
@@ -38,7 +37,7 @@ impl PictureCanvas {
             AugmentStep::Contrast(factor) => blend::contrast(self.bytes_mut(), factor),
             AugmentStep::Color(factor) => blend::color(self.bytes_mut(), factor),
             AugmentStep::Sharpness(factor) => {
-                // The same whichever way it is stored.
+                // The result is the same in every stored orientation.
                 let to = pixels_mut(&mut self.bytes.there, at.width * at.height);
                 blend::sharpness(at.of(&self.bytes.here), factor, to);
                 self.bytes.swap();
@@ -111,7 +110,7 @@ impl PictureCanvas {
         self.at.of_mut(&mut self.bytes.here)
     }
 
-    /// The picture's place is to hold it upright and tight; pixels of it.
+    /// Sets the layout to upright and tight. Returns the number of pixels.
     pub(super) fn set_upright(&mut self) -> usize {
         let (width, height) = self.upright_size();
         self.at.placement = PixelPlacement::default();
@@ -119,12 +118,12 @@ impl PictureCanvas {
         width * height
     }
 
-    /// Width and height of the picture as it is to be looked at.
+    /// Width and height of the upright image.
     fn upright_size(&self) -> (usize, usize) {
         self.at.placement.output_size(self.at.width, self.at.height)
     }
 
-    /// The part of a box that lies in the picture.
+    /// The part of a box that is inside the image.
     fn within(&self, rect: PixelRect) -> PixelRect {
         let (width, height) = self.upright_size();
         let (width, height) = (width as u32, height as u32);
@@ -137,7 +136,7 @@ impl PictureCanvas {
         }
     }
 
-    /// `how` fills a picture of the same size, upright.
+    /// Runs `how`, which fills an upright image of the same size.
     fn transform(
         &mut self,
         interpolation: InterpolationMode,
@@ -154,7 +153,7 @@ impl PictureCanvas {
         self.set_upright();
     }
 
-    /// From the picture, upright and tight, into the other buffer.
+    /// Runs a blur from the image, made upright and tight, into the other buffer.
     fn blur(&mut self, blur: impl FnOnce(PixelView<'_, u8>, &mut [RgbPixel<u8>])) {
         if self.at.placement != PixelPlacement::default() {
             let (width, height) = self.upright_size();
@@ -170,9 +169,8 @@ impl PictureCanvas {
         self.at.set_tight(self.at.width, self.at.height);
     }
 
-    /// Turns stored rows round where the picture shows them the other way: what looks at
-    /// many pixels of a row is faster where they lie beside each other. A picture
-    /// that shows rows as columns stays as it is.
+    /// Reverses mirrored rows in memory: operations that read many pixels of a row are faster if
+    /// they are in order. A transposed image stays as it is.
     fn unmirror(&mut self) {
         let PixelPlacement {
             flip_x, transpose, ..
@@ -193,7 +191,8 @@ impl PictureCanvas {
         };
         self.at.placement = self.at.placement.turned(quarters);
         if quarters % 2 == 1 {
-            // So that whoever knows the sizes alone knows how it is turned.
+            // The computed memory depends on sizes alone, so the orientation must follow from them
+            // too.
             let to = pixels_mut(&mut self.bytes.there, width * height);
             let picture = OrientedPixels::new(self.at.of(&self.bytes.here), self.at.placement);
             mix::copy(&picture, to);

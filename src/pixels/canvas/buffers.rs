@@ -1,11 +1,10 @@
-//! The memory of a canvas: two buffers of a type, and which part of one is the picture.
+//! The memory of a canvas: two buffers of a type, and the part of one that is the image.
 
 use crate::pixels::pixel_view::{PixelView, PixelViewMut, RgbPixel};
 use crate::recipe::PixelPlacement;
 
-/// Two buffers of a type: one is read, the other written. Every sample begins in
-/// the same one, so each grows to the most of what it is for, and not both to the
-/// larger.
+/// Two buffers of a type: one is read, the other written. Every sample begins in the same one. So
+/// each grows only to its own largest use, not both to the larger.
 #[derive(Debug, Default)]
 pub(super) struct BufferPair<T> {
     pub(super) here: Vec<T>,
@@ -19,7 +18,7 @@ impl<T> BufferPair<T> {
         self.swapped = !self.swapped;
     }
 
-    /// As before the first swap.
+    /// Restores the order before the first swap.
     pub(super) fn reset(&mut self) {
         if self.swapped {
             self.swap();
@@ -27,11 +26,11 @@ impl<T> BufferPair<T> {
     }
 }
 
-/// The part of a buffer that is the picture.
+/// The part of a buffer that is the image.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct PictureLayout {
     pub(super) is_floats: bool,
-    /// Pixels in front of the first.
+    /// Pixels before the first.
     pub(super) first: usize,
     /// Pixels from one row to the next.
     pub(super) stride: usize,
@@ -41,7 +40,7 @@ pub(super) struct PictureLayout {
 }
 
 impl PictureLayout {
-    /// Bytes from the start of their buffer on, row by row.
+    /// A layout without gaps, from the start of the buffer.
     pub(super) fn tight(width: usize, height: usize, placement: PixelPlacement) -> Self {
         Self {
             is_floats: false,
@@ -71,14 +70,14 @@ impl PictureLayout {
         }
     }
 
-    /// A tight picture of this stored size.
+    /// Sets a layout without gaps for this stored size.
     pub(super) fn set_tight(&mut self, width: usize, height: usize) {
         (self.first, self.stride) = (0, width);
         (self.width, self.height) = (width, height);
     }
 }
 
-/// Room for so many pixels.
+/// Makes room for this number of pixels.
 pub(super) fn pixels_mut<T: Copy + Default>(v: &mut Vec<T>, pixels: usize) -> &mut [RgbPixel<T>] {
     ensure_len(v, 3 * pixels);
     &mut v.as_chunks_mut().0[..pixels]
@@ -86,7 +85,7 @@ pub(super) fn pixels_mut<T: Copy + Default>(v: &mut Vec<T>, pixels: usize) -> &m
 
 pub(super) fn ensure_len<T: Copy + Default>(v: &mut Vec<T>, len: usize) {
     if v.len() < len {
-        // Nothing of the content is needed, and no more than was said is taken.
+        // The old content is not needed. Reserving exactly keeps to the computed memory.
         v.clear();
         v.reserve_exact(len);
         v.resize(len, T::default());

@@ -1,6 +1,6 @@
-//! What AugMix holds beside the picture.
+//! The buffers of AugMix.
 
-/// What AugMix holds beside the picture, upright and tight.
+/// Images that AugMix keeps beside the current one, upright and tight.
 #[derive(Debug, Default)]
 pub(super) struct MixBuffers {
     pub(super) kept: Vec<u8>,
@@ -8,7 +8,7 @@ pub(super) struct MixBuffers {
 }
 
 impl MixBuffers {
-    /// Bytes that are held.
+    /// Bytes of both buffers.
     pub(super) fn held_bytes(&self) -> usize {
         self.kept.capacity() + self.sum.capacity() * size_of::<f64>()
     }

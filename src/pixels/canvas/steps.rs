@@ -1,4 +1,4 @@
-//! Each step on the buffers of a canvas.
+//! Applies each step to the buffers of a canvas.
 
 use half::{bf16, f16};
 
@@ -17,7 +17,7 @@ use crate::recipe::{
     DataType, InterpolationMode, Padding, PaddingMode, PixelPlacement, RotationStyle, Size, Step,
 };
 
-/// A function on the picture in place, in whichever type it is held.
+/// Calls a function on the image in place, in its current type.
 macro_rules! in_place {
     ($canvas:expr, $f:path $(, $with:expr)*) => {
         match $canvas.at.is_floats {
@@ -27,27 +27,27 @@ macro_rules! in_place {
     };
 }
 
-/// A picture, and memory for what becomes of it: a warm call allocates nothing.
+/// An image, and the memory of its steps. A warm call allocates nothing.
 #[derive(Debug, Default)]
 pub(crate) struct PictureCanvas {
     pub(super) bytes: BufferPair<u8>,
     pub(super) floats: BufferPair<f32>,
-    /// Rows of a blur.
+    /// Scratch memory of blurs.
     rows: Vec<f32>,
     pub(super) mix: MixBuffers,
-    /// Made when it is first needed: its table takes a moment.
+    /// Created at first use, because its table takes time to compute.
     converter: Option<ColorConverter>,
     pub(super) at: PictureLayout,
 }
 
-/// The picture, in whichever type it is held.
+/// The image, in its current type.
 pub(crate) enum CanvasPixels<'a> {
     Bytes(PixelView<'a, u8>),
     Floats(PixelView<'a, f32>),
 }
 
 impl PictureCanvas {
-    /// Bytes that are held.
+    /// Bytes of all buffers.
     pub(crate) fn held_bytes(&self) -> usize {
         let floats = [&self.floats.here, &self.floats.there, &self.rows];
         let floats: usize = floats.iter().map(|v| v.capacity()).sum();
@@ -55,7 +55,7 @@ impl PictureCanvas {
         bytes + floats * size_of::<f32>() + self.mix.held_bytes()
     }
 
-    /// Gives all buffers back.
+    /// Frees all buffers.
     pub(crate) fn free_buffers(&mut self) {
         self.bytes = BufferPair::default();
         self.floats = BufferPair::default();
@@ -63,8 +63,7 @@ impl PictureCanvas {
         self.mix = MixBuffers::default();
     }
 
-    /// Begins with a tight picture of this stored width and height, in `u8`, which
-    /// the caller fills.
+    /// Begins with a tight `u8` image of this stored width and height, which the caller fills.
     pub(crate) fn begin(
         &mut self,
         width: usize,
@@ -78,7 +77,7 @@ impl PictureCanvas {
         &mut self.bytes.here[..bytes]
     }
 
-    /// As [`PictureCanvas::begin`], in floats.
+    /// Like [`PictureCanvas::begin`], in floats.
     #[cfg(test)]
     pub(crate) fn begin_floats(
         &mut self,
@@ -95,9 +94,8 @@ impl PictureCanvas {
         &mut self.floats.here[..3 * width * height]
     }
 
-    /// Begins with a picture that lies in `buffer`, which changes places with one
-    /// of the canvas: pixels in front of the first, pixels from row to row, width
-    /// and height.
+    /// Begins with an image in `buffer`, which is swapped with a buffer of the canvas. The layout
+    /// is: pixels before the first, pixels from row to row, width and height.
     pub(crate) fn adopt_buffer(
         &mut self,
         buffer: &mut Vec<u8>,
@@ -114,8 +112,7 @@ impl PictureCanvas {
         };
     }
 
-    /// Gives the buffer back to where the picture was adopted from, whatever steps
-    /// made of it.
+    /// Swaps the adopted buffer back into `buffer`, whatever the steps made of it.
     pub(crate) fn return_buffer(&mut self, buffer: &mut Vec<u8>) {
         self.home();
         std::mem::swap(&mut self.bytes.here, buffer);
@@ -126,7 +123,7 @@ impl PictureCanvas {
         self.floats.reset();
     }
 
-    /// The picture, and how it is turned.
+    /// The image and its orientation.
     pub(crate) fn pixels(&self) -> (CanvasPixels<'_>, PixelPlacement) {
         let held = match self.at.is_floats {
             false => CanvasPixels::Bytes(self.at.of(&self.bytes.here)),
@@ -135,8 +132,8 @@ impl PictureCanvas {
         (held, self.at.placement)
     }
 
-    /// Does the first of `steps`, or more where a resize takes the crops behind
-    /// it along. How many.
+    /// Applies the first step, or several if a resize absorbs the crops after it. Returns the
+    /// number of steps applied.
     pub(crate) fn apply<'a>(
         &mut self,
         steps: impl Iterator<Item = &'a Step> + Clone,
@@ -174,7 +171,7 @@ impl PictureCanvas {
                 let at = self.at;
                 let turn = (at.placement, degrees, interpolation, size, fill);
                 match (style, at.is_floats) {
-                    // Stands where pixels are bytes.
+                    // Only occurs while pixels are bytes.
                     (RotationStyle::Opencv, _) => {
                         let to = pixels_mut(&mut self.bytes.there, size.0 * size.1);
                         let view = at.of(&self.bytes.here);
@@ -185,13 +182,13 @@ impl PictureCanvas {
                     (RotationStyle::Tensor, false) => rotate_pair(&mut self.bytes, at, turn),
                     (RotationStyle::Tensor, true) => rotate_pair(&mut self.floats, at, turn),
                 }
-                // Comes out upright.
+                // The result is upright.
                 self.at.placement = PixelPlacement::default();
                 self.at.set_tight(size.0, size.1);
             }
             Step::Blur { kernel, sigma } => {
                 let (at, rows) = (self.at, &mut self.rows);
-                // The kernel's sides are those of the picture.
+                // The kernel is given for the upright image.
                 let kernel = match at.placement.transpose {
                     true => Size {
                         height: kernel.width,
@@ -218,7 +215,7 @@ impl PictureCanvas {
                     false => elastic_pair(&mut self.bytes, at, by, (interpolation, fill), rows),
                     true => elastic_pair(&mut self.floats, at, by, (interpolation, fill), rows),
                 }
-                // Comes out upright.
+                // The result is upright.
                 self.set_upright();
             }
             Step::Brightness(factor) => in_place!(self, jitter::brightness, factor),
@@ -227,7 +224,7 @@ impl PictureCanvas {
             Step::Hue(factor) => in_place!(self, jitter::hue, factor),
             Step::Shift(by) => in_place!(self, jitter::shift, by),
             Step::Grayscale => in_place!(self, grey::grayscale),
-            // Stands first, where pixels are bytes.
+            // The first step, while pixels are bytes.
             Step::Luma => grey::luma(self.at.of_mut(&mut self.bytes.here)),
             Step::Erase { rect, with, grey } => {
                 let stored = (self.at.width as u32, self.at.height as u32);
@@ -293,7 +290,7 @@ impl PictureCanvas {
                 self.at.is_floats = false;
             }
             (DataType::F16 | DataType::Bf16 | DataType::F32, false) => {
-                // f16 and bf16 hold every level.
+                // f16 and bf16 represent every level exactly.
                 let (view, out) = self.room_in_floats();
                 for (to, row) in out.chunks_exact_mut(view.width).zip(view.rows()) {
                     for (to, pixel) in to.iter_mut().zip(row) {
@@ -307,7 +304,7 @@ impl PictureCanvas {
         }
     }
 
-    /// To the values that a smaller type of floats has.
+    /// Rounds to the values of a smaller float type.
     fn round(&mut self, to: impl Fn(f32) -> f32) {
         for row in self.at.of_mut(&mut self.floats.here).rows_mut() {
             for value in row.as_flattened_mut() {
@@ -316,14 +313,14 @@ impl PictureCanvas {
         }
     }
 
-    /// The picture in bytes, and room for it in floats.
+    /// The image in bytes, and room for it in floats.
     fn room_in_floats(&mut self) -> (PixelView<'_, u8>, &mut [RgbPixel<f32>]) {
         let pixels = self.at.width * self.at.height;
         let to = pixels_mut(&mut self.floats.here, pixels);
         (self.at.of(&self.bytes.here), to)
     }
 
-    /// That room holds the picture now.
+    /// Makes that room the current image.
     fn are_floats(&mut self) {
         self.at.is_floats = true;
         self.at.set_tight(self.at.width, self.at.height);
@@ -374,8 +371,7 @@ fn pad_pair<T: Copy + Default>(
     pair.swap();
 }
 
-/// How the picture is turned, by how many degrees, how, to which size, with what
-/// in the corners.
+/// A rotation: orientation of the image, degrees, style, output size and the fill of the corners.
 type Turn = (
     PixelPlacement,
     f64,

@@ -1,4 +1,4 @@
-//! The canvas and what `cut::needs` says of it, on random lists of steps.
+//! Compares the canvas with `decode_plan::canvas_memory`, on random lists of steps.
 
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ use crate::recipe::{
 };
 use crate::sys::cpu::CpuLevel;
 
-/// A kind of step and numbers to make one of.
+/// A kind of step, and numbers for its parameters.
 type Seed = (u8, [u8; 4]);
 
 const FILTERS: [InterpolationMode; 3] = [
@@ -24,7 +24,7 @@ const FILTERS: [InterpolationMode; 3] = [
     InterpolationMode::Bicubic,
 ];
 
-/// A box in a picture of this width and height.
+/// A box in an image of this width and height.
 fn part((w, h): (u32, u32), [a, b, c, d]: [u8; 4]) -> PixelRect {
     let (left, top) = (u32::from(a) % w, u32::from(b) % h);
     PixelRect {
@@ -100,7 +100,7 @@ fn augment(size: (u32, u32), kind: u8, seeds: [u8; 4]) -> AugmentStep {
     }
 }
 
-/// Adds the steps of a seed on a picture of this width and height; what that becomes.
+/// Adds the steps of a seed for an image of this width and height. Returns the new size.
 fn push(steps: &mut Vec<Step>, size: (u32, u32), (kind, seeds): Seed) -> (u32, u32) {
     let [a, b, c, d] = seeds.map(u32::from);
     match kind {
@@ -150,7 +150,7 @@ fn push(steps: &mut Vec<Step>, size: (u32, u32), (kind, seeds): Seed) -> (u32, u
             grey: false,
         }),
         7 | 8 => {
-            // AugMix: chains of one or two.
+            // AugMix with one or two chains.
             steps.push(Step::Augment(AugmentStep::Keep));
             for chain in 0..2 {
                 for (i, seed) in seeds.into_iter().enumerate().take(1 + chain) {
@@ -182,7 +182,7 @@ fn steps(size: (u32, u32), seeds: &[Seed]) -> Vec<Step> {
     steps
 }
 
-/// A turn of a stored picture, 0 to 7.
+/// One of eight orientations of a stored image.
 fn placement(i: u8) -> PixelPlacement {
     PixelPlacement {
         flip_x: i & 1 != 0,
@@ -199,7 +199,7 @@ fn follow(canvas: &mut PictureCanvas, resampler: &mut ImageResampler, steps: &[S
     }
 }
 
-/// The picture upright: width, and its elements.
+/// The upright image: its width and its elements.
 fn upright(canvas: &PictureCanvas) -> (usize, Vec<u8>) {
     let (CanvasPixels::Bytes(view), placement) = canvas.pixels() else {
         panic!("not in bytes");
@@ -221,8 +221,8 @@ fn upright(canvas: &PictureCanvas) -> (usize, Vec<u8>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
-    /// Two pictures after each other take at most the computed memory of both. The same pictures
-    /// again take nothing more. Earlier work does not change the pixels.
+    /// Two images one after the other take at most the computed memory of both. The same images
+    /// again take no more. Earlier work does not change the pixels.
     #[test]
     fn the_canvas_takes_no_more_than_was_said(
         pictures in prop::array::uniform2((
@@ -287,7 +287,7 @@ proptest! {
     }
 }
 
-/// What stands behind a cast sees what the type holds of the values.
+/// Steps after a cast see values rounded to the type.
 #[test]
 fn a_cast_rounds_floats_to_what_its_type_holds() {
     let scaling = ChannelScaling {
@@ -331,6 +331,6 @@ fn a_cast_rounds_floats_to_what_its_type_holds() {
         let want: Vec<f32> = (cast.iter().zip([0, 1, 2].into_iter().cycle()))
             .map(|(v, c)| scaling.of(c, *v))
             .collect();
-        assert_eq!(later, want, "{dtype}, and what stands behind it");
+        assert_eq!(later, want, "{dtype}, and the steps after it");
     }
 }

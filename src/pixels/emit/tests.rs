@@ -1,4 +1,4 @@
-//! Every form against the documented map and formula; EXIF orientations.
+//! Every output format against the documented map and formula; EXIF orientations.
 
 use super::*;
 use crate::pixels::rounding::{elements, numbers, step};
@@ -12,7 +12,7 @@ fn image(width: usize, height: usize) -> Vec<RgbPixel<u8>> {
         .collect()
 }
 
-/// Levels with fractions, halves among them, and some beyond the range.
+/// Levels with fractions, including halves and values beyond the range.
 fn floats(width: usize, height: usize) -> Vec<RgbPixel<f32>> {
     let of = |v: u8| match v {
         1 => -0.0,
@@ -105,7 +105,7 @@ fn expected(pixels: PixelView<'_, f32>, p: PixelPlacement, e: OutputFormat) -> V
     out
 }
 
-/// The rows further apart, cut off behind the last, with `gap` between them.
+/// Spaces the rows `stride` apart with `gap` between them, and cuts off after the last.
 fn apart<T: Copy>(pixels: &[RgbPixel<T>], width: usize, stride: usize, gap: T) -> Vec<RgbPixel<T>> {
     let mut apart = Vec::new();
     for row in pixels.chunks(width) {
@@ -126,7 +126,7 @@ fn every_form_follows_the_documented_map_and_formula() {
             for p in placements() {
                 let what = format!("{width}x{height} {emission:?} {p:?}");
                 let want = expected(PixelView::tight(&whole, width, height), p, emission);
-                // One byte in, so that nothing is aligned.
+                // Offset by one byte, so that nothing is aligned.
                 let mut out = vec![0xee; emitter.row_bytes(width, height) + 1];
                 emitter.emit(levels.as_flattened(), width, height, p, &mut out[1..]);
                 assert!(out[1..] == want, "{what}");
@@ -157,8 +157,8 @@ fn every_form_follows_the_documented_map_and_formula() {
     }
 }
 
-/// Floats that are hard to round: each of a type's, those half way to its
-/// neighbours, and those beside them; infinite ones and overflows among them.
+/// Floats that are hard to round: values of a type, the midpoints between them, and the floats
+/// beside both. Includes infinities and overflows.
 fn hard(dtype: DataType) -> Vec<f32> {
     let all = (0..=u16::MAX).map(|bits| match dtype {
         DataType::F16 => f16::from_bits(bits).to_f32(),
@@ -201,7 +201,7 @@ fn floats_become_the_nearest_elements_halves_to_the_even_side() {
                 v.to_bits()
             );
         }
-        // NaN, whatever its bits are.
+        // NaN, with various bits.
         for bits in [0x7f80_0001, 0x7fc0_0000, 0xffff_ffff, 0xff80_8000] {
             let mut out = [0; 6];
             let pixel = [[f32::from_bits(bits); 3]];
@@ -216,7 +216,7 @@ fn floats_become_the_nearest_elements_halves_to_the_even_side() {
     }
 }
 
-/// A chain may hold levels in either type.
+/// A recipe may hold levels in either type.
 #[test]
 fn whole_levels_come_out_the_same_in_both_types() {
     let all: Vec<RgbPixel<u8>> = (0..=255).map(|v| [v, 255 - v, v ^ 0x55]).collect();
@@ -239,7 +239,7 @@ fn whole_levels_come_out_the_same_in_both_types() {
     }
 }
 
-/// Behind a normalisation in the middle of a chain, in whichever order they come.
+/// After a normalisation within a recipe, in any order of calls.
 #[test]
 fn normalised_levels_come_out_as_their_floats() {
     let (width, height) = (32, 8);
@@ -265,8 +265,8 @@ fn normalised_levels_come_out_as_their_floats() {
     }
 }
 
-/// What makes a picture with this EXIF orientation upright. Numbers other
-/// than 1 to 8 mean nothing and change nothing.
+/// The orientation that makes an image with this EXIF number upright. Numbers other than 1 to 8
+/// change nothing.
 fn from_exif(orientation: u8) -> PixelPlacement {
     let (transpose, flip_y, flip_x) = match orientation {
         2 => (false, false, true),
@@ -285,7 +285,7 @@ fn from_exif(orientation: u8) -> PixelPlacement {
     }
 }
 
-/// Upright pictures of an F, stored in each of the eight ways.
+/// Upright images of an F, stored in each of the eight ways.
 #[test]
 fn exif_orientations_come_out_upright() {
     let upright = ["##", "# ", "##", "# "];

@@ -1,7 +1,7 @@
 //! The passes in AVX2: eight output pixels, or 32 bytes of a row, at a time.
 //!
-//! Loads and stores are unchecked; each function asserts first what makes
-//! them lie inside their slices.
+//! Loads and stores are unchecked. Each function first asserts the conditions that keep them inside
+//! their slices.
 
 use std::arch::x86_64::*;
 
@@ -9,7 +9,7 @@ use super::axes::PIXEL;
 use super::lane_weights::{GROUP, LaneWeights, STEP};
 use super::scalar;
 
-/// Bytes to a step down.
+/// Bytes of a step of the pass down.
 const WIDE: usize = 32;
 
 /// See `scalar::across`.
@@ -26,13 +26,13 @@ pub(super) fn across(lanes: &LaneWeights, src: &[u8], dst: &mut [u8]) {
     }
 }
 
-/// `PAIRS` coefficient pairs to an output pixel, or as many as `lanes` says.
+/// `PAIRS` coefficient pairs per output pixel, or `lanes.pairs()` if it is 0.
 #[target_feature(enable = "avx2")]
 fn across_n<const PAIRS: usize>(lanes: &LaneWeights, src: &[u8], dst: &mut [u8]) {
     let pairs = if PAIRS == 0 { lanes.pairs() } else { PAIRS };
     let half = _mm256_set1_epi32((1 << lanes.precision()) >> 1);
     let shift = _mm_cvtsi32_si128(lanes.precision() as i32);
-    // Two pixels to R R G G B B and nothing, as i16.
+    // Two pixels to R R G G B B and zero, as i16.
     #[rustfmt::skip]
     let first = _mm256_broadcastsi128_si256(_mm_setr_epi8(
         0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1,
@@ -86,7 +86,7 @@ fn across_n<const PAIRS: usize>(lanes: &LaneWeights, src: &[u8], dst: &mut [u8])
             _mm256_castsi256_si128(packed),
             _mm256_extracti128_si256::<1>(packed),
         );
-        // Each store has 12 good bytes; the 4 behind them are written again.
+        // Each store has 12 valid bytes; the next store overwrites the 4 after them.
         let at = g * GROUP * PIXEL;
         if at + 28 <= dst.len() {
             // SAFETY: the condition: both stores end at or before at + 28.
@@ -108,7 +108,7 @@ fn across_n<const PAIRS: usize>(lanes: &LaneWeights, src: &[u8], dst: &mut [u8])
     }
 }
 
-/// See `scalar::down`; an even number of rows.
+/// See `scalar::down`. The number of rows is even.
 #[target_feature(enable = "avx2")]
 pub(super) fn down(coeffs: &[i16], precision: u32, src: &[u8], offsets: &[usize], dst: &mut [u8]) {
     if dst.len() < WIDE {
@@ -130,7 +130,7 @@ pub(super) fn down(coeffs: &[i16], precision: u32, src: &[u8], offsets: &[usize]
     }
 }
 
-/// `PAIRS` pairs of rows, or as many as there are.
+/// `PAIRS` pairs of rows, or all rows if it is 0.
 #[target_feature(enable = "avx2")]
 fn down_n<const PAIRS: usize>(
     coeffs: &[[i16; 2]],
@@ -148,13 +148,13 @@ fn down_n<const PAIRS: usize>(
     let mut x = 0;
     loop {
         let mut sums = [half; 4];
-        // By number: `zip` became a call when nothing inlined it.
+        // By index: `zip` became a call when it was not inlined.
         let mut pair = 0;
         while pair < pairs {
             let ([k0, k1], [above, below]) = (coeffs[pair], offsets[pair]);
             let k = _mm256_set1_epi32(i32::from(k0 as u16) | i32::from(k1) << 16);
-            // SAFETY: `down` has asserted that dst.len() bytes of `src` lie
-            // behind each offset, and x + 32 <= dst.len().
+            // SAFETY: `down` has asserted that dst.len() bytes of `src` follow each offset, and x +
+            // 32 <= dst.len().
             let (a, b) = unsafe { (load(src, above + x), load(src, below + x)) };
             let low = _mm256_unpacklo_epi8(a, b);
             let high = _mm256_unpackhi_epi8(a, b);
@@ -180,7 +180,7 @@ fn down_n<const PAIRS: usize>(
         if x == last {
             break;
         }
-        // The last step overlaps the one before: the same bytes again.
+        // The last step overlaps the one before and writes the same bytes again.
         x = (x + WIDE).min(last);
     }
 }
@@ -191,7 +191,7 @@ fn down_n<const PAIRS: usize>(
 #[target_feature(enable = "avx2")]
 unsafe fn load_two(s: &[u8], low: usize, high: usize) -> __m256i {
     debug_assert!(low + 16 <= s.len() && high + 16 <= s.len());
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe {
         let low = _mm_loadu_si128(s.as_ptr().add(low).cast());
         let high = _mm_loadu_si128(s.as_ptr().add(high).cast());
@@ -205,7 +205,7 @@ unsafe fn load_two(s: &[u8], low: usize, high: usize) -> __m256i {
 #[target_feature(enable = "avx2")]
 unsafe fn load_step(s: &[i16], j: usize) -> __m256i {
     debug_assert!((j + 1) * STEP <= s.len());
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe { _mm256_loadu_si256(s.as_ptr().add(j * STEP).cast()) }
 }
 
@@ -215,7 +215,7 @@ unsafe fn load_step(s: &[i16], j: usize) -> __m256i {
 #[target_feature(enable = "avx2")]
 unsafe fn load(s: &[u8], at: usize) -> __m256i {
     debug_assert!(at + WIDE <= s.len());
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe { _mm256_loadu_si256(s.as_ptr().add(at).cast()) }
 }
 
@@ -225,7 +225,7 @@ unsafe fn load(s: &[u8], at: usize) -> __m256i {
 #[target_feature(enable = "avx2")]
 unsafe fn store(s: &mut [u8], at: usize, v: __m256i) {
     debug_assert!(at + WIDE <= s.len());
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe { _mm256_storeu_si256(s.as_mut_ptr().add(at).cast(), v) }
 }
 
@@ -235,6 +235,6 @@ unsafe fn store(s: &mut [u8], at: usize, v: __m256i) {
 #[target_feature(enable = "avx2")]
 unsafe fn store_half(s: &mut [u8], at: usize, v: __m128i) {
     debug_assert!(at + 16 <= s.len());
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe { _mm_storeu_si128(s.as_mut_ptr().add(at).cast(), v) }
 }

@@ -1,5 +1,5 @@
-//! What is resized to what: pixels at hand, and how each axis becomes what is wanted of
-//! it. And the room that all passes reckon with.
+//! Source and target of a resize: the available pixels, and the mapping of each axis. Also the
+//! sizes of scratch memory, which all passes share.
 
 #[cfg(any(test, feature = "internals"))]
 use crate::recipe::geometry::FractionalBox;
@@ -18,7 +18,7 @@ pub struct PixelSource<'a> {
 }
 
 impl<'a> PixelSource<'a> {
-    /// Rows without a gap.
+    /// A source of rows without gaps.
     #[cfg(any(test, feature = "internals"))]
     pub fn tight(pixels: &'a [u8], width: usize, height: usize) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl<'a> PixelSource<'a> {
     }
 }
 
-/// The wanted picture: its size, and how its pixels are gathered.
+/// The target image: its size, and the filter.
 #[cfg(any(test, feature = "internals"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResizeTarget {
@@ -66,7 +66,7 @@ pub struct ResizeTarget {
     pub antialias: bool,
 }
 
-/// A resize of pixels at hand: how each axis becomes what is wanted of it.
+/// A resize of available pixels: the mapping of each axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ResizeAxes {
     pub x: AxisGeometry,
@@ -74,7 +74,7 @@ pub struct ResizeAxes {
 }
 
 impl ResizeAxes {
-    /// The box `bx` of a picture of `size` (width, height), all of it at hand.
+    /// Resizes the box `bx` of an image of `size` (width, height), all of it available.
     #[cfg(any(test, feature = "internals"))]
     pub fn new((width, height): (usize, usize), bx: FractionalBox, target: ResizeTarget) -> Self {
         let axis = |in_size: usize, in0, in1, out: usize| AxisGeometry {
@@ -94,7 +94,7 @@ impl ResizeAxes {
         }
     }
 
-    /// True where every output pixel is an input pixel.
+    /// True if every output pixel is a copy of an input pixel.
     pub(super) fn pick(&self) -> bool {
         let picks =
             |axis: &AxisGeometry| axis.filter == ResizeFilter::Nearest || axis.is_identity();
@@ -107,7 +107,7 @@ impl ResizeAxes {
     }
 }
 
-/// Bytes beyond the last weighted pixel that a path may load (never use).
+/// Bytes after the last weighted pixel that a path may load without using them.
 pub(super) const fn slack(taps: usize) -> usize {
     taps * PIXEL + 32
 }
@@ -117,8 +117,7 @@ pub(super) const fn ring_stride(width: usize) -> usize {
     (width * PIXEL).next_multiple_of(32)
 }
 
-/// Lengthens to `len`, and by no more than that: scratch is reckoned with in
-/// advance.
+/// Lengthens to exactly `len`, to keep to the computed memory.
 pub(super) fn grow<T: Copy + Default>(v: &mut Vec<T>, len: usize) {
     if let Some(missing) = len.checked_sub(v.len()) {
         v.reserve_exact(missing);

@@ -1,16 +1,15 @@
-//! The resize of pixels that are floats: no rounding, no clipping, across then
-//! down, always.
+//! The resize of float pixels: no rounding and no clipping. It always goes across, then down.
 //!
-//! Sums run from the first weight to the last in `f32`, one multiplication and
-//! one addition each, with weights rounded once from the `f64` table: the bits
-//! follow from the arguments alone. Values keep their range, whatever it is.
+//! Sums run from the first weight to the last in `f32`, one multiplication and one addition each.
+//! Weights are rounded once from the `f64` table. So the bits depend on the arguments alone. Values
+//! may have any range.
 //!
 //! ```text
 //! src row -> padded row of 4 floats a pixel --across--> ring of rows --down--> dst row
 //! ```
 //!
-//! The empty fourth float makes a pixel one register. Rows that nobody reads
-//! are never touched.
+//! With the unused fourth float, a pixel fills one register. Rows that no output row needs are
+//! never read.
 
 use super::axes::{PIXEL, ResizeAxes, grow};
 use super::nearest::NearestPixels;
@@ -18,10 +17,10 @@ use super::nearest::NearestPixels;
 use crate::pixels::pixel_view::{PixelView, RgbPixel};
 use crate::recipe::weights::{AxisGeometry, WeightTable, clear_with_capacity};
 
-/// Floats of a row down that are summed at a time: what stays in registers.
+/// Floats of a row that the pass down sums together, in registers.
 const BLOCK: usize = 32;
 
-/// A pixel, and a float that says nothing.
+/// A pixel, and an unused float.
 type Padded = [f32; 4];
 
 /// The weights of one axis.
@@ -29,11 +28,11 @@ type Padded = [f32; 4];
 struct FloatTable {
     exact: WeightTable,
     weights: Vec<f32>,
-    /// Where the weights of each output pixel begin, and where the last end.
+    /// Where the weights of each output pixel begin, and the end of the last.
     bounds: Vec<usize>,
     starts: Vec<u32>,
     taps: usize,
-    /// The first input pixel that is read, and the one behind the last.
+    /// The first input pixel that is read, and the one after the last.
     span: (usize, usize),
 }
 
@@ -85,12 +84,12 @@ pub(super) struct FloatResampler {
     down: FloatTable,
     padded: Vec<Padded>,
     ring: Vec<f32>,
-    /// Where the rows of one output row begin.
+    /// Offsets of the input rows of one output row.
     offsets: Vec<usize>,
 }
 
 impl FloatResampler {
-    /// Bytes of rows and tables that are held.
+    /// Bytes of rows and tables.
     pub(super) fn scratch_bytes(&self) -> usize {
         self.padded.capacity() * size_of::<Padded>()
             + self.ring.capacity() * size_of::<f32>()
@@ -99,7 +98,7 @@ impl FloatResampler {
             + self.down.bytes()
     }
 
-    /// The pass across over a row of the source.
+    /// Runs the pass across on a row of the source.
     fn across_row(&mut self, row: &[RgbPixel<f32>], to: &mut [RgbPixel<f32>]) {
         let (from, end) = self.across.span;
         for (padded, &[r, g, b]) in self.padded.iter_mut().zip(&row[from..end]) {
@@ -130,7 +129,7 @@ impl FloatResampler {
         for (o, dst) in dst.chunks_exact_mut(width).enumerate() {
             let (start, weights) = self.down.row(o);
             let end = start + weights.len();
-            // Rows start.. are either in the ring already or still to come.
+            // Rows from `start` on are in the ring or still to be read.
             for y in next.max(start)..end {
                 let at = y % slots * row;
                 let to = ring[at..at + row].as_chunks_mut::<PIXEL>().0;
@@ -144,14 +143,14 @@ impl FloatResampler {
         self.ring = ring;
     }
 
-    /// Sets `offsets` to where the rows under output row `o` begin.
+    /// Sets `offsets` to the rows of output row `o`.
     fn aim(&mut self, o: usize, at: impl Fn(usize) -> usize) {
         let (start, weights) = self.down.row(o);
         clear_with_capacity(&mut self.offsets, self.down.taps);
         self.offsets.extend((start..start + weights.len()).map(at));
     }
 
-    /// Fills `dst`, tight, from the pixels at hand, as `ImageResampler::resample` does of
+    /// Fills `dst`, without gaps, from the available pixels, as `ImageResampler::resample` does for
     /// levels.
     pub(super) fn resample(
         &mut self,
@@ -208,7 +207,7 @@ impl FloatResampler {
     }
 }
 
-/// One row down: the weighted sum of the rows that begin at `offsets`.
+/// Computes one row down: the weighted sum of the rows at `offsets`.
 fn down(weights: &[f32], src: &[f32], offsets: &[usize], dst: &mut [f32]) {
     for (b, out) in dst.chunks_mut(BLOCK).enumerate() {
         let mut sums = [0.0f32; BLOCK];

@@ -1,10 +1,9 @@
-//! The coefficients across in the order in which the SIMD paths load them, and
-//! the facts that make their loads lie inside the row.
+//! The coefficients across, in the order in which the SIMD paths load them, and the bounds that
+//! keep their loads inside the row.
 //!
-//! Output pixels go in groups of eight. A pair of coefficients (two `i16`) is
-//! repeated four times, once for each of R, G, B and an unused lane. Pixel `q`
-//! of a group stands beside pixel `q + 4`, so that after packing the bytes lie
-//! in output order:
+//! Output pixels form groups of eight. A pair of coefficients (two `i16`) is repeated four times:
+//! for R, G, B and an unused lane. Pixel `q` of a group is stored beside pixel `q + 4`, so that the
+//! bytes are in output order after packing:
 //!
 //! ```text
 //! group g, q = 0..4, pair j:   | k0 k1 of pixel q, x 4 | k0 k1 of pixel q+4, x 4 |   32 bytes
@@ -15,7 +14,7 @@ use crate::recipe::weights::{FixedTable, clear_with_capacity};
 
 /// Output pixels in a group.
 pub(super) const GROUP: usize = 8;
-/// `i16` in one step of a pair of pixels: two registers of 128 bits.
+/// `i16` in one step, which is a pair of coefficients for two pixels: two registers of 128 bits.
 pub(super) const STEP: usize = 16;
 
 #[derive(Debug, Default)]
@@ -24,7 +23,7 @@ pub(super) struct LaneWeights {
     out: usize,
     pairs: usize,
     reach: usize,
-    /// Byte where each output pixel begins to read, `GROUP` to a group.
+    /// First byte that each output pixel reads, `GROUP` for each group.
     starts: Vec<u32>,
     coeffs: Vec<i16>,
 }
@@ -63,7 +62,7 @@ impl LaneWeights {
         }
     }
 
-    /// Bytes that are held.
+    /// Bytes of this table.
     pub(super) fn bytes(&self) -> usize {
         self.starts.capacity() * size_of::<u32>() + self.coeffs.capacity() * size_of::<i16>()
     }
@@ -72,27 +71,27 @@ impl LaneWeights {
         self.precision
     }
 
-    /// Output pixels.
+    /// Number of output pixels.
     pub(super) fn out(&self) -> usize {
         self.out
     }
 
-    /// Pairs of coefficients of an output pixel.
+    /// Pairs of coefficients per output pixel.
     pub(super) fn pairs(&self) -> usize {
         self.pairs
     }
 
-    /// No load of 16 bytes at `start + 6 * pair` ends beyond this byte.
+    /// No load of 16 bytes at `start + 6 * pair` ends after this byte.
     pub(super) fn reach(&self) -> usize {
         self.reach
     }
 
-    /// Groups of output pixels.
+    /// Number of groups.
     pub(super) fn groups(&self) -> usize {
         self.starts.len() / GROUP
     }
 
-    /// Of group `g`: eight first bytes and 4 x `pairs` x `STEP` coefficients.
+    /// Group `g`: eight first bytes, and 4 x `pairs` x `STEP` coefficients.
     #[inline]
     pub(super) fn group(&self, g: usize) -> (&[u32; GROUP], &[i16]) {
         let room = GROUP / 2 * self.pairs * STEP;

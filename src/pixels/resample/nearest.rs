@@ -1,15 +1,14 @@
-//! Nearest neighbour: output pixels are input pixels, so nothing is weighed.
-//! One form for bytes and floats, without a path for an instruction set: it is
-//! bound by memory.
+//! Nearest neighbour: output pixels are copies of input pixels. The same code serves bytes and
+//! floats. It has no SIMD path, because memory limits its speed.
 
 use crate::pixels::pixel_view::RgbPixel;
 
-/// The input pixels that one axis takes.
+/// The input pixels that one axis uses.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum NearestPixels<'a> {
-    /// So many, one after the other from the first.
+    /// First pixel and count of consecutive pixels.
     From(usize, usize),
-    /// These, none before the one in front of it.
+    /// The index of each pixel, in ascending order.
     Each(&'a [u32]),
 }
 
@@ -21,7 +20,7 @@ impl NearestPixels<'_> {
         }
     }
 
-    /// What output pixel `o` is.
+    /// Input pixel of output pixel `o`.
     pub(super) fn at(&self, o: usize) -> usize {
         match *self {
             Self::From(first, _) => first + o,
@@ -29,7 +28,7 @@ impl NearestPixels<'_> {
         }
     }
 
-    /// One row.
+    /// Copies one row.
     pub(super) fn across<T: Copy>(&self, row: &[RgbPixel<T>], out: &mut [RgbPixel<T>]) {
         match *self {
             Self::From(first, count) => out.copy_from_slice(&row[first..first + count]),
@@ -41,7 +40,7 @@ impl NearestPixels<'_> {
         }
     }
 
-    /// All rows that `down` takes, each from its first column on as `row` gives it.
+    /// Copies all rows that `down` uses. `row` returns each from its first column on.
     pub(super) fn rows_by<'s, T: Copy + 's>(
         &self,
         down: NearestPixels<'_>,

@@ -1,4 +1,4 @@
-//! One row across and one row down, by the instruction set that the CPU has.
+//! One row across and one row down, with the CPU's instruction set.
 
 use super::lane_weights::LaneWeights;
 use super::scalar;
@@ -7,7 +7,7 @@ use super::{avx2, sse41};
 use crate::recipe::weights::FixedTable;
 use crate::sys::cpu::CpuLevel;
 
-/// One row across: `dst` from the pixels of `src`, which begins with pixel 0.
+/// Computes one row across: `dst` from the pixels of `src`, which begins with pixel 0.
 pub(super) fn across(
     cpu: CpuLevel,
     table: &FixedTable,
@@ -28,7 +28,7 @@ pub(super) fn across(
     }
 }
 
-/// One row down: `dst` from the rows of `src` that begin at `offsets`.
+/// Computes one row down: `dst` from the rows of `src` at `offsets`.
 pub(super) fn down(
     cpu: CpuLevel,
     table: &FixedTable,

@@ -1,28 +1,26 @@
-//! The same resize of a picture that comes row by row, top to bottom, and is
-//! never held as a whole: what PNG and the like are resampled from.
+//! The same resize for an image that arrives row by row, top to bottom, and is never stored as a
+//! whole. PNG and similar formats use it.
 //!
-//! A window of as many rows as the filter is high stands for the picture. Order
-//! of passes, weights and sums are those of [`ImageResampler::resample`], so the
-//! pixels are.
+//! A window with as many rows as the filter is high replaces the image. Order of passes, weights
+//! and sums are those of [`ImageResampler::resample`], so the pixels are equal.
 
 use super::axes::{PIXEL, ResizeAxes, grow, slack};
 use super::passes::{across, down};
 use super::resampler::{ImageResampler, PassOrder};
 
-/// A picture by rows of packed RGB.
+/// An image as rows of packed RGB.
 pub(crate) trait RowSource {
     type Fault;
 
-    /// Row `y`, all columns. Asked for in increasing order, each row once at most.
+    /// Row `y`, all columns. Rows are requested in increasing order, each at most once.
     fn row(&mut self, y: usize) -> Result<&[u8], Self::Fault>;
 }
 
 impl ImageResampler {
-    /// Fills `dst` from `size` (width, height) pixels at hand; see
-    /// [`ImageResampler::resample`].
+    /// Fills `dst` from `size` (width, height) available pixels; see [`ImageResampler::resample`].
     ///
     /// # Errors
-    /// The first that `rows` gives; `dst` holds anything then.
+    /// The first error of `rows`. `dst` then holds arbitrary bytes.
     pub(crate) fn resample_rows<R: RowSource>(
         &mut self,
         rows: &mut R,
@@ -39,7 +37,7 @@ impl ImageResampler {
             for (o, done) in (0..axes.size().1).map(|o| (o, o * dst_row)) {
                 let from = y.at(o);
                 if last.replace(from) == Some(from) {
-                    // Enlarged: the same row again, and not to be asked for twice.
+                    // When enlarging, the same row again: it must not be requested twice.
                     dst.copy_within(done - dst_row..done, done);
                 } else {
                     let row = rows.row(from)?[..src_row].as_chunks().0;
@@ -58,7 +56,7 @@ impl ImageResampler {
             }
             return Ok(());
         }
-        // What a row of the window holds: the row across, or the source's.
+        // A row of the window: after the pass across, or the source row.
         let (kept, from, to) = match passes {
             PassOrder::AcrossThenDown => (dst_row, 0, 0),
             PassOrder::DownThenAcross => {
@@ -77,7 +75,7 @@ impl ImageResampler {
         let mut next = 0;
         for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
             let (start, count, _) = self.down.fixed.row(o);
-            // Rows start.. are either in the window already or still to come.
+            // Rows from `start` on are in the window or still to be read.
             for y in next.max(start)..start + count {
                 let at = y % slots * stride;
                 let to = &mut window[at..at + kept];
@@ -103,7 +101,7 @@ impl ImageResampler {
         Ok(())
     }
 
-    /// The pass across over a row that has no room behind it.
+    /// Runs the pass across on a row without room after it.
     fn across_row(&mut self, row: &[u8], dst: &mut [u8]) {
         let table = &self.across.fixed;
         grow(

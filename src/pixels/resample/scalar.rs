@@ -1,5 +1,5 @@
-//! The passes in plain Rust: what the other paths must equal, bit for bit, and
-//! what runs where there is no SIMD path.
+//! The passes in plain Rust. The other paths must equal them bit for bit. They run on CPUs without
+//! a SIMD path.
 
 use super::axes::PIXEL;
 use crate::recipe::weights::FixedTable;
@@ -23,8 +23,8 @@ pub(super) fn across(table: &FixedTable, src: &[u8], dst: &mut [u8]) {
     }
 }
 
-/// One row down: every output byte is the weighted sum of the bytes above and
-/// below it, in the rows that begin at `offsets`.
+/// One row down: every output byte is the weighted sum of the bytes at its column in the rows at
+/// `offsets`.
 pub(super) fn down(coeffs: &[i16], precision: u32, src: &[u8], offsets: &[usize], dst: &mut [u8]) {
     assert_eq!(coeffs.len(), offsets.len());
     const BLOCK: usize = 64;

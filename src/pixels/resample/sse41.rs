@@ -1,7 +1,7 @@
 //! The passes in SSE4.1: four output pixels, or 16 bytes of a row, at a time.
 //!
-//! Loads and stores are unchecked; each function asserts first what makes
-//! them lie inside their slices.
+//! Loads and stores are unchecked. Each function first asserts the conditions that keep them inside
+//! their slices.
 
 use std::arch::x86_64::*;
 
@@ -9,7 +9,7 @@ use super::axes::PIXEL;
 use super::lane_weights::{GROUP, LaneWeights, STEP};
 use super::scalar;
 
-/// Bytes to a step down.
+/// Bytes of a step of the pass down.
 const WIDE: usize = 16;
 
 /// See `scalar::across`.
@@ -26,13 +26,13 @@ pub(super) fn across(lanes: &LaneWeights, src: &[u8], dst: &mut [u8]) {
     }
 }
 
-/// `PAIRS` coefficient pairs to an output pixel, or as many as `lanes` says.
+/// `PAIRS` coefficient pairs per output pixel, or `lanes.pairs()` if it is 0.
 #[target_feature(enable = "sse4.1")]
 fn across_n<const PAIRS: usize>(lanes: &LaneWeights, src: &[u8], dst: &mut [u8]) {
     let pairs = if PAIRS == 0 { lanes.pairs() } else { PAIRS };
     let half = _mm_set1_epi32((1 << lanes.precision()) >> 1);
     let shift = _mm_cvtsi32_si128(lanes.precision() as i32);
-    // Two pixels to R R G G B B and nothing, as i16.
+    // Two pixels to R R G G B B and zero, as i16.
     #[rustfmt::skip]
     let first = _mm_setr_epi8(
         0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1,
@@ -85,7 +85,7 @@ fn across_n<const PAIRS: usize>(lanes: &LaneWeights, src: &[u8], dst: &mut [u8])
                 _mm_packs_epi32(sums[2], sums[3]),
             );
             let packed = _mm_shuffle_epi8(packed, close_up);
-            // 12 good bytes; the 4 behind them are written again.
+            // 12 valid bytes; the next store overwrites the 4 after them.
             let at = (g * 2 + side) * 12;
             if at + 16 <= dst.len() {
                 // SAFETY: the condition.
@@ -102,7 +102,7 @@ fn across_n<const PAIRS: usize>(lanes: &LaneWeights, src: &[u8], dst: &mut [u8])
     }
 }
 
-/// See `scalar::down`; an even number of rows.
+/// See `scalar::down`. The number of rows is even.
 #[target_feature(enable = "sse4.1")]
 pub(super) fn down(coeffs: &[i16], precision: u32, src: &[u8], offsets: &[usize], dst: &mut [u8]) {
     if dst.len() < WIDE {
@@ -124,7 +124,7 @@ pub(super) fn down(coeffs: &[i16], precision: u32, src: &[u8], offsets: &[usize]
     }
 }
 
-/// `PAIRS` pairs of rows, or as many as there are.
+/// `PAIRS` pairs of rows, or all rows if it is 0.
 #[target_feature(enable = "sse4.1")]
 fn down_n<const PAIRS: usize>(
     coeffs: &[[i16; 2]],
@@ -142,13 +142,13 @@ fn down_n<const PAIRS: usize>(
     let mut x = 0;
     loop {
         let mut sums = [half; 4];
-        // By number: `zip` became a call when nothing inlined it.
+        // By index: `zip` became a call when it was not inlined.
         let mut pair = 0;
         while pair < pairs {
             let ([k0, k1], [above, below]) = (coeffs[pair], offsets[pair]);
             let k = _mm_set1_epi32(i32::from(k0 as u16) | i32::from(k1) << 16);
-            // SAFETY: `down` has asserted that dst.len() bytes of `src` lie
-            // behind each offset, and x + 16 <= dst.len().
+            // SAFETY: `down` has asserted that dst.len() bytes of `src` follow each offset, and x +
+            // 16 <= dst.len().
             let (a, b) = unsafe { (load(src, above + x), load(src, below + x)) };
             let low = _mm_unpacklo_epi8(a, b);
             let high = _mm_unpackhi_epi8(a, b);
@@ -168,7 +168,7 @@ fn down_n<const PAIRS: usize>(
         if x == last {
             break;
         }
-        // The last step overlaps the one before: the same bytes again.
+        // The last step overlaps the one before and writes the same bytes again.
         x = (x + WIDE).min(last);
     }
 }
@@ -179,7 +179,7 @@ fn down_n<const PAIRS: usize>(
 #[target_feature(enable = "sse4.1")]
 unsafe fn load(s: &[u8], at: usize) -> __m128i {
     debug_assert!(at + WIDE <= s.len());
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe { _mm_loadu_si128(s.as_ptr().add(at).cast()) }
 }
 
@@ -191,7 +191,7 @@ unsafe fn load(s: &[u8], at: usize) -> __m128i {
 #[target_feature(enable = "sse4.1")]
 unsafe fn load_half(s: &[i16], j: usize, side: usize) -> __m128i {
     debug_assert!((j + 1) * STEP <= s.len());
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe { _mm_loadu_si128(s.as_ptr().add(j * STEP + side * STEP / 2).cast()) }
 }
 
@@ -201,6 +201,6 @@ unsafe fn load_half(s: &[i16], j: usize, side: usize) -> __m128i {
 #[target_feature(enable = "sse4.1")]
 unsafe fn store(s: &mut [u8], at: usize, v: __m128i) {
     debug_assert!(at + WIDE <= s.len());
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe { _mm_storeu_si128(s.as_mut_ptr().add(at).cast(), v) }
 }

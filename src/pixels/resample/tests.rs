@@ -45,7 +45,7 @@ fn levels() -> impl Iterator<Item = CpuLevel> {
     CpuLevel::ALL.into_iter().filter(|l| l.is_supported())
 }
 
-/// The same call down every path; the paths must agree to the bit.
+/// Runs the resize on every path. All paths must agree to the bit.
 fn resample(src: PixelSource, bx: FractionalBox, target: ResizeTarget) -> Vec<u8> {
     let mut results = levels().map(|level| {
         let mut out = vec![0xa5; target.width * target.height * PIXEL];
@@ -72,11 +72,12 @@ fn distance(a: impl IntoIterator<Item = f32>, b: impl IntoIterator<Item = f32>) 
     (max, (sum / f64::from(n.max(1))) as f32)
 }
 
-/// The contract is 0.35. Averages of two pixels, which area gives, and any
-/// filter without antialias at even ratios, end in one half half of the time;
-/// two roundings upwards then show a little more. Enlarged by 3/2 or 2, a
-/// quarter of the values ends in one half: by 2 the mean is 91/256 = 0.355 (held
-/// below), and 0.365 at most over 3,000 noises of 22 x 22 pixels.
+/// Limit of the mean distance. The contract is 0.35.
+///
+/// Some averages end in one half every second time, and then rounding up twice shows a little more.
+/// These are averages of two pixels (`area`, and any filter without antialias at even ratios). When
+/// enlarging by 3/2 or 2, a quarter of the values ends in one half. By 2 the mean is 91/256 =
+/// 0.355, which is checked below. It was 0.365 at most over 3,000 noise images of 22 x 22 pixels.
 fn mean_limit(bx: FractionalBox, target: ResizeTarget) -> f32 {
     let halves_end = |out: usize, span: f64| [1.5, 2.0].contains(&(out as f64 / span));
     if target.filter == ResizeFilter::Area || !target.antialias {
@@ -114,7 +115,7 @@ fn fir(src: PixelSource, bx: FractionalBox, target: ResizeTarget) -> Vec<u8> {
         .crop(bx.x0, bx.y0, bx.x1 - bx.x0, bx.y1 - bx.y0)
         .resize_alg(fir::ResizeAlg::Convolution(fir::FilterType::Bilinear))
         .use_alpha(false);
-    // Of this type alone: `resize` would have its code for every type compiled here.
+    // Typed: `resize` would compile its code for every pixel type.
     let view = view.typed_image::<fir::pixels::U8x3>().unwrap();
     let mut typed = out.typed_image_mut().unwrap();
     fir::Resizer::new()
@@ -167,13 +168,13 @@ proptest! {
         let src = PixelSource { pixels: &pixels, width, height, stride };
         let fast = resample(src, bx, target);
         let exact = resample_f32(src, ResizeAxes::new((src.width, src.height), bx, target));
-        // Noise overshoots with the sharp filters: both are clipped at the end,
-        // but only the fast one between the passes too.
+        // Noise overshoots with the sharp filters. Both resizers clip at the end, but only the fast
+        // one also clips between the passes.
         if !target.filter.overshoots() {
             let (max, mean) = distance(floats(&fast), exact.iter().map(|v| v.clamp(0.0, 255.0)));
             prop_assert!(max <= 1.5, "max {max}");
-            // A mean of few different values says nothing: enough pixels on
-            // both sides, or the largest distance must do.
+            // A mean of few different values is not meaningful. It needs enough pixels on both
+            // sides; else only the largest distance is checked.
             let seen = (bx.x1 - bx.x0) * (bx.y1 - bx.y0);
             if seen >= 300.0 && fast.len() >= 900 {
                 prop_assert!(mean <= mean_limit(bx, target), "mean {mean}");
@@ -203,7 +204,7 @@ fn enlarged_by_two_the_mean_is_that_of_two_roundings() {
     let bx = FractionalBox::whole(width, height);
     let exact = resample_f32(src, ResizeAxes::new((width, height), bx, target));
     let (max, mean) = distance(floats(&resample(src, bx, target)), exact);
-    // Weights are 3/4 and 1/4: what a rounding leaves is one of four.
+    // Weights are 3/4 and 1/4, so the rounding error is one of four.
     let left = [0.0f32, -0.25, 0.5, 0.25];
     let mut sum = 0.0;
     for (a, b) in left.iter().flat_map(|a| left.map(|b| (a, b))) {
@@ -362,8 +363,7 @@ fn a_source_without_all_its_bytes_is_refused() {
     );
 }
 
-/// Row by row or from the whole picture: the same pixels, in every order of
-/// passes, on every path.
+/// Row by row or from the whole image: the same pixels, for every order of passes, on every path.
 #[test]
 fn rows_give_what_the_whole_picture_gives() {
     struct ByRow<'a> {
@@ -443,8 +443,8 @@ fn float_noise(n: usize, seed: u64) -> Vec<RgbPixel<f32>> {
         .collect()
 }
 
-/// Floats against the formula in `f64`: in every filter, up, down and mixed, a
-/// part as well as the whole, from pixels with a gap between the rows.
+/// Floats against the formula in `f64`: every filter, enlarging, reducing and mixed, a part and the
+/// whole, with a gap between rows.
 #[test]
 fn floats_lie_within_a_thousandth_of_the_formula() {
     let mut resampler = ImageResampler::new(CpuLevel::Scalar);
@@ -493,7 +493,7 @@ fn floats_lie_within_a_thousandth_of_the_formula() {
                         let apart = (f64::from(*a) - b).abs();
                         assert!(apart < 1e-3, "{axes:?} element {i}: {a}, {b}");
                     }
-                    // A new one gives the same bits, in no more than it said.
+                    // A new resampler produces the same bits and stays within the computed memory.
                     let mut fresh = ImageResampler::new(CpuLevel::Scalar);
                     let mut again = vec![[0.0; PIXEL]; ow * oh];
                     fresh.resample_floats(src, axes, &mut again);
@@ -508,7 +508,7 @@ fn floats_lie_within_a_thousandth_of_the_formula() {
     }
 }
 
-/// What is said in advance is not far from what is taken.
+/// The computed memory is close to the used memory.
 #[test]
 fn the_float_window_is_a_few_rows() {
     let target = target(100, 80);
@@ -517,7 +517,7 @@ fn the_float_window_is_a_few_rows() {
     assert!(rows < 40, "{rows} rows of output");
 }
 
-/// Pixels are copied: the picture by index, however the rows come.
+/// Pixels are copied by index, from a whole image or row by row.
 #[test]
 fn nearest_copies_pixels() {
     for ((w, h), (ow, oh)) in [((37, 29), (11, 64)), ((5, 3), (9, 3)), ((8, 120), (8, 7))] {
@@ -550,8 +550,8 @@ fn nearest_copies_pixels() {
     }
 }
 
-/// Without antialias a strong reduction reads few rows: the others are not asked
-/// for, and the pixels lie near the reference.
+/// Without antialias a strong reduction reads few rows. It requests no others, and the pixels are
+/// close to the reference.
 #[test]
 fn a_reduction_that_skips_pixels_skips_rows() {
     let (w, h) = (400, 900);

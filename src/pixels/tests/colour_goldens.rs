@@ -1,6 +1,6 @@
-//! The operations that change values against pixels that other libraries gave:
-//! `tests/goldens/colour.tar`, made by `scripts/make_op_goldens`, whose manifest
-//! says what is expected of each case, by whom, within what tolerance and why.
+//! Compares the operations that change values with other libraries: `tests/goldens/colour.tar`,
+//! made by `scripts/make_op_goldens`. Its manifest states the expected pixels of each case, the
+//! library, the tolerance and the reason.
 
 use std::collections::BTreeMap;
 
@@ -27,12 +27,12 @@ use crate::tests_support::golden;
 struct Case {
     op: String,
     params: Value,
-    /// A file of pixels of that type.
+    /// A file of pixels of type `dtype`.
     input: String,
     dtype: DataType,
     height: usize,
     width: usize,
-    /// The file of the result, its first byte, and the type.
+    /// The file of the result, its first byte, and its type.
     expected: String,
     at: usize,
     gives: DataType,
@@ -42,7 +42,7 @@ struct Case {
     why: Option<String>,
 }
 
-/// Pixels, rows a few pixels apart with something else between.
+/// Pixels with a gap of other values between rows.
 #[derive(Debug, Clone, PartialEq)]
 struct Picture<T> {
     pixels: Vec<RgbPixel<T>>,
@@ -60,7 +60,7 @@ impl<T: Copy + From<u8> + PartialEq> Picture<T> {
             pixels.extend_from_slice(row);
             pixels.extend([[T::from(BETWEEN); 3]; GAP]);
         }
-        // Behind the last row comes nothing.
+        // No gap after the last row.
         pixels.truncate(pixels.len() - GAP);
         Self {
             pixels,
@@ -91,7 +91,7 @@ impl<T: Copy + From<u8> + PartialEq> Picture<T> {
         self.view().rows().flatten().copied().collect()
     }
 
-    /// What an operation on the whole picture makes of it, in place.
+    /// The result of an operation on the whole image, in place.
     fn changed(mut self, change: impl FnOnce(PixelViewMut<'_, T>)) -> Vec<RgbPixel<T>> {
         change(self.view_mut());
         let between = self.pixels.chunks(self.width + GAP);
@@ -102,7 +102,7 @@ impl<T: Copy + From<u8> + PartialEq> Picture<T> {
         self.tight()
     }
 
-    /// What it makes of it, in rows without gaps elsewhere.
+    /// The result of an operation that writes rows without gaps elsewhere.
     fn made<U: Copy + From<u8>>(
         &self,
         make: impl FnOnce(PixelView<'_, T>, &mut [RgbPixel<U>]),
@@ -119,7 +119,7 @@ enum Input {
     F32(Picture<f32>),
 }
 
-/// The same words for both types.
+/// Runs the same expression for both types.
 macro_rules! either {
     ($input:expr, $picture:ident => $result:expr) => {
         match $input {
@@ -133,10 +133,10 @@ fn elements<T: Copy + Into<f64>>(pixels: Vec<RgbPixel<T>>) -> Vec<f64> {
     pixels.as_flattened().iter().map(|&v| v.into()).collect()
 }
 
-/// From parameters and a picture to the elements of the result.
+/// Computes the elements of the result from parameters and an image.
 type Run = fn(&Case, Input) -> Vec<f64>;
 
-/// Each operation, by its name in the manifest.
+/// Each operation, with its name in the manifest.
 const OPS: &[(&str, Run)] = &[
     ("brightness", |case, input| {
         let factor = case.param("factor");
@@ -228,7 +228,7 @@ const OPS: &[(&str, Run)] = &[
     }),
 ];
 
-/// Operations that say where in the picture, or turn it.
+/// Operations that depend on a position or orientation, so that mirroring changes them.
 const HAVE_SIDES: [&str; 2] = ["erase", "emit"];
 
 fn file(name: &str) -> Vec<u8> {
@@ -256,7 +256,7 @@ impl Case {
         }
     }
 
-    /// As many as were made: the file goes on with the next case.
+    /// Reads `count` elements: the next case follows in the file.
     fn expected(&self, count: usize) -> Vec<f64> {
         let bytes = file(&self.expected);
         let bytes = &bytes[self.at..][..count * self.gives.size()];
@@ -282,7 +282,7 @@ fn every_case_comes_out_as_expected() {
         let expected = case.expected(got.len());
         let worst = (got.iter().zip(&expected).enumerate())
             .map(|(i, (got, want))| ((got - want).abs(), i))
-            // NaN is the largest of all.
+            // `total_cmp` orders NaN last.
             .max_by(|a, b| a.0.total_cmp(&b.0));
         let (difference, at) = worst.unwrap();
         if difference.is_nan() || difference > case.tolerance {
@@ -313,8 +313,8 @@ fn every_operation_has_cases_and_every_tolerance_a_reason() {
     assert!(of_op.values().all(|n| *n > 0), "without a case: {of_op:?}");
 }
 
-/// A picture may be mirrored before an operation or after it, so that flips can
-/// be left to the end of the chain: bit for bit.
+/// An image may be mirrored before an operation or after it, with equal bits. So flips can be
+/// deferred to the end of the recipe.
 #[test]
 fn a_mirrored_picture_becomes_the_mirrored_result() {
     fn turned<T: Copy + From<u8> + PartialEq>(p: &Picture<T>) -> Picture<T> {

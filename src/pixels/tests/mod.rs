@@ -1,4 +1,4 @@
-//! Tests of more than one operation: pixels beside those of other libraries.
+//! Tests of several operations: pixels compared with other libraries.
 
 mod colour_goldens;
 pub(crate) mod rounding;

@@ -1,10 +1,10 @@
-//! Rounding to the types of floats, by their definition: what tests compare with.
+//! Rounding to float types by their definition, as a reference for tests.
 
 use half::f16;
 
 use crate::recipe::DataType;
 
-/// Bits of the fraction, and the smallest exponent of a number that has all of them.
+/// Bits of the fraction, and the exponent of the smallest normal number.
 fn form(dtype: DataType) -> (i32, i32) {
     match dtype {
         DataType::F16 => (10, -14),
@@ -14,15 +14,15 @@ fn form(dtype: DataType) -> (i32, i32) {
     }
 }
 
-/// From a number of this size to the next.
+/// Distance from a number of this size to the next.
 pub(crate) fn step(v: f64, dtype: DataType) -> f64 {
     let (bits, least) = form(dtype);
     let exponent = if v == 0.0 { least } else { libm::ilogb(v) };
     libm::exp2(f64::from(exponent.max(least) - bits))
 }
 
-/// The nearest number of that type; of two as near the even one. What lies half a
-/// step or more behind the last is infinite.
+/// The nearest number of that type, halves to even. A number half a step or more beyond the largest
+/// becomes infinite.
 pub(crate) fn rounded(v: f32, dtype: DataType) -> f32 {
     if !v.is_finite() {
         return v;
@@ -31,23 +31,23 @@ pub(crate) fn rounded(v: f32, dtype: DataType) -> f32 {
     let rounded = (f64::from(v) / step).round_ties_even() * step;
     match dtype {
         DataType::F16 if rounded.abs() >= 65536.0 => f32::INFINITY.copysign(v),
-        // That of f32 is where bf16's is.
+        // f32 and bf16 have the same exponent range.
         _ => rounded as f32,
     }
 }
 
-/// A batch's elements of that type, each in its own bytes.
+/// Encodes the values as elements of that type.
 pub(crate) fn elements(values: impl IntoIterator<Item = f32>, dtype: DataType) -> Vec<u8> {
     let element = |v: f32| match (rounded(v, dtype), dtype) {
         (v, DataType::F32) => v.to_ne_bytes().to_vec(),
         (v, DataType::Bf16) => ((v.to_bits() >> 16) as u16).to_ne_bytes().to_vec(),
-        // Exact: it is one of them already.
+        // Exact: the value is already rounded to the type.
         (v, _) => f16::from_f32(v).to_ne_bytes().to_vec(),
     };
     values.into_iter().flat_map(element).collect()
 }
 
-/// The numbers that elements are.
+/// Decodes elements to numbers.
 pub(crate) fn numbers(bytes: &[u8], dtype: DataType) -> Vec<f64> {
     let number = |element: &[u8]| match *element {
         [level] => level.into(),
@@ -59,7 +59,7 @@ pub(crate) fn numbers(bytes: &[u8], dtype: DataType) -> Vec<f64> {
     bytes.chunks_exact(dtype.size()).map(number).collect()
 }
 
-/// What `Tensor.to(torch.bfloat16)` of torch 2.15.0 makes of the bits of an f32.
+/// Results of `Tensor.to(torch.bfloat16)` in torch 2.15.0 for the bits of an f32.
 #[test]
 fn bf16_are_rounded_as_by_torch() {
     for (from, to) in [
@@ -92,7 +92,7 @@ fn bf16_are_rounded_as_by_torch() {
     }
 }
 
-/// Every number of a type is itself.
+/// Every number of a type rounds to itself.
 #[test]
 fn numbers_stay_what_they_are() {
     for dtype in [DataType::F16, DataType::Bf16] {

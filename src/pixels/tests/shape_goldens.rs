@@ -1,9 +1,8 @@
-//! The operations that change a picture's shape against what other libraries
-//! make of the same pixels: tests/goldens/geometry.tar, which
-//! scripts/op_goldens/geometry.py has written and explains.
+//! Compares the operations that change an image's shape with other libraries:
+//! tests/goldens/geometry.tar, which scripts/op_goldens/geometry.py writes and explains.
 //!
-//! Every case runs, pixel by pixel, bytes on every path that this CPU has. An
-//! operation or a mode of one without a case is a failure.
+//! Every case runs, pixel by pixel. Bytes run on every path that this CPU has. An operation or mode
+//! without a case fails the test.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +37,7 @@ struct Case {
     width: usize,
     by: String,
     tolerance: f64,
-    /// Of the elements, how many may differ at all.
+    /// Share of the elements that may differ at all.
     #[serde(default = "one")]
     share: f64,
 }
@@ -109,7 +108,7 @@ struct Size {
     width: u32,
 }
 
-/// What a case proves, by the name that `required` gives it.
+/// The feature that a case covers, with its name in `required`.
 fn name(case: &Case) -> String {
     let kind = case.dtype;
     match &case.op {
@@ -131,7 +130,7 @@ fn name(case: &Case) -> String {
     }
 }
 
-/// All of an enum's values: the match fails to compile when one is new.
+/// All values of an enum: the match fails to compile when one is added.
 fn interpolations() -> Vec<InterpolationMode> {
     let after = |i| match i {
         InterpolationMode::Nearest => Some(InterpolationMode::Bilinear),
@@ -179,12 +178,11 @@ fn required() -> BTreeSet<String> {
     names
 }
 
-/// A type of element, as the files hold it.
+/// A type of element, as stored in the files.
 trait Element: ChannelLevel + Default + PartialEq + std::fmt::Debug {
     const SIZE: usize;
     fn read(bytes: &[u8]) -> Self;
-    /// A resize of a part of a picture, on every path: pixels from `origin` on
-    /// are at hand.
+    /// A resize of a part of an image, on every path. The available pixels start at `origin`.
     fn resize(part: PixelView<'_, Self>, axes: ResizeAxes, out: &mut [RgbPixel<Self>], case: &str);
 }
 
@@ -232,7 +230,7 @@ fn read<T: Element>(file: &str, height: usize, width: usize) -> Vec<RgbPixel<T>>
     elements.as_chunks::<3>().0.to_vec()
 }
 
-/// The part of `src` that `axes` needs, and nothing else.
+/// Resizes only the part of `src` that `axes` needs.
 fn resize<T: Element>(src: PixelView<'_, T>, mut axes: ResizeAxes, case: &str) -> Vec<RgbPixel<T>> {
     let (columns, rows) = (axes.x.reads(), axes.y.reads());
     (axes.x.origin, axes.y.origin) = (columns.start, rows.start);
@@ -263,7 +261,7 @@ fn cut(axes: &mut ResizeAxes, part: Part) {
     (axes.y.first, axes.y.out_size) = (part.top, part.height);
 }
 
-/// A crop is a resize to the same size, cut.
+/// A crop is a resize to the same size, cropped.
 fn crop<T: Element>(src: PixelView<'_, T>, part: Part, case: &str) -> Vec<RgbPixel<T>> {
     let mut axes = axes(
         src,
@@ -352,7 +350,7 @@ fn run<T: Element>(case: &Case, src: PixelView<'_, T>, title: &str) -> Vec<RgbPi
     }
 }
 
-/// The worst of what is wrong with a case.
+/// The worst deviation of a case.
 fn check<T: Element>(case: &Case) -> Result<(), String> {
     let title = format!("{:?} of {}, by {}", case.op, case.input.file, case.by);
     let input = read::<T>(&case.input.file, case.input.height, case.input.width);

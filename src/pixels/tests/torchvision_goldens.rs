@@ -1,9 +1,8 @@
-//! torchvision's transforms of Pillow pictures against what torchvision makes of the
-//! same pixels by the same numbers: tests/goldens/torchvision_ops.tar, which
-//! scripts/op_goldens/torchvision_ops.py has written and explains.
+//! Compares torchvision's transforms of Pillow images with torchvision's own results for the same
+//! parameters: tests/goldens/torchvision_ops.tar, which scripts/op_goldens/torchvision_ops.py
+//! writes and explains.
 //!
-//! Operations run as in a recipe, from their text form, on the canvas, in every way in
-//! which the picture may be stored.
+//! Operations run as in a recipe, from their text form, on the canvas, in every stored orientation.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
@@ -33,18 +32,18 @@ struct Case {
     numbers: Vec<f64>,
     size: Sides,
     becomes: Sides,
-    /// First bytes.
+    /// First byte in the files.
     input: usize,
     expected: usize,
-    /// Levels that an element may be off by.
+    /// Largest difference of an element, in levels.
     #[serde(default)]
     most: u8,
-    /// Of the elements, how many may be.
+    /// Share of the elements that may differ.
     #[serde(default)]
     share: f64,
 }
 
-/// One list, whoever draws.
+/// Returns listed numbers for all draws.
 struct Listed(RefCell<VecDeque<f64>>);
 
 impl RandomStreams for Listed {
@@ -60,12 +59,12 @@ fn file(name: &str) -> Vec<u8> {
     golden("torchvision_ops", name).unwrap()
 }
 
-/// The steps that are drawn by the numbers of a case.
+/// The steps that a case's numbers draw.
 fn steps(case: &Case) -> Vec<Step> {
     let (height, width) = case.becomes;
     let recipe = Recipe::new("golden")
         .then(case.op.clone())
-        // Changes nothing: rows have one size.
+        // Changes nothing, but gives all rows one size.
         .then(Resize::exact(height, width))
         .with_reorder(ReorderMode::Off);
     let program = SampleProgram::compile(&recipe).unwrap();
@@ -77,7 +76,7 @@ fn steps(case: &Case) -> Vec<Step> {
     steps.into_iter().map(|s| s.step).collect()
 }
 
-/// A picture stored so that `placement` shows it: pixels, width and height.
+/// An image stored so that `placement` shows it: pixels, width and height.
 fn stored(
     upright: &[RgbPixel<u8>],
     (height, width): Sides,

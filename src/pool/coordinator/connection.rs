@@ -17,6 +17,6 @@ impl ConsumerConnection {
     /// Answers the outstanding request. The consumer waits for one reply at a time, so the socket
     /// has room. A consumer that stopped waiting repeats its request.
     pub(crate) fn reply(&self, reply: &CoordinatorReply) -> Result<()> {
-        socket::offer(self.socket.as_fd(), &reply.to_bytes()?, &[]).map(drop)
+        socket::try_send(self.socket.as_fd(), &reply.to_bytes()?, &[]).map(drop)
     }
 }

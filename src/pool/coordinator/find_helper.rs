@@ -94,11 +94,11 @@ pub(crate) fn find(named: Option<&Path>, lacks: Option<&'static str>) -> Result<
         Ok(own) => return Ok(own),
         Err(why) => why,
     };
-    let beside = env::current_exe().map_or_else(|_| Vec::new(), |exe| beside(&exe));
-    let on_path = on_path(env::var_os("PATH").as_deref());
+    let siblings = env::current_exe().map_or_else(|_| Vec::new(), |exe| built_together(&exe));
+    let on_path = in_path(env::var_os("PATH").as_deref());
     let trusted = TrustedOwners::of_process();
     let mut refused = Vec::new();
-    for path in beside.iter().filter(|path| executable(path).is_some()) {
+    for path in siblings.iter().filter(|path| executable(path).is_some()) {
         match trusted.why_not(path) {
             None => return Ok(HelperProgram::Other(path.clone())),
             Some(why) => refused.push(format!("{} is not used: {why}", quoted(path))),
@@ -121,7 +121,7 @@ pub(crate) fn find(named: Option<&Path>, lacks: Option<&'static str>) -> Result<
             ),
         ));
     }
-    let tried: Vec<String> = beside
+    let tried: Vec<String> = siblings
         .iter()
         .chain(&on_path)
         .map(|path| quoted(path))
@@ -180,7 +180,7 @@ fn quoted(path: &Path) -> String {
 }
 
 /// Paths of executables that were built or installed together with this one.
-fn beside(exe: &Path) -> Vec<PathBuf> {
+fn built_together(exe: &Path) -> Vec<PathBuf> {
     let Some(folder) = exe.parent() else {
         return Vec::new();
     };
@@ -196,7 +196,7 @@ fn beside(exe: &Path) -> Vec<PathBuf> {
 }
 
 /// Only absolute folders: an empty entry of PATH means the working folder.
-fn on_path(path: Option<&OsStr>) -> Vec<PathBuf> {
+fn in_path(path: Option<&OsStr>) -> Vec<PathBuf> {
     path.map(|path| {
         env::split_paths(path)
             .filter(|folder| folder.is_absolute())
@@ -209,7 +209,7 @@ fn on_path(path: Option<&OsStr>) -> Vec<PathBuf> {
 /// Owners whose files may be started without being named by the user. A program may lie in a folder
 /// where others write, such as `/tmp`; then files next to it are not trusted.
 struct TrustedOwners {
-    me: u32,
+    user: u32,
     /// Owner of this program's file. Trusted, because the owner can change this program.
     installer: Option<u32>,
     /// The user's private group, which has the same number as the user. With such groups umask 002
@@ -223,11 +223,11 @@ const BY_OTHERS: u32 = 0o002;
 
 impl TrustedOwners {
     fn of_process() -> Self {
-        let (me, group) = (geteuid().as_raw(), getegid().as_raw());
+        let (user, group) = (geteuid().as_raw(), getegid().as_raw());
         Self {
-            me,
+            user,
             installer: fs::metadata(RUNNING).ok().map(|m| m.uid()),
-            own_group: (me == group).then_some(group),
+            own_group: (user == group).then_some(group),
         }
     }
 
@@ -251,7 +251,7 @@ impl TrustedOwners {
 
     fn fault(&self, about: &Metadata) -> Option<String> {
         let (owner, mode) = (about.uid(), about.mode());
-        let known = owner == 0 || owner == self.me || Some(owner) == self.installer;
+        let known = owner == 0 || owner == self.user || Some(owner) == self.installer;
         if !known {
             return Some(format!("belongs to user {owner}, not to you or root"));
         }
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn only_folders_of_a_build_have_one_above() {
-        let of = |exe: &str| beside(Path::new(exe));
+        let of = |exe: &str| built_together(Path::new(exe));
         assert_eq!(of("/opt/a/train"), [Path::new("/opt/a/featherload")]);
         assert_eq!(
             of("/b/debug/examples/train"),
@@ -331,8 +331,8 @@ mod tests {
     #[test]
     fn the_working_folder_is_not_searched() {
         let path = OsStr::new(":.:bin:/usr/bin");
-        assert_eq!(on_path(Some(path)), [Path::new("/usr/bin/featherload")]);
-        assert!(on_path(None).is_empty());
+        assert_eq!(in_path(Some(path)), [Path::new("/usr/bin/featherload")]);
+        assert!(in_path(None).is_empty());
     }
 
     /// Creates a helper in its own folder, with these modes.
@@ -348,7 +348,7 @@ mod tests {
         (dir, path)
     }
 
-    fn me() -> TrustedOwners {
+    fn user() -> TrustedOwners {
         TrustedOwners {
             own_group: None,
             ..TrustedOwners::of_process()
@@ -372,7 +372,7 @@ mod tests {
             (0o775, 0o755, Some(" is writable by group ")),
         ] {
             let (dir, path) = helper_in(folder, file);
-            let why = me().why_not(&path);
+            let why = user().why_not(&path);
             assert_eq!(
                 why.is_some(),
                 words.is_some(),
@@ -395,11 +395,11 @@ mod tests {
         };
         let (_dir, path) = helper_in(0o755, 0o755);
         link(&path, &safe);
-        assert_eq!(me().why_not(&path), None);
+        assert_eq!(user().why_not(&path), None);
         link(&path, &open);
-        assert!(me().why_not(&path).is_some());
+        assert!(user().why_not(&path).is_some());
         link(&open, &safe);
-        assert!(me().why_not(&open).is_some());
+        assert!(user().why_not(&open).is_some());
     }
 
     #[test]
@@ -407,7 +407,7 @@ mod tests {
         let (_dir, path) = helper_in(0o755, 0o755);
         let owner = fs::metadata(&path).unwrap().uid();
         let stranger = TrustedOwners {
-            me: owner + 1,
+            user: owner + 1,
             installer: None,
             own_group: None,
         };
@@ -419,7 +419,10 @@ mod tests {
     fn a_group_of_ones_own_is_nobody_else() {
         let (_dir, path) = helper_in(0o775, 0o775);
         let group = fs::metadata(&path).unwrap().gid();
-        let own_group = |own_group| TrustedOwners { own_group, ..me() };
+        let own_group = |own_group| TrustedOwners {
+            own_group,
+            ..user()
+        };
         assert_eq!(own_group(Some(group)).why_not(&path), None);
         assert!(own_group(Some(group + 1)).why_not(&path).is_some());
     }

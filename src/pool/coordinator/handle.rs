@@ -44,7 +44,7 @@ pub(crate) struct CoordinatorHandle {
     /// The process that owns this value. A forked copy does not.
     owner: Pid,
     /// How the coordinator ended, once that is known.
-    how: OnceLock<String>,
+    end_cause: OnceLock<String>,
     /// Runs while the coordinator is stopped.
     stopped: Mutex<Option<RunningClock>>,
     /// Number of requested reports.
@@ -58,7 +58,7 @@ impl CoordinatorHandle {
             pid,
             pidfd,
             owner: getpid(),
-            how: OnceLock::new(),
+            end_cause: OnceLock::new(),
             stopped: Mutex::new(None),
             reports: AtomicU64::new(0),
         }
@@ -83,7 +83,7 @@ impl CoordinatorHandle {
             &[CoordinatorCommand::Start as u8],
             &fds,
         )
-        .map_err(|e| self.why(e))
+        .map_err(|e| self.or_end_error(e))
     }
 
     /// Waits until the workers are forked.
@@ -106,12 +106,12 @@ impl CoordinatorHandle {
             &[CoordinatorCommand::Report as u8],
             &[],
         )
-        .map_err(|e| self.why(e))?;
-        let asked = self.reports.fetch_add(1, Ordering::Relaxed) + 1;
+        .map_err(|e| self.or_end_error(e))?;
+        let request_number = self.reports.fetch_add(1, Ordering::Relaxed) + 1;
         loop {
             match self.receive(REPORT_LIMIT)? {
                 // Late answer to an earlier request.
-                CoordinatorReply::Report { number, .. } if number < asked => {}
+                CoordinatorReply::Report { number, .. } if number < request_number => {}
                 CoordinatorReply::Report { report, .. } => return Ok(report),
                 _ => {
                     return Err(Error::protocol(
@@ -141,9 +141,9 @@ impl CoordinatorHandle {
                 Ok(ReceiveOutcome::Timeout) => {}
                 Ok(ReceiveOutcome::Closed) => {
                     let closed = "the coordinator closed its socket but still runs";
-                    return Err(self.why(Error::protocol(closed)));
+                    return Err(self.or_end_error(Error::protocol(closed)));
                 }
-                Err(e) => return Err(self.why(e)),
+                Err(e) => return Err(self.or_end_error(e)),
             }
             if !self.check_running() {
                 return Err(self.ended());
@@ -167,7 +167,7 @@ impl CoordinatorHandle {
             return true;
         }
         self.pidfd.kill();
-        self.how
+        self.end_cause
             .get_or_init(|| format!("was stopped by {signal} for {STOP_LIMIT:?} and then killed"));
         false
     }
@@ -182,7 +182,7 @@ impl CoordinatorHandle {
 
     /// Replaces `error` by the coordinator's end, if that caused it: sockets close slightly before
     /// the process ends.
-    fn why(&self, error: Error) -> Error {
+    fn or_end_error(&self, error: Error) -> Error {
         match socket::readable(self.pidfd.as_fd(), Duration::from_millis(50)) {
             Ok(true) => self.ended(),
             _ => error,
@@ -191,13 +191,13 @@ impl CoordinatorHandle {
 
     /// The error for a coordinator that has ended.
     pub(crate) fn ended(&self) -> Error {
-        let how = self.how.get_or_init(|| match self.pidfd.reap(false) {
+        let end_cause = self.end_cause.get_or_init(|| match self.pidfd.reap(false) {
             Some(WaitStatus::Signaled(_, signal, _)) => format!("was ended by {signal}"),
             Some(WaitStatus::Exited(_, code)) => format!("ended with status {code}"),
             _ => "ended".to_owned(),
         });
         Error::worker(format!(
-            "the coordinator (pid {}) {how} and its workers with it; {START_AGAIN}",
+            "the coordinator (pid {}) {end_cause} and its workers with it; {START_AGAIN}",
             self.pid
         ))
     }

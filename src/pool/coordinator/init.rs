@@ -54,7 +54,7 @@ pub(crate) fn init_state() -> InitState {
 #[derive(Debug, Clone, Copy)]
 pub struct HelperEntry {
     pub command: &'static str,
-    pub live: fn(OwnedFd) -> i32,
+    pub run: fn(OwnedFd) -> i32,
 }
 
 /// The first line of `main` of a program that can do `kinds`. [`featherload::init`](crate::init())
@@ -72,9 +72,9 @@ pub(crate) fn init_with_others(kinds: &[JobKind], others: &[HelperEntry]) {
         return;
     };
     let code = if args.next().is_none() && is_started_by_a_loader() {
-        match others.iter().find(|life| first == life.command) {
-            Some(life) => lead(life),
-            None if first == COORDINATOR_COMMAND => coordinate(kinds),
+        match others.iter().find(|helper| first == helper.command) {
+            Some(helper) => run_other_helper(helper),
+            None if first == COORDINATOR_COMMAND => run_as_coordinator(kinds),
             None => refuse("this program does not have this helper"),
         }
     } else {
@@ -113,7 +113,7 @@ fn is_started_by_a_loader() -> bool {
 }
 
 /// Runs a coordinator. It forks, so it must have one thread.
-fn coordinate(kinds: &[JobKind]) -> i32 {
+fn run_as_coordinator(kinds: &[JobKind]) -> i32 {
     let why = match process::thread_count() {
         Ok(1) => return run_coordinator(kinds),
         Ok(threads) => why_not(threads, process::preloaded()),
@@ -132,9 +132,9 @@ fn refuse(why: &str) -> i32 {
 }
 
 /// Runs another helper, with standard input as its socket.
-fn lead(life: &HelperEntry) -> i32 {
+fn run_other_helper(helper: &HelperEntry) -> i32 {
     match io::stdin().as_fd().try_clone_to_owned() {
-        Ok(socket) => (life.live)(socket),
+        Ok(socket) => (helper.run)(socket),
         Err(e) => refuse(&format!("cannot duplicate its socket: {e}")),
     }
 }
@@ -184,9 +184,12 @@ mod tests {
 
     #[test]
     fn a_preloaded_thread_is_no_mistake_of_main() {
-        let said = why_not(2, Some("agent.so".to_owned()));
-        assert!(said.starts_with("2 threads ran before main, "), "{said}");
-        assert!(said.contains("LD_PRELOAD=agent.so") && !said.contains("init()"));
+        let message = why_not(2, Some("agent.so".to_owned()));
+        assert!(
+            message.starts_with("2 threads ran before main, "),
+            "{message}"
+        );
+        assert!(message.contains("LD_PRELOAD=agent.so") && !message.contains("init()"));
         assert!(why_not(2, None).contains("2 threads ran before featherload::init()"));
     }
 }

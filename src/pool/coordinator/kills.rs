@@ -39,11 +39,12 @@ impl WorkerSupervisor {
         }
     }
 
-    /// Kills workers that are stopped and not continued, busy or idle (docs/design/ring.md, rule 6).
+    /// Kills workers that are stopped and not continued, busy or idle (docs/design/ring.md, rule
+    /// 6).
     pub(super) fn kill_stopped(&mut self, now: Duration) {
         for lane in &mut self.lanes {
             if let WorkerLane::Running(w) = lane
-                && let Some((by, signal)) = w.end_of_stop(self.stop_limit)
+                && let Some((by, signal)) = w.kill_time_of_stop(self.stop_limit)
                 && now >= by
             {
                 w.killed = Some((now, KillReason::Stopped(signal)));
@@ -60,10 +61,10 @@ impl WorkerSupervisor {
             lanes.any(|lane| matches!(lane, WorkerLane::Running(w) if w.serial == owner))
         };
         // Only this thread forks and reaps workers, so the set of workers did not change meanwhile.
-        if let Some(held) = claimed.iter().find(|held| !running(held.owner)) {
+        if let Some(claim) = claimed.iter().find(|claim| !running(claim.owner)) {
             let ClaimedRow {
                 owner, row, slot, ..
-            } = held;
+            } = claim;
             return Some(format!(
                 "row {row} of slot {slot} is claimed by worker {owner}, which does not exist: \
                  shared memory was overwritten by a faulty decoder; {START_AGAIN}"
@@ -71,22 +72,22 @@ impl WorkerSupervisor {
         }
         let (w, l) = (self.ring.words(), self.ring.layout());
         // If the row is still claimed after its ticket was read, it was claimed at that time.
-        let unposted = claimed.iter().find(|held| {
-            !coordinator_side::is_posted(&w, l, held, self.tries)
-                && coordinator_side::is_still_claimed(&w, l, held)
+        let unposted = claimed.iter().find(|claim| {
+            !coordinator_side::is_posted(&w, l, claim, self.tries)
+                && coordinator_side::is_still_claimed(&w, l, claim)
         });
-        if let Some(held) = unposted {
-            return Some(not_posted(held));
+        if let Some(claim) = unposted {
+            return Some(not_posted(claim));
         }
         // Both at once: if the first is still claimed after the second was read, both were claimed
         // at that time.
         let mut owners = HashMap::new();
-        for held in claimed {
-            if let Some(first) = owners.insert(held.owner, held)
-                && coordinator_side::is_still_claimed(&w, l, held)
+        for claim in claimed {
+            if let Some(first) = owners.insert(claim.owner, claim)
+                && coordinator_side::is_still_claimed(&w, l, claim)
                 && coordinator_side::is_still_claimed(&w, l, first)
             {
-                return Some(too_many_rows(held.owner, 2));
+                return Some(too_many_rows(claim.owner, 2));
             }
         }
         None
@@ -95,10 +96,10 @@ impl WorkerSupervisor {
     /// Kills workers that hold a row for longer than `row_limit`. If no row gets done at all, kills
     /// the workers without a row (docs/design/ring.md, rule 6).
     pub(super) fn check_rows(&mut self, now: Duration) {
-        if now < self.next_look {
+        if now < self.next_check {
             return;
         }
-        self.next_look = now + self.overdue.tick();
+        self.next_check = now + self.overdue.check_interval();
         coordinator_side::count_heartbeat(&self.ring.words(), self.ring.layout());
         // After the pool has failed, rows stay claimed by the killed workers.
         if self.report.fatal.is_some() {
@@ -110,8 +111,8 @@ impl WorkerSupervisor {
             self.give_up(damage);
             return;
         }
-        let standings = coordinator_side::ticket_progress(&w, l, self.tries);
-        match self.progress.look(now, standings, self.returned) {
+        let progress = coordinator_side::ticket_progress(&w, l, self.tries);
+        match self.progress.check(now, progress, self.returned) {
             StallStatus::Progressing => {}
             StallStatus::Stalled => self.kill_idle(now, &claimed),
             StallStatus::StalledTwice => {
@@ -123,19 +124,19 @@ impl WorkerSupervisor {
                 return;
             }
         }
-        let over = self.overdue.look(now, claimed.into_iter());
-        for held in over {
+        let overdue_rows = self.overdue.check(now, claimed.into_iter());
+        for claim in overdue_rows {
             let what = || {
-                let ticket = ticket::read(&w, l, held.slot, held.sequence);
-                self.job.describe(&ticket, held.row, held.attempt)
+                let ticket = ticket::read(&w, l, claim.slot, claim.sequence);
+                self.job.describe(&ticket, claim.row, claim.attempt)
             };
             let worker = self.lanes.iter_mut().find_map(|lane| match lane {
-                WorkerLane::Running(w) if w.serial == held.owner => Some(w),
+                WorkerLane::Running(w) if w.serial == claim.owner => Some(w),
                 _ => None,
             });
             match worker {
                 Some(w) if w.killed.is_none() && w.stopped.is_none() => {
-                    w.killed = Some((now, KillReason::TimedOut(held)));
+                    w.killed = Some((now, KillReason::TimedOut(claim)));
                     let _ = kill(w.pid, Signal::SIGKILL);
                 }
                 Some(Worker {
@@ -161,7 +162,7 @@ impl WorkerSupervisor {
         for lane in &mut self.lanes {
             if let WorkerLane::Running(w) = lane
                 && w.killed.is_none()
-                && claimed.iter().all(|held| held.owner != w.serial)
+                && claimed.iter().all(|claim| claim.owner != w.serial)
             {
                 tracing::warn!("worker {} claims no row and is replaced", w.serial);
                 w.killed = Some((now, KillReason::Ordered));

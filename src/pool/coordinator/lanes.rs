@@ -53,7 +53,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     /// When to kill a stopped worker, and the signal that stopped it.
-    pub(crate) fn end_of_stop(&self, limit: Duration) -> Option<(Duration, Signal)> {
+    pub(crate) fn kill_time_of_stop(&self, limit: Duration) -> Option<(Duration, Signal)> {
         match (self.stopped, self.killed) {
             (Some((since, signal)), None) => Some((since.saturating_add(limit), signal)),
             _ => None,
@@ -83,15 +83,15 @@ pub(crate) enum KillReason {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RestartBackoff {
     deaths: u32,
-    settled_at_last: u64,
+    rows_at_last_death: u64,
 }
 
 impl RestartBackoff {
     /// How long to wait before the replacement; `None` = the pool fails.
     pub(crate) fn after_death(&mut self, rows_settled: u64, age: Duration) -> Option<Duration> {
-        if rows_settled != self.settled_at_last || age >= START {
+        if rows_settled != self.rows_at_last_death || age >= START {
             self.deaths = 0;
-            self.settled_at_last = rows_settled;
+            self.rows_at_last_death = rows_settled;
         }
         self.deaths += 1;
         match self.deaths {
@@ -106,7 +106,7 @@ impl RestartBackoff {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::clock::tests::Told;
+    use crate::sys::clock::tests::FakeClock;
 
     fn stopped(forked: Duration, since: Duration) -> Worker {
         Worker {
@@ -125,13 +125,13 @@ mod tests {
         assert_eq!(stop_limit(ms(300)), ms(300));
         let mut w = stopped(ms(10), ms(500));
         let end = Some((ms(800), Signal::SIGSTOP));
-        assert_eq!(w.end_of_stop(ms(300)), end);
+        assert_eq!(w.kill_time_of_stop(ms(300)), end);
         assert_eq!(w.age(ms(5000)), ms(490));
         w.killed = Some((ms(800), KillReason::Stopped(Signal::SIGSTOP)));
-        assert_eq!(w.end_of_stop(ms(300)), None);
+        assert_eq!(w.kill_time_of_stop(ms(300)), None);
         w = stopped(ms(10), ms(500));
         w.stopped = None;
-        assert_eq!(w.end_of_stop(ms(300)), None);
+        assert_eq!(w.kill_time_of_stop(ms(300)), None);
         assert_eq!(w.age(ms(5000)), ms(4990));
     }
 
@@ -139,9 +139,9 @@ mod tests {
     #[test]
     fn an_hour_in_which_nobody_ran_is_no_hour_of_a_workers_stop() {
         let ms = Duration::from_millis;
-        let mut t = Told::start();
+        let mut t = FakeClock::start();
         let w = stopped(ms(0), t.pass(ms(40), ms(50)));
-        let (end, _) = w.end_of_stop(stop_limit(ms(60_000))).unwrap();
+        let (end, _) = w.kill_time_of_stop(stop_limit(ms(60_000))).unwrap();
         assert!(t.pass(ms(3_600_000), ms(250)) < end);
         let mut looks = (0..4).map(|_| t.pass(ms(250), ms(250)));
         assert!(looks.any(|now| now >= end), "but it is in the end");

@@ -20,7 +20,7 @@ use crate::pool::coordinator::init::{is_helper_without_init, own_executable, ref
 use crate::pool::coordinator::messages::{
     COORDINATOR_COMMAND, HELLO_LIMIT, HelloMessage, LONGEST_HELLO, refused,
 };
-use crate::pool::coordinator::process::live_as_coordinator;
+use crate::pool::coordinator::process::serve_as_coordinator;
 use crate::pool::job::JobKind;
 use crate::sys::process;
 use crate::sys::process::PidFd;
@@ -58,7 +58,7 @@ pub enum LaunchMethod {
 /// Starts a coordinator and performs the handshake. `kinds` are the jobs that a fork of this
 /// process can do.
 pub(crate) fn launch(
-    how: LaunchMethod,
+    method: LaunchMethod,
     named_helper: Option<&Path>,
     kinds: &'static [JobKind],
 ) -> Result<CoordinatorHandle> {
@@ -67,16 +67,19 @@ pub(crate) fn launch(
     }
     stack::check()?;
     process::check_proc()?;
-    let (ours, theirs) = socket::pair()?;
-    let (pid, helper) = match how {
+    let (own_socket, helper_socket) = socket::pair()?;
+    let (pid, helper) = match method {
         LaunchMethod::Exec => {
             let lacks = kinds.is_empty().then_some("codecs");
-            exec(theirs, COORDINATOR_COMMAND, named_helper, lacks)?
+            exec(helper_socket, COORDINATOR_COMMAND, named_helper, lacks)?
         }
-        LaunchMethod::Fork => (fork(theirs, kinds)?, HelperProgram::Other(own_executable())),
+        LaunchMethod::Fork => (
+            fork(helper_socket, kinds)?,
+            HelperProgram::Other(own_executable()),
+        ),
     };
-    let pidfd = greeted(&ours, pid, &helper).map_err(|failed| failed.error)?;
-    Ok(CoordinatorHandle::new(ours, pid, pidfd))
+    let pidfd = greet_or_kill(&own_socket, pid, &helper).map_err(|failed| failed.error)?;
+    Ok(CoordinatorHandle::new(own_socket, pid, pidfd))
 }
 
 /// Starts another helper by exec, with the argument `command`, and performs the handshake. Returns
@@ -97,10 +100,10 @@ pub(crate) fn launch_helper(
     process::check_proc()?;
     let mut kills = 0;
     loop {
-        let (ours, theirs) = socket::pair()?;
-        let (pid, helper) = exec(theirs, command, named_helper, lacks)?;
-        match greeted(&ours, pid, &helper) {
-            Ok(pidfd) => return Ok((ours, pid, pidfd)),
+        let (own_socket, helper_socket) = socket::pair()?;
+        let (pid, helper) = exec(helper_socket, command, named_helper, lacks)?;
+        match greet_or_kill(&own_socket, pid, &helper) {
+            Ok(pidfd) => return Ok((own_socket, pid, pidfd)),
             Err(failed) if failed.was_killed && kills < MOST_KILLS => kills += 1,
             Err(failed) => return Err(failed.error),
         }
@@ -115,8 +118,8 @@ struct FailedGreeting {
 }
 
 /// Performs the handshake with a new helper, and ends the helper if that fails.
-fn greeted(
-    ours: &OwnedFd,
+fn greet_or_kill(
+    own_socket: &OwnedFd,
     pid: Pid,
     helper: &HelperProgram,
 ) -> std::result::Result<PidFd, FailedGreeting> {
@@ -129,16 +132,16 @@ fn greeted(
     })?;
     let mut started = HelperGuard {
         pidfd: &pidfd,
-        armed: true,
+        kills_on_drop: true,
     };
-    if let Err(error) = greet(ours, helper) {
+    if let Err(error) = greet(own_socket, helper) {
         // The socket may close slightly before the process ends.
         let has_ended = matches!(socket::readable(pidfd.as_fd(), END_LIMIT), Ok(true));
         let status = has_ended.then(|| pidfd.reap(false)).flatten();
         let was_killed = matches!(status, Some(WaitStatus::Signaled(..)));
         return Err(FailedGreeting { error, was_killed });
     }
-    started.armed = false;
+    started.kills_on_drop = false;
     drop(started);
     Ok(pidfd)
 }
@@ -146,12 +149,12 @@ fn greeted(
 /// Kills and reaps the helper when dropped: its handshake failed.
 struct HelperGuard<'a> {
     pidfd: &'a PidFd,
-    armed: bool,
+    kills_on_drop: bool,
 }
 
 impl Drop for HelperGuard<'_> {
     fn drop(&mut self) {
-        if self.armed {
+        if self.kills_on_drop {
             self.pidfd.kill();
             self.pidfd.reap(true);
         }
@@ -168,7 +171,7 @@ fn end_by_number(pid: Pid) {
 /// Starts the helper. Uses no `pre_exec`, ids or groups: with any of them the standard library
 /// forks this process instead of spawning.
 fn exec(
-    theirs: OwnedFd,
+    helper_socket: OwnedFd,
     command: &str,
     named: Option<&Path>,
     lacks: Option<&'static str>,
@@ -177,7 +180,7 @@ fn exec(
     let child = Command::new(helper.executable())
         .arg0(helper.to_string())
         .arg(command)
-        .stdin(Stdio::from(theirs))
+        .stdin(Stdio::from(helper_socket))
         .stdout(Stdio::null())
         .spawn()
         .map_err(|e| Error::not_started(format!("start the helper {helper}"), e))?;
@@ -185,7 +188,7 @@ fn exec(
     Ok((Pid::from_raw(child.id() as i32), helper))
 }
 
-fn fork(theirs: OwnedFd, kinds: &'static [JobKind]) -> Result<Pid> {
+fn fork(helper_socket: OwnedFd, kinds: &'static [JobKind]) -> Result<Pid> {
     if kinds.is_empty() {
         return Err(Error::config(
             "LaunchMethod::Fork needs the feature 'codecs', but this library was built without it: \
@@ -198,14 +201,14 @@ fn fork(theirs: OwnedFd, kinds: &'static [JobKind]) -> Result<Pid> {
              the loader before the first use of CUDA, or use LaunchMethod::Exec",
         ));
     }
-    let mut theirs = Some(theirs);
+    let mut helper_socket = Some(helper_socket);
     process::fork_never_returning(|| {
         // The caller's log may use descriptors that are closed next. Their numbers will be reused,
         // for example by the ring, so nothing may be logged.
         let silent = tracing::subscriber::set_default(tracing::subscriber::NoSubscriber::new());
         std::mem::forget(silent);
-        match theirs.take() {
-            Some(socket) => live_as_coordinator(socket, kinds),
+        match helper_socket.take() {
+            Some(socket) => serve_as_coordinator(socket, kinds),
             None => 1,
         }
     })
@@ -228,9 +231,13 @@ fn greet(socket: &OwnedFd, helper: &HelperProgram) -> Result<()> {
         return Err(Error::worker(format!("{helper} refused to start: {why}")));
     }
     let name = helper.to_string();
-    let theirs = HelloMessage::read(&buffer[..n], &name)?;
-    let ours = HelloMessage::ours();
-    ours.check(&own_executable().display().to_string(), &theirs, &name)?;
+    let helper_socket = HelloMessage::read(&buffer[..n], &name)?;
+    let own_socket = HelloMessage::ours();
+    own_socket.check(
+        &own_executable().display().to_string(),
+        &helper_socket,
+        &name,
+    )?;
     let me = PidFd::current()?;
-    socket::send(socket.as_fd(), &ours.to_bytes(), &[me.as_fd()])
+    socket::send(socket.as_fd(), &own_socket.to_bytes(), &[me.as_fd()])
 }

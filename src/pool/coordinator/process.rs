@@ -36,7 +36,7 @@ const EXIT_PANIC: i32 = 101;
 const EXIT_BROKEN: i32 = 1;
 
 /// Runs a coordinator on `socket`; returns its exit status. `kinds` are the jobs that it can do.
-pub(crate) fn live_as_coordinator(socket: OwnedFd, kinds: &[JobKind]) -> i32 {
+pub(crate) fn serve_as_coordinator(socket: OwnedFd, kinds: &[JobKind]) -> i32 {
     // After a fork, the panic hook and its descriptors belong to the caller.
     std::mem::forget(std::panic::take_hook());
     let mut stderr = match StderrRelay::install() {
@@ -78,7 +78,7 @@ fn run_until_the_end(socket: OwnedFd, kinds: &[JobKind], stderr: &mut StderrRela
 /// Returns the exit status. The process has one thread. `kinds` are the jobs that it can do.
 pub(crate) fn run_coordinator(kinds: &[JobKind]) -> i32 {
     match std::io::stdin().as_fd().try_clone_to_owned() {
-        Ok(socket) => live_as_coordinator(socket, kinds),
+        Ok(socket) => serve_as_coordinator(socket, kinds),
         // The reason cannot be reported: the socket has failed, and stderr might block.
         Err(_) => EXIT_NOT_STARTED,
     }
@@ -198,11 +198,11 @@ fn build_supervisor(fds: Vec<OwnedFd>, kinds: &[JobKind]) -> Result<WorkerSuperv
     let request = StartRequest::unseal(request)?;
     let ring = Ring::open(ring, request.shape)?;
     let readable = sandbox::unseal_paths(readable)?;
-    let walls = WorkerSandbox::prepare(request.sandbox, &readable)?;
+    let sandbox = WorkerSandbox::prepare(request.sandbox, &readable)?;
     let job = request
         .job
         .build(kinds, fds.collect(), JobProcess::Worker)?;
     // Workers are forked below and use the map until they end, so it is never freed.
     let ring: &'static Ring = Box::leak(Box::new(ring));
-    WorkerSupervisor::start(ring, job, walls, &request)
+    WorkerSupervisor::start(ring, job, sandbox, &request)
 }

@@ -13,45 +13,45 @@ use crate::pool::ring::coordinator_side::ClaimedRow;
 #[derive(Debug)]
 pub(crate) struct RowTimeouts {
     row_limit: Duration,
-    seen: HashMap<ClaimedRow, Duration>,
+    first_seen: HashMap<ClaimedRow, Duration>,
 }
 
 impl RowTimeouts {
     pub(crate) fn new(row_limit: Duration) -> Self {
         Self {
             row_limit,
-            seen: HashMap::new(),
+            first_seen: HashMap::new(),
         }
     }
 
     /// Interval of checks: a quarter of the limit, at most one second.
-    pub(crate) fn tick(&self) -> Duration {
+    pub(crate) fn check_interval(&self) -> Duration {
         (self.row_limit / 4).clamp(Duration::from_millis(5), Duration::from_secs(1))
     }
 
     /// Updates the claimed rows, and returns those over the limit.
-    pub(crate) fn look(
+    pub(crate) fn check(
         &mut self,
         now: Duration,
-        held: impl Iterator<Item = ClaimedRow>,
+        claims: impl Iterator<Item = ClaimedRow>,
     ) -> Vec<ClaimedRow> {
-        let mut still = HashMap::with_capacity(self.seen.len());
-        let mut over = Vec::new();
-        for h in held {
-            let since = self.seen.get(&h).copied().unwrap_or(now);
+        let mut still = HashMap::with_capacity(self.first_seen.len());
+        let mut overdue_rows = Vec::new();
+        for h in claims {
+            let since = self.first_seen.get(&h).copied().unwrap_or(now);
             if now.saturating_sub(since) >= self.row_limit {
-                over.push(h);
+                overdue_rows.push(h);
             }
             still.insert(h, since);
         }
-        self.seen = still;
-        over
+        self.first_seen = still;
+        overdue_rows
     }
 
     /// The owner was stopped from `from` until `now`. That time does not count for its row.
     pub(crate) fn exclude_stop(&mut self, owner: u32, from: Duration, now: Duration) {
-        for (held, since) in &mut self.seen {
-            if held.owner == owner {
+        for (claim, since) in &mut self.first_seen {
+            if claim.owner == owner {
                 // A row first seen during the stop starts now.
                 *since = now.min(*since + now.saturating_sub(from));
             }
@@ -62,7 +62,7 @@ impl RowTimeouts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::clock::tests::Told;
+    use crate::sys::clock::tests::FakeClock;
 
     fn h(owner: u32, sequence: u32) -> ClaimedRow {
         ClaimedRow {
@@ -77,18 +77,18 @@ mod tests {
     #[test]
     fn an_hour_in_which_the_coordinator_did_not_run_counts_against_no_row() {
         let mut o = RowTimeouts::new(Duration::from_secs(60));
-        let mut t = Told::start();
-        let mut look = |passed| {
-            let now = t.pass(passed, o.tick());
-            !o.look(now, [h(1, 1)].into_iter()).is_empty()
+        let mut t = FakeClock::start();
+        let mut check = |passed| {
+            let now = t.pass(passed, o.check_interval());
+            !o.check(now, [h(1, 1)].into_iter()).is_empty()
         };
         let second = Duration::from_secs(1);
         for _ in 0..3 {
-            assert!((0..10).all(|_| !look(second)));
-            assert!(!look(Duration::from_secs(3600)));
+            assert!((0..10).all(|_| !check(second)));
+            assert!(!check(Duration::from_secs(3600)));
         }
         // It becomes overdue once it has had its time.
-        let more = (0..60).position(|_| look(second));
+        let more = (0..60).position(|_| check(second));
         assert!(more.is_some_and(|n| n > 20), "{more:?}");
     }
 
@@ -97,36 +97,36 @@ mod tests {
         let at = Duration::from_secs;
         let mut o = RowTimeouts::new(at(60));
         let both = || [h(1, 1), h(2, 2)].into_iter();
-        assert!(o.look(at(0), both()).is_empty());
+        assert!(o.check(at(0), both()).is_empty());
         o.exclude_stop(1, at(10), at(50));
-        assert_eq!(o.look(at(60), both()), [h(2, 2)]);
-        assert_eq!(o.look(at(99), both()), [h(2, 2)]);
-        assert_eq!(o.look(at(100), both()).len(), 2);
+        assert_eq!(o.check(at(60), both()), [h(2, 2)]);
+        assert_eq!(o.check(at(99), both()), [h(2, 2)]);
+        assert_eq!(o.check(at(100), both()).len(), 2);
         // First seen while its owner was stopped.
-        assert!(o.look(at(200), [h(3, 3)].into_iter()).is_empty());
+        assert!(o.check(at(200), [h(3, 3)].into_iter()).is_empty());
         o.exclude_stop(3, at(190), at(210));
-        assert!(o.look(at(269), [h(3, 3)].into_iter()).is_empty());
-        assert_eq!(o.look(at(270), [h(3, 3)].into_iter()), [h(3, 3)]);
+        assert!(o.check(at(269), [h(3, 3)].into_iter()).is_empty());
+        assert_eq!(o.check(at(270), [h(3, 3)].into_iter()), [h(3, 3)]);
     }
 
     #[test]
     fn only_the_same_claim_ages() {
         let mut o = RowTimeouts::new(Duration::from_secs(60));
         let at = Duration::from_secs;
-        assert!(o.look(at(0), [h(1, 1)].into_iter()).is_empty());
-        assert!(o.look(at(59), [h(1, 1)].into_iter()).is_empty());
-        assert_eq!(o.look(at(60), [h(1, 1)].into_iter()), [h(1, 1)]);
-        assert!(o.look(at(61), [h(2, 1)].into_iter()).is_empty());
+        assert!(o.check(at(0), [h(1, 1)].into_iter()).is_empty());
+        assert!(o.check(at(59), [h(1, 1)].into_iter()).is_empty());
+        assert_eq!(o.check(at(60), [h(1, 1)].into_iter()), [h(1, 1)]);
+        assert!(o.check(at(61), [h(2, 1)].into_iter()).is_empty());
         let next = ClaimedRow {
             attempt: 1,
             ..h(2, 1)
         };
-        assert!(o.look(at(119), [next].into_iter()).is_empty());
-        assert!(o.look(at(178), [next].into_iter()).is_empty());
-        assert_eq!(o.look(at(179), [next].into_iter()), [next]);
-        assert!(o.look(at(180), [h(2, 2)].into_iter()).is_empty());
-        assert!(o.look(at(200), [].into_iter()).is_empty());
-        assert!(o.look(at(300), [h(2, 2)].into_iter()).is_empty());
-        assert_eq!(o.tick(), Duration::from_secs(1));
+        assert!(o.check(at(119), [next].into_iter()).is_empty());
+        assert!(o.check(at(178), [next].into_iter()).is_empty());
+        assert_eq!(o.check(at(179), [next].into_iter()), [next]);
+        assert!(o.check(at(180), [h(2, 2)].into_iter()).is_empty());
+        assert!(o.check(at(200), [].into_iter()).is_empty());
+        assert!(o.check(at(300), [h(2, 2)].into_iter()).is_empty());
+        assert_eq!(o.check_interval(), Duration::from_secs(1));
     }
 }

@@ -49,9 +49,9 @@ pub(crate) struct StallDetector {
 }
 
 impl StallDetector {
-    /// `tick`: the interval of checks.
-    pub(crate) fn new(row_limit: Duration, tick: Duration) -> Self {
-        let row = row_limit + tick + SLACK;
+    /// `check_interval`: the interval of checks.
+    pub(crate) fn new(row_limit: Duration, check_interval: Duration) -> Self {
+        let row = row_limit + check_interval + SLACK;
         Self {
             limits: [row, row + REAP_LIMIT],
             best: HashMap::new(),
@@ -67,24 +67,24 @@ impl StallDetector {
     }
 
     /// Checks the progress. `returned` counts rows taken from dead workers.
-    pub(crate) fn look(
+    pub(crate) fn check(
         &mut self,
         now: Duration,
-        standings: impl Iterator<Item = TicketProgress>,
+        tickets: impl Iterator<Item = TicketProgress>,
         returned: u64,
     ) -> StallStatus {
         let mut unfinished = false;
         let mut progressed = std::mem::replace(&mut self.returned, returned) != returned;
-        for standing in standings {
-            unfinished |= standing.unfinished;
-            let best = self.best.entry(standing.slot).or_insert(standing);
-            if best.sequence != standing.sequence {
-                *best = standing;
+        for ticket in tickets {
+            unfinished |= ticket.unfinished;
+            let best = self.best.entry(ticket.slot).or_insert(ticket);
+            if best.sequence != ticket.sequence {
+                *best = ticket;
                 progressed = true;
             }
-            progressed |= standing.ended > best.ended || standing.attempts > best.attempts;
-            best.ended = best.ended.max(standing.ended);
-            best.attempts = best.attempts.max(standing.attempts);
+            progressed |= ticket.ended > best.ended || ticket.attempts > best.attempts;
+            best.ended = best.ended.max(ticket.ended);
+            best.attempts = best.attempts.max(ticket.attempts);
         }
         if progressed || !unfinished {
             self.since = now;
@@ -127,19 +127,19 @@ mod tests {
     /// One check per second; returns when it stalled, and when it stalled twice.
     fn looks(
         p: &mut StallDetector,
-        seen: impl Fn(u32) -> Option<TicketProgress>,
+        progress_at: impl Fn(u32) -> Option<TicketProgress>,
     ) -> Vec<(u32, StallStatus)> {
-        let mut told = Vec::new();
+        let mut stalls = Vec::new();
         for n in 1..1000 {
-            match p.look(SECOND * n, seen(n).into_iter(), 0) {
+            match p.check(SECOND * n, progress_at(n).into_iter(), 0) {
                 StallStatus::Progressing => {}
-                pace => told.push((n, pace)),
+                pace => stalls.push((n, pace)),
             }
-            if told.len() == 2 {
+            if stalls.len() == 2 {
                 break;
             }
         }
-        told
+        stalls
     }
 
     fn progress() -> StallDetector {
@@ -174,16 +174,16 @@ mod tests {
         assert_eq!(looks(&mut progress(), |n| Some(at(1, 0, n / 60))), []);
         assert_eq!(looks(&mut progress(), |n| Some(at(n / 60, 0, 0))), []);
         let mut p = progress();
-        let mut dead = |n: u64| p.look(SECOND * n as u32, [at(1, 0, 0)].into_iter(), n / 60);
+        let mut dead = |n: u64| p.check(SECOND * n as u32, [at(1, 0, 0)].into_iter(), n / 60);
         assert!((0..1000).all(|n| dead(n) == StallStatus::Progressing));
     }
 
     #[test]
     fn a_pool_that_goes_on_behind_the_first_word_is_left_alone() {
         // An end at 100 s, in the second time.
-        let told = looks(&mut progress(), |n| Some(at(1, n / 100, 0)));
-        assert_eq!(told[0], (64, StallStatus::Stalled));
-        assert_eq!(told[1], (164, StallStatus::Stalled));
+        let stalls = looks(&mut progress(), |n| Some(at(1, n / 100, 0)));
+        assert_eq!(stalls[0], (64, StallStatus::Stalled));
+        assert_eq!(stalls[1], (164, StallStatus::Stalled));
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
             if n % 60 == 0 {
                 p.reset_clock(SECOND * n);
             }
-            let pace = p.look(SECOND * n, [at(1, 0, 0)].into_iter(), 0);
+            let pace = p.check(SECOND * n, [at(1, 0, 0)].into_iter(), 0);
             assert_eq!(pace, StallStatus::Progressing);
         }
     }

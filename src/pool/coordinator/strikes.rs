@@ -103,9 +103,9 @@ impl RowStrikes {
 
     /// Counts a death. Returns the verdict for the row, and the fault of the attempt if that
     /// failed.
-    pub(crate) fn judge(
+    pub(crate) fn count_death(
         &mut self,
-        held: ClaimedRow,
+        claim: ClaimedRow,
         cause: DeathCause,
     ) -> (RowVerdict, Option<SampleFault>) {
         let ClaimedRow {
@@ -113,8 +113,8 @@ impl RowStrikes {
             row,
             attempt,
             ..
-        } = held;
-        self.make_room(sequence);
+        } = claim;
+        self.forget_old_rows(sequence);
         let verdict = if attempt < self.tries {
             RowVerdict::NextAttempt
         } else {
@@ -184,7 +184,7 @@ impl RowStrikes {
     /// Forgets rows of old tickets. Sequences wrap around after 2^32. If that is not enough, the
     /// sequences were overwritten, and all rows are forgotten. Then a row may kill a few more
     /// workers.
-    fn make_room(&mut self, sequence: u32) {
+    fn forget_old_rows(&mut self, sequence: u32) {
         if self.rows.len() < MEMORY {
             return;
         }
@@ -204,7 +204,7 @@ mod tests {
         DeathCause::of_signal(Signal::SIGSEGV)
     }
 
-    fn held(sequence: u32, row: u32, attempt: u32) -> ClaimedRow {
+    fn claim(sequence: u32, row: u32, attempt: u32) -> ClaimedRow {
         ClaimedRow {
             slot: 0,
             row,
@@ -217,10 +217,10 @@ mod tests {
     #[test]
     fn two_crashes_quarantine_a_row_and_only_that_row() {
         let mut s = RowStrikes::new(1, 0);
-        assert_eq!(s.judge(held(1, 0, 0), crash()).0, RowVerdict::Retry);
-        assert_eq!(s.judge(held(1, 1, 0), crash()).0, RowVerdict::Retry);
-        assert_eq!(s.judge(held(2, 0, 0), crash()).0, RowVerdict::Retry);
-        let (v, fault) = s.judge(held(1, 0, 0), crash());
+        assert_eq!(s.count_death(claim(1, 0, 0), crash()).0, RowVerdict::Retry);
+        assert_eq!(s.count_death(claim(1, 1, 0), crash()).0, RowVerdict::Retry);
+        assert_eq!(s.count_death(claim(2, 0, 0), crash()).0, RowVerdict::Retry);
+        let (v, fault) = s.count_death(claim(1, 0, 0), crash());
         assert_eq!(v, RowVerdict::Fail);
         assert_eq!(fault.unwrap().kind, FaultKind::Quarantined);
     }
@@ -228,16 +228,16 @@ mod tests {
     #[test]
     fn outside_kills_count_apart_and_orders_never() {
         let mut s = RowStrikes::new(1, 0);
-        let row = held(1, 0, 0);
+        let row = claim(1, 0, 0);
         for _ in 0..100 {
-            assert_eq!(s.judge(row, DeathCause::Ordered).0, RowVerdict::Retry);
+            assert_eq!(s.count_death(row, DeathCause::Ordered).0, RowVerdict::Retry);
         }
         for _ in 0..4 {
             let c = DeathCause::of_signal(Signal::SIGKILL);
-            assert_eq!(s.judge(row, c).0, RowVerdict::Retry);
+            assert_eq!(s.count_death(row, c).0, RowVerdict::Retry);
         }
-        assert_eq!(s.judge(row, crash()).0, RowVerdict::Retry);
-        let (v, fault) = s.judge(row, DeathCause::of_signal(Signal::SIGKILL));
+        assert_eq!(s.count_death(row, crash()).0, RowVerdict::Retry);
+        let (v, fault) = s.count_death(row, DeathCause::of_signal(Signal::SIGKILL));
         assert_eq!(v, RowVerdict::Fail);
         assert!(fault.unwrap().reason.contains("lack of memory"));
     }
@@ -249,9 +249,12 @@ mod tests {
         for i in 0..4 {
             let kill = DeathCause::of_signal(Signal::SIGKILL);
             let cause = if i % 2 == 0 { stop } else { kill };
-            assert_eq!(s.judge(held(1, 0, 0), cause), (RowVerdict::Retry, None));
+            assert_eq!(
+                s.count_death(claim(1, 0, 0), cause),
+                (RowVerdict::Retry, None)
+            );
         }
-        let (v, fault) = s.judge(held(1, 0, 0), stop);
+        let (v, fault) = s.count_death(claim(1, 0, 0), stop);
         assert_eq!(v, RowVerdict::Fail);
         let reason = fault.unwrap().reason;
         assert!(reason.contains("5 workers") && reason.contains("(SIGSTOP)"));
@@ -261,10 +264,10 @@ mod tests {
     fn a_broken_map_and_a_time_limit_fail_at_once() {
         let mut s = RowStrikes::new(60_000, 0);
         assert_eq!(
-            s.judge(held(1, 0, 0), DeathCause::BrokenMap).0,
+            s.count_death(claim(1, 0, 0), DeathCause::BrokenMap).0,
             RowVerdict::Fail
         );
-        let (v, fault) = s.judge(held(1, 1, 0), DeathCause::TimedOut);
+        let (v, fault) = s.count_death(claim(1, 1, 0), DeathCause::TimedOut);
         assert_eq!(v, RowVerdict::Fail);
         assert!(fault.unwrap().reason.contains("60000 ms"));
     }
@@ -279,14 +282,23 @@ mod tests {
             // Overwritten word: there is no such attempt.
             (255, RowVerdict::Fail),
         ] {
-            let row = held(1, 0, attempt);
-            assert_eq!(s.judge(row, DeathCause::Ordered), (RowVerdict::Retry, None));
-            assert_eq!(s.judge(row, crash()), (RowVerdict::Retry, None));
-            let (v, fault) = s.judge(row, crash());
+            let row = claim(1, 0, attempt);
+            assert_eq!(
+                s.count_death(row, DeathCause::Ordered),
+                (RowVerdict::Retry, None)
+            );
+            assert_eq!(s.count_death(row, crash()), (RowVerdict::Retry, None));
+            let (v, fault) = s.count_death(row, crash());
             assert_eq!(v, end, "attempt {attempt}");
             assert_eq!(fault.unwrap().kind, FaultKind::Quarantined);
-            assert_eq!(s.judge(held(2, 0, attempt), DeathCause::BrokenMap).0, end);
-            assert_eq!(s.judge(held(3, 0, attempt), DeathCause::TimedOut).0, end);
+            assert_eq!(
+                s.count_death(claim(2, 0, attempt), DeathCause::BrokenMap).0,
+                end
+            );
+            assert_eq!(
+                s.count_death(claim(3, 0, attempt), DeathCause::TimedOut).0,
+                end
+            );
         }
     }
 
@@ -294,7 +306,7 @@ mod tests {
     fn memory_is_bounded() {
         let mut s = RowStrikes::new(1, 0);
         for sequence in 0..20_000 {
-            s.judge(held(sequence, 0, 0), crash());
+            s.count_death(claim(sequence, 0, 0), crash());
         }
         assert!(s.rows.len() <= MEMORY + 1);
         assert!(s.rows.contains_key(&(19_999, 0, 0)));
@@ -306,7 +318,7 @@ mod tests {
         let judged = |keys: &mut dyn Iterator<Item = (u32, u32)>| {
             let mut s = RowStrikes::new(1, 0);
             for (sequence, row) in keys {
-                s.judge(held(sequence, row, 0), crash());
+                s.count_death(claim(sequence, row, 0), crash());
                 assert!(s.rows.len() <= MEMORY, "{}", s.rows.len());
             }
             s
@@ -322,15 +334,15 @@ mod tests {
     #[test]
     fn a_row_that_is_given_up_is_forgotten() {
         let mut s = RowStrikes::new(1, 0);
-        s.judge(held(1, 0, 0), DeathCause::Ordered);
-        s.judge(held(2, 0, 0), DeathCause::BrokenMap);
-        s.judge(held(3, 0, 0), DeathCause::TimedOut);
+        s.count_death(claim(1, 0, 0), DeathCause::Ordered);
+        s.count_death(claim(2, 0, 0), DeathCause::BrokenMap);
+        s.count_death(claim(3, 0, 0), DeathCause::TimedOut);
         assert!(s.rows.is_empty(), "{:?}", s.rows);
         for _ in 0..CRASH_LIMIT {
-            s.judge(held(4, 0, 0), crash());
+            s.count_death(claim(4, 0, 0), crash());
         }
         for _ in 0..OUTSIDE_LIMIT {
-            s.judge(held(5, 0, 0), DeathCause::of_signal(Signal::SIGKILL));
+            s.count_death(claim(5, 0, 0), DeathCause::of_signal(Signal::SIGKILL));
         }
         assert!(s.rows.is_empty(), "{:?}", s.rows);
     }

@@ -49,7 +49,7 @@ pub(crate) struct WorkerSupervisor {
     pub(super) ring: &'static Ring,
     pub(super) job: Box<dyn Job>,
     /// Restrictions for workers.
-    walls: WorkerSandbox,
+    sandbox: WorkerSandbox,
     pub(super) clock: RunningClock,
     pub(super) lanes: Vec<WorkerLane>,
     pub(super) next_serial: u32,
@@ -60,7 +60,7 @@ pub(crate) struct WorkerSupervisor {
     pub(super) strikes: RowStrikes,
     pub(super) overdue: RowTimeouts,
     pub(super) progress: StallDetector,
-    pub(super) next_look: Duration,
+    pub(super) next_check: Duration,
     /// How long a worker may be stopped.
     pub(super) stop_limit: Duration,
     pub(super) tries: u32,
@@ -75,7 +75,7 @@ pub(crate) struct WorkerSupervisor {
     pub(super) given_up: u64,
     /// Rows taken from dead workers.
     pub(super) returned: u64,
-    pub(super) me: Pid,
+    pub(super) own_pid: Pid,
 }
 
 /// Kills of `--kill-workers-every`, which tests the recovery.
@@ -90,10 +90,10 @@ impl WorkerSupervisor {
     pub(crate) fn start(
         ring: &'static Ring,
         job: Box<dyn Job>,
-        walls: WorkerSandbox,
+        sandbox: WorkerSandbox,
         request: &StartRequest,
     ) -> Result<Self> {
-        let sandboxed = walls.sandboxed();
+        let sandboxed = sandbox.sandboxed();
         let clock = RunningClock::start();
         let now = Duration::ZERO;
         let row_limit = Duration::from_millis(request.row_limit_ms);
@@ -101,15 +101,15 @@ impl WorkerSupervisor {
         let mut s = Self {
             ring,
             job,
-            walls,
+            sandbox,
             clock,
             lanes: vec![WorkerLane::Due(now); request.shape.lanes as usize],
             next_serial: request.first_serial.max(1),
             backoff: vec![RestartBackoff::default(); request.shape.lanes as usize],
             failed_forks: 0,
             strikes: RowStrikes::new(request.row_limit_ms, request.job.tries),
-            next_look: now + overdue.tick(),
-            progress: StallDetector::new(row_limit, overdue.tick()),
+            next_check: now + overdue.check_interval(),
+            progress: StallDetector::new(row_limit, overdue.check_interval()),
             overdue,
             stop_limit: lanes::stop_limit(row_limit),
             tries: request.job.tries,
@@ -133,9 +133,9 @@ impl WorkerSupervisor {
             ending: None,
             given_up: 0,
             returned: 0,
-            me: getpid(),
+            own_pid: getpid(),
         };
-        s.fork_due(now)?;
+        s.fork_due_workers(now)?;
         Ok(s)
     }
 
@@ -160,7 +160,7 @@ impl WorkerSupervisor {
         loop {
             let now = self.clock.read(Duration::ZERO);
             let timeout = self.next_deadline(now).saturating_sub(now);
-            let [from_consumer, consumer_gone, child_ended, said] = wait_for(
+            let [from_consumer, consumer_gone, child_ended, has_output] = wait_for(
                 [
                     line.socket.as_fd(),
                     consumer.as_fd(),
@@ -170,7 +170,7 @@ impl WorkerSupervisor {
                 timeout,
             )?;
             let now = self.clock.read(timeout);
-            if said {
+            if has_output {
                 stderr.pass_on();
                 self.report.processes.stderr_lost = stderr.lost();
             }
@@ -198,7 +198,7 @@ impl WorkerSupervisor {
             self.kill_by_order(now);
             self.kill_stopped(now);
             self.check_rows(now);
-            if let Err(e) = self.fork_due(now) {
+            if let Err(e) = self.fork_due_workers(now) {
                 self.give_up(e.to_string());
             }
         }
@@ -241,15 +241,15 @@ impl WorkerSupervisor {
             WorkerLane::Due(at) => Some(*at),
             // In steps: a planned sleep counts as time even if this process does not run.
             WorkerLane::Running(w) => w
-                .end_of_stop(self.stop_limit)
+                .kill_time_of_stop(self.stop_limit)
                 .map(|(at, _)| at.min(now + self.stop_limit / 4)),
             WorkerLane::Ended => None,
         });
         let kills = self.kills.iter().map(|k| k.next);
-        lanes.chain(kills).fold(self.next_look, Duration::min)
+        lanes.chain(kills).fold(self.next_check, Duration::min)
     }
 
-    fn fork_due(&mut self, now: Duration) -> Result<()> {
+    fn fork_due_workers(&mut self, now: Duration) -> Result<()> {
         for lane in 0..self.lanes.len() {
             if !matches!(self.lanes[lane], WorkerLane::Due(at) if at <= now)
                 || self.report.fatal.is_some()
@@ -263,15 +263,16 @@ impl WorkerSupervisor {
                      new loader"
                 )));
             }
-            let (job, walls) = (&mut *self.job, &self.walls);
-            let post = WorkerContext {
+            let (job, sandbox) = (&mut *self.job, &self.sandbox);
+            let context = WorkerContext {
                 ring: self.ring,
                 lane: lane as u32,
                 serial,
                 tries: self.tries,
-                coordinator: self.me,
+                coordinator: self.own_pid,
             };
-            let forked = fork_never_returning(|| worker::process::run_worker(post, job, walls));
+            let forked =
+                fork_never_returning(|| worker::process::run_worker(context, job, sandbox));
             let pid = match forked {
                 Ok(pid) => pid,
                 Err(e) => {

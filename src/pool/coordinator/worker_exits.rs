@@ -33,10 +33,10 @@ pub(super) fn too_many_rows(serial: u32, rows: usize) -> String {
 }
 
 /// Error for a claim of a row that was not posted.
-pub(super) fn not_posted(held: &ClaimedRow) -> String {
+pub(super) fn not_posted(claim: &ClaimedRow) -> String {
     let ClaimedRow {
         owner, row, slot, ..
-    } = held;
+    } = claim;
     format!(
         "worker {owner} holds row {row} of slot {slot}, which was not posted: shared memory was \
          overwritten by a faulty decoder; {START_AGAIN}"
@@ -88,7 +88,7 @@ impl WorkerSupervisor {
             return;
         }
         let cause = self.cause(lane, worker, status);
-        let text = self.bury(worker, cause);
+        let text = self.settle_dead_worker(worker, cause);
         self.plan_replacement(lane, worker.age(now), cause, &text, now);
     }
 
@@ -124,39 +124,39 @@ impl WorkerSupervisor {
     }
 
     /// Reopens, advances or fails the dead worker's rows, and wakes all processes.
-    fn bury(&mut self, worker: Worker, cause: DeathCause) -> String {
+    fn settle_dead_worker(&mut self, worker: Worker, cause: DeathCause) -> String {
         let ring = self.ring;
         let (w, l) = (ring.words(), ring.layout());
-        let held: Vec<ClaimedRow> =
+        let claim: Vec<ClaimedRow> =
             coordinator_side::rows_claimed_by(&w, l, worker.serial).collect();
-        let is_posted = |held: &&ClaimedRow| coordinator_side::is_posted(&w, l, held, self.tries);
-        if held.len() > 1 {
-            self.give_up(too_many_rows(worker.serial, held.len()));
-        } else if let Some(unposted) = held.iter().find(|held| !is_posted(held)) {
+        let is_posted = |claim: &&ClaimedRow| coordinator_side::is_posted(&w, l, claim, self.tries);
+        if claim.len() > 1 {
+            self.give_up(too_many_rows(worker.serial, claim.len()));
+        } else if let Some(unposted) = claim.iter().find(|claim| !is_posted(claim)) {
             self.give_up(not_posted(unposted));
         }
         let mut at_work = Vec::new();
         let (strikes, job, given_up) = (&mut self.strikes, &self.job, &mut self.given_up);
-        coordinator_side::resolve_rows_of(&ring.words(), ring.layout(), worker.serial, |held| {
+        coordinator_side::resolve_rows_of(&ring.words(), ring.layout(), worker.serial, |claim| {
             let cause = match worker.killed {
                 // The row that took too long was finished after all. This one has just begun.
-                Some((_, KillReason::TimedOut(late))) if late != held => DeathCause::Ordered,
+                Some((_, KillReason::TimedOut(late))) if late != claim => DeathCause::Ordered,
                 _ => cause,
             };
-            let (verdict, fault) = strikes.judge(held, cause);
-            let ticket = ticket::read(&ring.words(), ring.layout(), held.slot, held.sequence);
-            let what = job.describe(&ticket, held.row, held.attempt);
+            let (verdict, fault) = strikes.count_death(claim, cause);
+            let ticket = ticket::read(&ring.words(), ring.layout(), claim.slot, claim.sequence);
+            let what = job.describe(&ticket, claim.row, claim.attempt);
             // The record keeps the fault of the row's own sample only.
             if let Some(fault) = fault
-                && held.attempt == 0
+                && claim.attempt == 0
             {
-                ring.write_fault(held.slot, held.row, &fault);
+                ring.write_fault(claim.slot, claim.row, &fault);
             }
             if verdict == RowVerdict::Fail {
                 receipt::write(
                     &ring.words(),
                     ring.layout(),
-                    (held.slot, held.row),
+                    (claim.slot, claim.row),
                     &ticket,
                     None,
                 );
@@ -189,12 +189,12 @@ impl WorkerSupervisor {
         self.report.processes.worker_deaths += 1;
         self.report.processes.ordered_deaths += u64::from(cause == DeathCause::Ordered);
         if cause != DeathCause::Ordered {
-            self.note(text.clone());
+            self.record_event(text.clone());
         }
         text
     }
 
-    fn note(&mut self, event: String) {
+    fn record_event(&mut self, event: String) {
         tracing::warn!("{event}");
         let event = shorten_text(event);
         let room = EVENT_BYTES.saturating_sub(event.len());

@@ -10,13 +10,13 @@
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 use crate::pool::ring::layout::{RingLayout, record_word};
-use crate::pool::ring::receipt::mixed;
+use crate::pool::ring::receipt::mix_bits;
 use crate::pool::ring::words::{RingWords, WordIndex};
 
 /// Packs attempt and sequence into a word.
 pub(crate) fn pack(sequence: u32, attempt: u32) -> u64 {
     let both = u64::from(attempt & 0xff) << 32 | u64::from(sequence);
-    mixed(both) << 40 | both
+    mix_bits(both) << 40 | both
 }
 
 /// Whether the word has this sequence but a wrong check value.

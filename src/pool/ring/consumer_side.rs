@@ -129,7 +129,7 @@ pub(crate) fn final_attempt<W: RingWords>(
     }
     let end =
         (!row_failed(w, l, slot, row)).then(|| attempt::unpack(attempt, t.sequence).min(tries));
-    receipt::holds(w, l, (slot, row), t, end).then_some(end)
+    receipt::confirms(w, l, (slot, row), t, end).then_some(end)
 }
 
 /// Result of a wait for a slot.

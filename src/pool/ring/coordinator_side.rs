@@ -40,7 +40,7 @@ pub(crate) fn rows_claimed_by<W: RingWords>(
     l: &RingLayout,
     owner: u32,
 ) -> impl Iterator<Item = ClaimedRow> {
-    claimed_if(w, l, move |o| o == owner)
+    rows_claimed_where(w, l, move |o| o == owner)
 }
 
 /// Every claimed row.
@@ -48,7 +48,7 @@ pub(crate) fn claimed_rows<W: RingWords>(
     w: &W,
     l: &RingLayout,
 ) -> impl Iterator<Item = ClaimedRow> {
-    claimed_if(w, l, |_| true)
+    rows_claimed_where(w, l, |_| true)
 }
 
 /// Whether a claim is of a posted row and a valid attempt. Only the consumer can write the tickets.
@@ -56,12 +56,12 @@ pub(crate) fn claimed_rows<W: RingWords>(
 pub(crate) fn is_posted<W: RingWords>(
     w: &W,
     l: &RingLayout,
-    held: &ClaimedRow,
+    claim: &ClaimedRow,
     tries: u32,
 ) -> bool {
-    let sequence = w.load(l.ticket(held.slot, ticket_word::SEQUENCE), Acquire);
-    let rows = ticket::read(w, l, held.slot, held.sequence).rows;
-    sequence == u64::from(held.sequence) && held.row < rows && held.attempt <= tries
+    let sequence = w.load(l.ticket(claim.slot, ticket_word::SEQUENCE), Acquire);
+    let rows = ticket::read(w, l, claim.slot, claim.sequence).rows;
+    sequence == u64::from(claim.sequence) && claim.row < rows && claim.attempt <= tries
 }
 
 /// Progress of the ticket in a slot.
@@ -107,13 +107,13 @@ pub(crate) fn ticket_progress<W: RingWords>(
 }
 
 /// Whether the row is still claimed by this owner.
-pub(crate) fn is_still_claimed<W: RingWords>(w: &W, l: &RingLayout, held: &ClaimedRow) -> bool {
-    let word = RowWord::claimed(held.owner, held.sequence).pack();
-    w.load(l.row(held.slot, held.row), Acquire) == word
+pub(crate) fn is_still_claimed<W: RingWords>(w: &W, l: &RingLayout, claim: &ClaimedRow) -> bool {
+    let word = RowWord::claimed(claim.owner, claim.sequence).pack();
+    w.load(l.row(claim.slot, claim.row), Acquire) == word
 }
 
 /// The attempt is read after the row word. If the owner is alive, it may be newer.
-fn claimed_if<W: RingWords>(
+fn rows_claimed_where<W: RingWords>(
     w: &W,
     l: &RingLayout,
     wanted: impl Fn(u32) -> bool,
@@ -137,20 +137,20 @@ fn claimed_if<W: RingWords>(
 pub(crate) fn resolve_row<W: RingWords>(
     w: &W,
     l: &RingLayout,
-    held: ClaimedRow,
+    claim: ClaimedRow,
     verdict: RowVerdict,
 ) -> bool {
-    let from = RowWord::claimed(held.owner, held.sequence).pack();
+    let from = RowWord::claimed(claim.owner, claim.sequence).pack();
     if verdict == RowVerdict::NextAttempt {
         // Before the row is open: its next owner starts with this attempt.
-        let (slot, row) = (held.slot, held.row);
-        attempt::store(w, l, slot, row, held.sequence, held.attempt + 1);
+        let (slot, row) = (claim.slot, claim.row);
+        attempt::store(w, l, slot, row, claim.sequence, claim.attempt + 1);
     }
     let to = match verdict {
-        RowVerdict::Retry | RowVerdict::NextAttempt => RowWord::open(held.sequence),
-        RowVerdict::Fail => RowWord::new(RowState::Failed, held.owner, held.sequence),
+        RowVerdict::Retry | RowVerdict::NextAttempt => RowWord::open(claim.sequence),
+        RowVerdict::Fail => RowWord::new(RowState::Failed, claim.owner, claim.sequence),
     };
-    w.compare_exchange(l.row(held.slot, held.row), from, to.pack())
+    w.compare_exchange(l.row(claim.slot, claim.row), from, to.pack())
         .is_ok()
 }
 
@@ -163,9 +163,9 @@ pub(crate) fn resolve_rows_of<W: RingWords>(
     mut verdict: impl FnMut(ClaimedRow) -> RowVerdict,
 ) -> u32 {
     let mut settled = 0;
-    for held in rows_claimed_by(w, l, owner) {
-        let v = verdict(held);
-        settled += u32::from(resolve_row(w, l, held, v));
+    for claim in rows_claimed_by(w, l, owner) {
+        let v = verdict(claim);
+        settled += u32::from(resolve_row(w, l, claim, v));
     }
     w.fetch_add(l.work(), 1);
     w.wake_all(l.work());

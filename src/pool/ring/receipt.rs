@@ -21,18 +21,18 @@ fn word(t: &Ticket, row: u32, filled: Option<u32>) -> u64 {
         t.key.0[1],
         u64::from(row) << 32 | end,
     ];
-    parts.iter().fold(0, |word, part| mixed(word ^ part))
+    parts.iter().fold(0, |word, part| mix_bits(word ^ part))
 }
 
 /// Finalizer of SplitMix64: each input bit changes half of the output bits.
-pub(super) fn mixed(word: u64) -> u64 {
+pub(super) fn mix_bits(word: u64) -> u64 {
     let z = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }
 
-fn place(l: &RingLayout, slot: u32, row: u32) -> WordIndex {
+fn receipt_word(l: &RingLayout, slot: u32, row: u32) -> WordIndex {
     l.record(slot, row) + record_word::RECEIPT
 }
 
@@ -44,18 +44,18 @@ pub(crate) fn write<W: RingWords>(
     t: &Ticket,
     filled: Option<u32>,
 ) {
-    w.store(place(l, slot, row), word(t, row, filled), Relaxed);
+    w.store(receipt_word(l, slot, row), word(t, row, filled), Relaxed);
 }
 
 /// Whether the receipt confirms this end of the row.
-pub(crate) fn holds<W: RingWords>(
+pub(crate) fn confirms<W: RingWords>(
     w: &W,
     l: &RingLayout,
     (slot, row): (u32, u32),
     t: &Ticket,
     filled: Option<u32>,
 ) -> bool {
-    w.load(place(l, slot, row), Relaxed) == word(t, row, filled)
+    w.load(receipt_word(l, slot, row), Relaxed) == word(t, row, filled)
 }
 
 #[cfg(test)]

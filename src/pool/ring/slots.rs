@@ -30,7 +30,7 @@ struct SlotGuard {
     slot: u32,
     returned: Arc<FreeList>,
     /// No worker uses it now or later.
-    is_over: AtomicBool,
+    is_unused: AtomicBool,
 }
 
 /// A slot that workers are filling.
@@ -117,7 +117,7 @@ impl RingSlots {
         let taken = Arc::new(SlotGuard {
             slot: free.0,
             returned: self.returned.clone(),
-            is_over: AtomicBool::new(false),
+            is_unused: AtomicBool::new(false),
         });
         PostedSlot { taken, ticket }
     }
@@ -163,7 +163,7 @@ impl RingSlots {
             return Err(posted);
         }
         let PostedSlot { taken, ticket } = posted;
-        taken.is_over.store(true, Relaxed);
+        taken.is_unused.store(true, Relaxed);
         Ok(HeldSlot {
             taken,
             ticket,
@@ -179,7 +179,7 @@ impl RingSlots {
             let idle = consumer_side::drain(&w, l, posted.slot(), posted.ticket);
             if idle {
                 consumer_side::retire(&w, l, posted.slot());
-                posted.taken.is_over.store(true, Relaxed);
+                posted.taken.is_unused.store(true, Relaxed);
             }
             // A removed slot is free, or becomes free when its last watcher is dropped.
             !idle
@@ -307,7 +307,7 @@ impl AsRef<[u8]> for HeldSlot {
 
 impl Drop for SlotGuard {
     fn drop(&mut self) {
-        if self.is_over.load(Relaxed) && getpid() == self.returned.owner {
+        if self.is_unused.load(Relaxed) && getpid() == self.returned.owner {
             self.returned.put(self.slot);
         }
     }
@@ -379,13 +379,16 @@ mod tests {
             let posted = s.hold(posted).unwrap_err();
             fill_one(&s, 8, RowOutcome::Failed);
             assert_eq!(s.wait(&posted, Duration::ZERO), SlotWait::Ready);
-            let mut held = s.hold(posted).unwrap();
-            assert_eq!(held.bytes()[..16], [7; 16]);
-            assert_eq!(held.bytes()[16..32], [8; 16]);
-            held.bytes_mut()[16..].fill(0);
-            assert_eq!(held.bytes()[16..], [0; 32]);
+            let mut taken_slot = s.hold(posted).unwrap();
+            assert_eq!(taken_slot.bytes()[..16], [7; 16]);
+            assert_eq!(taken_slot.bytes()[16..32], [8; 16]);
+            taken_slot.bytes_mut()[16..].fill(0);
+            assert_eq!(taken_slot.bytes()[16..], [0; 32]);
             assert_eq!(
-                (held.final_attempt(0, 0), held.final_attempt(1, 0)),
+                (
+                    taken_slot.final_attempt(0, 0),
+                    taken_slot.final_attempt(1, 0)
+                ),
                 (Some(Some(0)), Some(None))
             );
         }
@@ -509,9 +512,9 @@ mod tests {
         fill_one(&s, 7, RowOutcome::Done);
         let (w, l) = (s.ring().words(), s.ring().layout());
         let row = l.row(posted.slot(), 0);
-        let held = s.hold(posted).unwrap();
-        assert_eq!(held.damage(), None);
-        held.retire();
+        let taken_slot = s.hold(posted).unwrap();
+        assert_eq!(taken_slot.damage(), None);
+        taken_slot.retire();
         let next = || worker_side::next(&w, l, 1, Duration::ZERO, None);
         scribble(&s, row, RowWord::open(1).pack());
         assert_eq!(next(), WorkerStep::Again);
@@ -537,43 +540,43 @@ mod tests {
             worker_side::commit(&w, &l, 1, c, outcome).unwrap();
         }
         let slot = posted.slot();
-        let held = s.hold(posted).unwrap();
-        assert_eq!(held.final_attempt(0, 8), Some(Some(0)));
-        assert_eq!(held.final_attempt(1, 8), Some(None));
+        let taken_slot = s.hold(posted).unwrap();
+        assert_eq!(taken_slot.final_attempt(0, 8), Some(Some(0)));
+        assert_eq!(taken_slot.final_attempt(1, 8), Some(None));
         // Marked failed, marked filled, at another attempt, of another sample.
         scribble(
             &s,
             l.row(slot, 0),
             RowWord::new(RowState::Failed, 1, 1).pack(),
         );
-        assert_eq!(held.final_attempt(0, 8), None);
+        assert_eq!(taken_slot.final_attempt(0, 8), None);
         scribble(
             &s,
             l.row(slot, 1),
             RowWord::new(RowState::Done, 1, 1).pack(),
         );
-        assert_eq!(held.final_attempt(1, 8), None);
+        assert_eq!(taken_slot.final_attempt(1, 8), None);
         scribble(&s, attempt::word(&l, slot, 2), attempt::pack(1, 2));
-        assert_eq!(held.final_attempt(2, 8), None);
+        assert_eq!(taken_slot.final_attempt(2, 8), None);
         scribble(&s, attempt::word(&l, slot, 2), 0);
-        assert_eq!(held.final_attempt(2, 8), Some(Some(0)));
+        assert_eq!(taken_slot.final_attempt(2, 8), Some(Some(0)));
         let key = BatchKey([0, 5]);
         receipt::write(&w, &l, (slot, 2), &Ticket { key, ..t }, Some(0));
-        assert_eq!(held.final_attempt(2, 8), None);
+        assert_eq!(taken_slot.final_attempt(2, 8), None);
     }
 
     #[test]
     fn a_held_slot_is_not_free() {
         let s = slots();
-        let mut held = Vec::new();
+        let mut taken_slot = Vec::new();
         for sequence in 1..=2 {
             let posted = s.post(s.take_free().unwrap(), ticket(sequence, 1));
             fill_one(&s, 1, RowOutcome::Done);
-            held.push(s.hold(posted).unwrap());
+            taken_slot.push(s.hold(posted).unwrap());
         }
         assert!(s.take_free().is_none());
         assert!(!s.wait_free(Duration::from_millis(5)));
-        held.pop();
+        taken_slot.pop();
         assert!(s.wait_free(Duration::from_millis(5)));
         assert!(s.take_free().is_some());
     }
@@ -602,10 +605,10 @@ mod tests {
         assert!(!watched.is_final(0));
         scribble(&s, at, before);
         fill_one(&s, 9, RowOutcome::Done);
-        let mut held = s.hold(posted).unwrap();
-        assert!(held.bytes_mut().is_empty());
+        let mut taken_slot = s.hold(posted).unwrap();
+        assert!(taken_slot.bytes_mut().is_empty());
         let _other = s.take_free().unwrap();
-        drop(held);
+        drop(taken_slot);
         assert!(s.take_free().is_none());
         drop(watched);
         assert!(s.take_free().is_some());
@@ -645,9 +648,9 @@ mod tests {
         returned.owner = Pid::from_raw(1);
         let posted = s.post(s.take_free().unwrap(), ticket(1, 1));
         fill_one(&s, 1, RowOutcome::Done);
-        let held = s.hold(posted).unwrap();
+        let taken_slot = s.hold(posted).unwrap();
         let _taken = s.returned.lock();
-        drop(held);
+        drop(taken_slot);
     }
 
     #[test]

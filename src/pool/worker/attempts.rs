@@ -20,7 +20,7 @@ pub(crate) struct AttemptRange {
 
 /// Fills a row with the first sample that succeeds. Returns its attempt, or `None` if all fail.
 /// After each failure it calls `failed` with the attempt, its fault and the next attempt, if any.
-pub(crate) fn fill(
+pub(crate) fn fill_or_substitute(
     job: &mut dyn Job,
     ticket: &Ticket,
     row: u32,
@@ -92,7 +92,7 @@ mod tests {
                     let mut out = [0; 1];
                     let mut notes = Vec::new();
                     let attempts = AttemptRange { first, tries };
-                    let filled = fill(
+                    let filled = fill_or_substitute(
                         &mut job,
                         &ticket,
                         0,

@@ -45,19 +45,27 @@ pub(crate) struct WorkerContext {
 }
 
 /// Runs a worker; returns its exit status.
-pub(crate) fn run_worker(post: WorkerContext, job: &mut dyn Job, walls: &WorkerSandbox) -> i32 {
-    match prepare_worker(post, job, walls).and_then(|()| work(post, job)) {
+pub(crate) fn run_worker(
+    context: WorkerContext,
+    job: &mut dyn Job,
+    sandbox: &WorkerSandbox,
+) -> i32 {
+    match prepare_worker(context, job, sandbox).and_then(|()| work(context, job)) {
         Ok(()) => 0,
         Err(e) => {
-            tracing::error!("worker {}: {e}", post.serial);
+            tracing::error!("worker {}: {e}", context.serial);
             EXIT_FAILED
         }
     }
 }
 
-fn prepare_worker(post: WorkerContext, job: &mut dyn Job, walls: &WorkerSandbox) -> Result<()> {
-    let WorkerContext { ring, lane, .. } = post;
-    process::die_with(post.coordinator)?;
+fn prepare_worker(
+    context: WorkerContext,
+    job: &mut dyn Job,
+    sandbox: &WorkerSandbox,
+) -> Result<()> {
+    let WorkerContext { ring, lane, .. } = context;
+    process::die_with_parent(context.coordinator)?;
     memory::return_freed_memory();
     // One line per panic. The sample's fault reports a panic in a decoder; the coordinator reports
     // any other, as the worker ends.
@@ -77,13 +85,13 @@ fn prepare_worker(post: WorkerContext, job: &mut dyn Job, walls: &WorkerSandbox)
     w.store(record + worker_word::REFUSED_CALL, 0, Relaxed);
     w.store(
         record + worker_word::SERIAL,
-        u64::from(post.serial),
+        u64::from(context.serial),
         Relaxed,
     );
     sigbus::install(ring.word(record + worker_word::BROKEN_MAP))?;
     ring.restrict_writes(lane)?;
     memory::limit_file_length(&files)?;
-    walls.limit_files()?;
+    sandbox.limit_files()?;
     process::close_all_but(&[&files[..], &[0, 1, 2]].concat())?;
     // Last: a search for workers by name then finds processes with the worker's memory, not the
     // coordinator's.
@@ -93,17 +101,17 @@ fn prepare_worker(post: WorkerContext, job: &mut dyn Job, walls: &WorkerSandbox)
         files: &files,
         shared: ring.addresses(),
     };
-    walls.limit_calls(&own, ring.word(record + worker_word::REFUSED_CALL))
+    sandbox.limit_calls(&own, ring.word(record + worker_word::REFUSED_CALL))
 }
 
-fn work(post: WorkerContext, job: &mut dyn Job) -> Result<()> {
+fn work(context: WorkerContext, job: &mut dyn Job) -> Result<()> {
     let WorkerContext {
         ring,
         lane,
         serial,
         tries,
         ..
-    } = post;
+    } = context;
     let (w, l) = (ring.words(), ring.layout());
     let choosy = job.has_preferences();
     let mut meter = StageMeter::default();
@@ -121,11 +129,11 @@ fn work(post: WorkerContext, job: &mut dyn Job) -> Result<()> {
             WorkerStep::Fill(claim) => {
                 meter.lap(JobStage::IDLE);
                 let place = job.row_range(&claim.ticket, claim.row);
-                if let Some(part) = populated.missing(claim.slot, &place) {
+                if let Some(part) = populated.take_unmapped_pages(claim.slot, &place) {
                     ring.populate(claim.slot, &part);
                 }
-                let filled = fill(ring, job, &claim, place, tries, &mut meter)?;
-                publish(ring, lane, &mut meter);
+                let filled = fill_claimed_row(ring, job, &claim, place, tries, &mut meter)?;
+                publish_counters(ring, lane, &mut meter);
                 receipt::write(&w, l, (claim.slot, claim.row), &claim.ticket, filled);
                 let outcome = match filled {
                     Some(_) => RowOutcome::Done,
@@ -138,7 +146,7 @@ fn work(post: WorkerContext, job: &mut dyn Job) -> Result<()> {
 }
 
 /// Fills the row. Returns the attempt that succeeded, or `None`.
-fn fill(
+fn fill_claimed_row(
     ring: &Ring,
     job: &mut dyn Job,
     claim: &RowClaim,
@@ -154,7 +162,7 @@ fn fill(
         first: claim.attempt,
         tries,
     };
-    Ok(attempts::fill(
+    Ok(attempts::fill_or_substitute(
         job,
         &claim.ticket,
         claim.row,
@@ -194,27 +202,27 @@ impl PopulatedPages {
 
     /// The part of `place` from its first to its last unmapped page, which is then marked as
     /// mapped. `None` if all pages are mapped, or the slot does not have this range.
-    fn missing(&mut self, slot: u32, place: &Range<usize>) -> Option<Range<usize>> {
+    fn take_unmapped_pages(&mut self, slot: u32, place: &Range<usize>) -> Option<Range<usize>> {
         let start = slot as usize * self.stride;
         let bits = self.bits.get_mut(start..start + self.stride)?;
         let pages = place.start / Self::PAGE..place.end.div_ceil(Self::PAGE);
-        let mut missing: Option<Range<usize>> = None;
+        let mut unmapped: Option<Range<usize>> = None;
         for page in pages {
             let word = bits.get_mut(page / 64)?;
             let bit = 1 << (page % 64);
             if *word & bit == 0 {
                 *word |= bit;
-                let first = missing.map_or(page, |m| m.start);
-                missing = Some(first..page + 1);
+                let first = unmapped.map_or(page, |m| m.start);
+                unmapped = Some(first..page + 1);
             }
         }
-        let m = missing?;
+        let m = unmapped?;
         Some((m.start * Self::PAGE).max(place.start)..(m.end * Self::PAGE).min(place.end))
     }
 }
 
 /// Adds the counters to the lane's record, which outlives this process.
-fn publish(ring: &Ring, lane: u32, meter: &mut StageMeter) {
+fn publish_counters(ring: &Ring, lane: u32, meter: &mut StageMeter) {
     let w = ring.words();
     let record = ring.layout().worker(lane);
     // A lane has one live process, so load and store suffice.
@@ -246,16 +254,19 @@ mod tests {
             slot_bytes: 300_000,
             lanes: 1,
         });
-        assert_eq!(p.missing(0, &(100..5000)), Some(100..5000));
-        assert_eq!(p.missing(0, &(100..5000)), None);
-        assert_eq!(p.missing(0, &(5000..9000)), Some(8192..9000));
-        assert_eq!(p.missing(1, &(5000..9000)), Some(5000..9000));
-        assert_eq!(p.missing(1, &(0..300_000)), Some(0..300_000));
-        assert_eq!(p.missing(0, &(299_999..300_000)), Some(299_999..300_000));
-        assert_eq!(p.missing(0, &(7..7)), None);
+        assert_eq!(p.take_unmapped_pages(0, &(100..5000)), Some(100..5000));
+        assert_eq!(p.take_unmapped_pages(0, &(100..5000)), None);
+        assert_eq!(p.take_unmapped_pages(0, &(5000..9000)), Some(8192..9000));
+        assert_eq!(p.take_unmapped_pages(1, &(5000..9000)), Some(5000..9000));
+        assert_eq!(p.take_unmapped_pages(1, &(0..300_000)), Some(0..300_000));
+        assert_eq!(
+            p.take_unmapped_pages(0, &(299_999..300_000)),
+            Some(299_999..300_000)
+        );
+        assert_eq!(p.take_unmapped_pages(0, &(7..7)), None);
         // Ranges outside return nothing; `row_mut` rejects them.
-        p.missing(0, &(299_999..400_000));
-        assert_eq!(p.missing(2, &(0..1)), None);
-        assert_eq!(p.missing(u32::MAX, &(0..1)), None);
+        p.take_unmapped_pages(0, &(299_999..400_000));
+        assert_eq!(p.take_unmapped_pages(2, &(0..1)), None);
+        assert_eq!(p.take_unmapped_pages(u32::MAX, &(0..1)), None);
     }
 }

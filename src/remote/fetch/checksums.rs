@@ -104,10 +104,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join(NAME)).unwrap();
         let mut book = ShardChecksums::read(dir.path(), 2);
-        let said = book.keep(0, HexHash128(7)).unwrap();
+        let warning = book.keep(0, HexHash128(7)).unwrap();
         assert!(
-            said.contains("checksums") && said.contains("next run"),
-            "{said}"
+            warning.contains("checksums") && warning.contains("next run"),
+            "{warning}"
         );
         assert_eq!(book.keep(1, HexHash128(8)), None);
         assert_eq!((book.get(0), book.get(1)), (None, None));

@@ -81,7 +81,7 @@ pub(super) struct DemandFile {
 impl DemandFile {
     /// # Errors
     /// A system call that fails.
-    pub(super) fn make(folder: &FetchFolder, number: u32) -> Result<Self> {
+    pub(super) fn create_file(folder: &FetchFolder, number: u32) -> Result<Self> {
         let name = format!("{}-{number}", unique_name());
         let path = folder.file(&format!("{BOARD_BEGIN}{name}{BOARD_END}"));
         let new = folder.file(&format!(".new-{name}"));
@@ -118,17 +118,17 @@ impl Drop for DemandFile {
 }
 
 /// Demand of all live ranks of a folder, as far as it is written. Removes files of dead ranks if
-/// `tidies`.
+/// `removes_dead`.
 ///
 /// # Errors
 /// A system call that fails.
 pub(super) fn read_all(
     folder: &FetchFolder,
     shards: usize,
-    tidies: bool,
+    removes_dead: bool,
 ) -> Result<Vec<RankDemand>> {
     let mut all = Vec::new();
-    for file in live(folder, tidies)? {
+    for file in live_files(folder, removes_dead)? {
         let mut bytes = vec![0; length(shards) as usize];
         if file.read_exact_at(&mut bytes, 0).is_ok() {
             all.extend(RankDemand::from_bytes(&bytes, shards));
@@ -142,12 +142,12 @@ pub(super) fn read_all(
 /// # Errors
 /// A system call that fails.
 pub(super) fn count(folder: &FetchFolder) -> Result<u32> {
-    let live = live(folder, false)?;
+    let live = live_files(folder, false)?;
     Ok(u32::try_from(live.len()).unwrap_or(u32::MAX))
 }
 
-/// Demand files of live ranks. Removes files of dead ranks if `tidies`.
-fn live(folder: &FetchFolder, tidies: bool) -> Result<Vec<File>> {
+/// Demand files of live ranks. Removes files of dead ranks if `removes_dead`.
+fn live_files(folder: &FetchFolder, removes_dead: bool) -> Result<Vec<File>> {
     let failed = |e: io::Error| Error::io_at("read the folder", folder.path(), e);
     let mut all = Vec::new();
     for entry in fs::read_dir(folder.path()).map_err(failed)? {
@@ -165,7 +165,7 @@ fn live(folder: &FetchFolder, tidies: bool) -> Result<Vec<File>> {
         };
         match file.try_lock_shared() {
             Err(TryLockError::WouldBlock) => all.push(file),
-            Ok(()) if tidies => {
+            Ok(()) if removes_dead => {
                 let _ = fs::remove_file(&path);
             }
             _ => {}
@@ -193,8 +193,8 @@ mod tests {
             distances: vec![n, u64::MAX, 0],
         };
         let (mut one, mut two) = (
-            DemandFile::make(&folder, 0).unwrap(),
-            DemandFile::make(&folder, 1).unwrap(),
+            DemandFile::create_file(&folder, 0).unwrap(),
+            DemandFile::create_file(&folder, 1).unwrap(),
         );
         assert!(read_all(&folder, 3, true).unwrap().is_empty());
         one.write(&needs(1)).unwrap();

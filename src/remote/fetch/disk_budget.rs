@@ -22,7 +22,7 @@ use crate::remote::helper::messages::HelperError;
 const SMALL_FILES: u64 = 3;
 
 /// Bytes that the folder takes besides its shards, with one rank.
-pub(super) fn beside_shards(manifest: u64, index: u64, shards: usize) -> u64 {
+pub(super) fn other_bytes(manifest: u64, index: u64, shards: usize) -> u64 {
     let files = [
         manifest,
         index,
@@ -35,7 +35,7 @@ pub(super) fn beside_shards(manifest: u64, index: u64, shards: usize) -> u64 {
 
 /// Space for shards, without the demand files of other ranks. If all shards fit, it is the whole
 /// space, because none is ever deleted. `None` without ranks.
-pub(super) fn room_of(needs: &[RankDemand], bytes: &[u64]) -> Option<u64> {
+pub(super) fn room_of_ranks(needs: &[RankDemand], bytes: &[u64]) -> Option<u64> {
     let room = needs.iter().map(|needs| needs.room).min()?;
     let others = needs.len() as u64 - 1;
     let demand_files = on_disk(demand_file::length(bytes.len())).saturating_mul(others);
@@ -53,7 +53,7 @@ pub(super) fn room_for_shards(
     (fixed, index): (u64, u64),
     all: u64,
 ) -> Result<u64, HelperError> {
-    let trouble = |what: String| HelperError::of_path(folder.path(), what).of_option("fetch_limit");
+    let error = |what: String| HelperError::of_path(folder.path(), what).of_option("fetch_limit");
     let largest = bytes.iter().copied().max().unwrap_or(0);
     let Some(limit) = limit else {
         let (free, there) = (free_bytes(folder.path()), bytes_there(folder.path()));
@@ -61,7 +61,7 @@ pub(super) fn room_for_shards(
             >= all.saturating_add(fixed).saturating_add(index)
         {
             true => Ok(all),
-            false => Err(trouble(format!(
+            false => Err(error(format!(
                 "the shards have {}, and {} are free at {}: give `fetch_limit`, the most bytes \
                  that its shards may take there",
                 size_rounded_up(all),
@@ -86,7 +86,7 @@ pub(super) fn room_for_shards(
                 .div_ceil(INDEX_OF_LIMIT - 1)
                 .saturating_mul(INDEX_OF_LIMIT),
         };
-        return Err(trouble(format!(
+        return Err(error(format!(
             "`fetch_limit` leaves {} for shards after manifest and index, but the largest shard \
              has {}: give at least {}",
             size_rounded_down(left),
@@ -127,8 +127,8 @@ pub(super) fn most_bytes(needs: &[RankDemand]) -> u64 {
 }
 
 /// Error text for a limit that leaves too little space.
-pub(super) fn too_little(files: &DatasetFiles, needs: &[RankDemand], room: u64) -> HelperError {
-    let trouble =
+pub(super) fn limit_error(files: &DatasetFiles, needs: &[RankDemand], room: u64) -> HelperError {
+    let error =
         |what: String| HelperError::of_path(files.folder.path(), what).of_option("fetch_limit");
     let most = most_bytes(needs);
     let largest = files.bytes.iter().copied().max().unwrap_or(0);
@@ -140,9 +140,9 @@ pub(super) fn too_little(files: &DatasetFiles, needs: &[RankDemand], room: u64) 
     if least <= room {
         let what = "a shard is needed, but all shards in the folder are in use by other processes: \
                     raise `fetch_limit`, or end what else uses this folder";
-        return trouble(what.to_owned());
+        return error(what.to_owned());
     }
-    trouble(format!(
+    error(format!(
         "`fetch_limit` leaves {} for shards, and the batches{ranks} under way use up to {} at a \
          time: give at least {} more, or {}, or make smaller shards",
         size(room),
@@ -161,7 +161,7 @@ mod tests {
         let counted = [0, 1, 4096, 4097, u64::MAX].map(on_disk);
         assert_eq!(counted[..4], [0, 4096, 4096, 8192]);
         // 600 shards: a demand file of two blocks, and checksums of three.
-        assert_eq!(beside_shards(1, 5000, 600), 4096 * (1 + 2 + 2 + 3 + 3));
+        assert_eq!(other_bytes(1, 5000, 600), 4096 * (1 + 2 + 2 + 3 + 3));
     }
 
     #[test]
@@ -187,12 +187,12 @@ mod tests {
             room,
             distances: vec![0; 3],
         };
-        assert_eq!(room_of(&[], &[9000; 3]), None);
-        assert_eq!(room_of(&[needs(20_000)], &[9000; 3]), Some(20_000));
+        assert_eq!(room_of_ranks(&[], &[9000; 3]), None);
+        assert_eq!(room_of_ranks(&[needs(20_000)], &[9000; 3]), Some(20_000));
         let three = [needs(20_000), needs(20_000), needs(20_000)];
-        assert_eq!(room_of(&three, &[9000; 3]), Some(20_000 - 2 * 4096));
+        assert_eq!(room_of_ranks(&three, &[9000; 3]), Some(20_000 - 2 * 4096));
         // None is removed: no room is missed.
         let both = [needs(27_000), needs(27_000)];
-        assert_eq!(room_of(&both, &[9000; 3]), Some(27_000));
+        assert_eq!(room_of_ranks(&both, &[9000; 3]), Some(27_000));
     }
 }

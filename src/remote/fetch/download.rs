@@ -32,7 +32,7 @@ use crate::sys::whole_file::too_long;
 const MOST_OF_INDEX: u64 = 8 << 30;
 
 /// Fingerprint of an object as text. It changes with the bytes.
-pub(super) fn state_of(meta: &ObjectMeta) -> String {
+pub(super) fn fingerprint_of(meta: &ObjectMeta) -> String {
     match &meta.e_tag {
         // Some stores omit the quotes in a listing.
         Some(tag) => tag.trim_start_matches("W/").trim_matches('"').to_owned(),
@@ -89,7 +89,11 @@ pub(crate) async fn small_if_there(
                 StoreFailure::Transient(NO_RANGES.to_owned())
             }
             Err(e) => store.failure(name, &e),
-            Ok(found) if first.as_ref().is_some_and(|first| is_other(first, &found)) => {
+            Ok(found)
+                if first
+                    .as_ref()
+                    .is_some_and(|first| is_other_object(first, &found)) =>
+            {
                 bytes.clear();
                 (first, tag) = (None, None);
                 StoreFailure::Transient("it was overwritten meanwhile".to_owned())
@@ -114,7 +118,7 @@ pub(crate) async fn small_if_there(
                             patience.record_progress(left as u64, bytes.len() as u64)?;
                         }
                         Err(e) => {
-                            ended = broken(store, name, &e);
+                            ended = interrupted(store, name, &e);
                             break;
                         }
                     }
@@ -131,7 +135,7 @@ pub(crate) async fn small_if_there(
 
 /// Interprets an interrupted response. The client requests the rest by itself, even if the server
 /// does not support ranges.
-fn broken(store: &Store, name: &str, e: &StoreError) -> StoreFailure {
+fn interrupted(store: &Store, name: &str, e: &StoreError) -> StoreFailure {
     match is_no_range(e) {
         true => StoreFailure::Transient(NO_RANGES.to_owned()),
         false => store.failure(name, e),
@@ -139,9 +143,9 @@ fn broken(store: &Store, name: &str, e: &StoreError) -> StoreFailure {
 }
 
 /// Whether a response is for another object than the first one.
-fn is_other(first: &ObjectMeta, found: &GetResult) -> bool {
+fn is_other_object(first: &ObjectMeta, found: &GetResult) -> bool {
     ranges::is_other_length(first.size, found.meta.size, &found.extensions)
-        || state_of(first) != state_of(&found.meta)
+        || fingerprint_of(first) != fingerprint_of(&found.meta)
 }
 
 /// The size of an optional object. If access to it is denied, it counts as missing.
@@ -153,7 +157,7 @@ pub(super) async fn length_if_offered(
     name: &str,
     patience: Duration,
 ) -> Result<Option<u64>, HelperError> {
-    let mut asked = RetryPolicy::new(store.address().of(name), patience);
+    let mut retries = RetryPolicy::new(store.address().of(name), patience);
     loop {
         match store.objects.head(&store.path(name)).await {
             Ok(meta) => return Ok(Some(meta.size)),
@@ -161,7 +165,7 @@ pub(super) async fn length_if_offered(
             // Without permission to list, a missing object is reported as forbidden.
             Err(e) => match store.failure(name, &e) {
                 StoreFailure::Permanent(_) => return Ok(None),
-                passing @ StoreFailure::Transient(_) => asked.after(passing).await?,
+                passing @ StoreFailure::Transient(_) => retries.after(passing).await?,
             },
         }
     }
@@ -200,9 +204,9 @@ impl RemoteShard {
     /// How the object differs from the expected one, by a response, and what to do. `None` if it
     /// does not.
     fn difference(&self, now: &ObjectMeta, answer: &Extensions) -> Option<String> {
-        let (is_other, before) = match &self.check {
+        let (is_other_object, before) = match &self.check {
             ShardCheck::Manifest(_) => (false, "the manifest says"),
-            ShardCheck::Tar { state, .. } => (*state != state_of(now), "it was listed with"),
+            ShardCheck::Tar { state, .. } => (*state != fingerprint_of(now), "it was listed with"),
         };
         let changed = self.check.changed();
         match !ranges::is_other_length(self.bytes, now.size, answer) {
@@ -210,7 +214,7 @@ impl RemoteShard {
                 "has {} bytes, and {before} {}: {changed}",
                 now.size, self.bytes
             )),
-            true => is_other.then(|| format!("differs from the listed object: {changed}")),
+            true => is_other_object.then(|| format!("differs from the listed object: {changed}")),
         }
     }
 }
@@ -282,7 +286,7 @@ pub(super) struct DownloadedShard {
     /// Whether the checksum was compared with that of store or index, not just the record.
     pub(super) is_checked: bool,
     /// Whether its local file had changed.
-    pub(super) had_changed: bool,
+    pub(super) was_changed: bool,
     /// Received bytes.
     pub(super) bytes: u64,
     pub(super) retries: u64,
@@ -316,7 +320,7 @@ pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, Help
         return Ok(DownloadedShard {
             hash,
             is_checked: false,
-            had_changed: false,
+            was_changed: false,
             bytes: 0,
             retries: 0,
         });
@@ -324,16 +328,16 @@ pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, Help
     let has_changed = is_other_than_recorded(left, wanted.recorded);
     downloaded(&wanted, part)
         .await
-        .map_err(|trouble| match has_changed {
+        .map_err(|error| match has_changed {
             true => HelperError {
                 what: format!(
                     "{} (the local file has changed since its download: {})",
-                    trouble.what,
+                    error.what,
                     wanted.part.display()
                 ),
-                ..trouble
+                ..error
             },
-            false => trouble,
+            false => error,
         })
 }
 
@@ -360,17 +364,17 @@ async fn downloaded(
         Some(hash) => Some(*hash),
         None => hash_of(store, shard).await?,
     };
-    let about = store.address().of(&shard.below);
+    let address = store.address().of(&shard.below);
     let failed = |e: &io::Error| not_written(whole, e);
     let was_there = part.at == shard.bytes;
     let mut may_be_stale = part.at > 0;
     // Without a checksum of the store, only the record tells whether the local part is valid.
-    let mut had_changed =
+    let mut was_changed =
         was_there && hash.is_none() && recorded.is_some_and(|recorded| recorded != part.hash());
-    if had_changed {
+    if was_changed {
         part.restart().map_err(|e| failed(&e))?;
     }
-    let mut patience = RetryPolicy::new(about.clone(), PATIENCE);
+    let mut patience = RetryPolicy::new(address.clone(), PATIENCE);
     patience.set_size(shard.bytes);
     let mut tag: Option<String> = None;
     let mut sent = 0;
@@ -391,7 +395,7 @@ async fn downloaded(
                 Err(e) => store.failure(&shard.below, &e),
                 Ok(found) => {
                     if let Some(what) = shard.difference(&found.meta, &found.extensions) {
-                        return Err(HelperError::new(about, what));
+                        return Err(HelperError::new(address, what));
                     }
                     tag = tag.or_else(|| found.meta.e_tag.clone());
                     let mut pieces = found.into_stream();
@@ -406,7 +410,7 @@ async fn downloaded(
                                 patience.record_progress(left, part.at)?;
                             }
                             Err(e) => {
-                                ended = broken(store, &shard.below, &e);
+                                ended = interrupted(store, &shard.below, &e);
                                 break;
                             }
                         }
@@ -431,18 +435,18 @@ async fn downloaded(
                 "its bytes are not those that {by}: {}",
                 shard.check.changed()
             );
-            return Err(HelperError::new(about, what));
+            return Err(HelperError::new(address, what));
         }
         // The part of another fetcher was of another object.
         may_be_stale = false;
-        had_changed |= was_there;
+        was_changed |= was_there;
         part.restart().map_err(|e| failed(&e))?;
     };
     part.finish(whole)?;
     Ok(DownloadedShard {
         hash,
         is_checked: true,
-        had_changed,
+        was_changed,
         bytes: sent,
         retries: patience.retries,
     })
@@ -478,20 +482,20 @@ mod tests {
             version: None,
         };
         let tar = shard(ShardCheck::Tar {
-            state: state_of(&meta(7, "\"1\"")),
+            state: fingerprint_of(&meta(7, "\"1\"")),
             hash: None,
         });
         let answer = Extensions::new();
         // A listing may leave quotes out.
         assert_eq!(tar.difference(&meta(7, "1"), &answer), None);
-        let said = tar.difference(&meta(7, "\"2\""), &answer).unwrap();
-        assert!(said.contains("listed object") && said.contains("overwritten"));
-        let said = tar.difference(&meta(8, "\"1\""), &answer).unwrap();
-        assert!(said.contains("has 8 bytes, and it was listed with 7"));
+        let text = tar.difference(&meta(7, "\"2\""), &answer).unwrap();
+        assert!(text.contains("listed object") && text.contains("overwritten"));
+        let text = tar.difference(&meta(8, "\"1\""), &answer).unwrap();
+        assert!(text.contains("has 8 bytes, and it was listed with 7"));
         // For a shard of a cache, the checksum decides.
         let of_cache = shard(ShardCheck::Manifest(HexHash128(0)));
         assert_eq!(of_cache.difference(&meta(7, "\"2\""), &answer), None);
-        let said = of_cache.difference(&meta(8, "\"1\""), &answer).unwrap();
-        assert!(said.contains("the manifest says 7") && said.contains("was built again"));
+        let text = of_cache.difference(&meta(8, "\"1\""), &answer).unwrap();
+        assert!(text.contains("the manifest says 7") && text.contains("was built again"));
     }
 }

@@ -38,7 +38,7 @@ static FETCHER: HelperKind = HelperKind {
     name: "fetcher",
     command: FETCHER_COMMAND,
     end_limit: Duration::from_millis(200),
-    nothing_done: "without getting a shard",
+    without_progress: "without getting a shard",
 };
 
 /// Time limit for a report of the fetcher.
@@ -110,7 +110,7 @@ struct FetchTask {
 #[derive(Debug, Default)]
 struct FetcherReplies {
     /// The fetcher's error, until it is returned.
-    trouble: Option<Error>,
+    error: Option<Error>,
     /// Of this fetcher.
     counts: TransferCounts,
     /// Of earlier fetchers.
@@ -147,10 +147,10 @@ impl FetcherReplies {
     ) -> Result<Option<FetchReply>> {
         match process.reply_within(limit, planned) {
             Err(e) if !has_died(&e) && !e.is_protocol() => {
-                self.trouble = Some(e);
+                self.error = Some(e);
                 Ok(None)
             }
-            heard => heard,
+            replies => replies,
         }
     }
 }
@@ -171,7 +171,7 @@ fn open(
         room,
         index: RemoteIndexBuilder::file_name(&options.shards),
     };
-    match process.ask(&request)? {
+    match process.call(&request)? {
         FetchReply::Opened(opened) => Ok(opened),
         other => Err(FETCHER.unexpected(&other)),
     }
@@ -179,7 +179,7 @@ fn open(
 
 impl FetchTask {
     /// Sends the requests to a new fetcher.
-    fn begin(&self, process: &HelperProcess, heard: &Mutex<FetcherReplies>) -> Result<()> {
+    fn begin(&self, process: &HelperProcess, replies: &Mutex<FetcherReplies>) -> Result<()> {
         let opened = open(
             process,
             &self.address,
@@ -192,11 +192,11 @@ impl FetchTask {
                 "changed while it was read: start the run again",
             ));
         }
-        self.send_order(process, heard)
+        self.send_order(process, replies)
     }
 
     /// Sends the order, if it is known.
-    fn send_order(&self, process: &HelperProcess, heard: &Mutex<FetcherReplies>) -> Result<()> {
+    fn send_order(&self, process: &HelperProcess, replies: &Mutex<FetcherReplies>) -> Result<()> {
         let Some(order) = &self.order else {
             return Ok(());
         };
@@ -212,7 +212,7 @@ impl FetchTask {
             match process.reply()? {
                 FetchReply::Planned => return Ok(()),
                 // A reply to an earlier request.
-                other => lock(heard).record(other)?,
+                other => lock(replies).record(other)?,
             }
         }
     }
@@ -225,13 +225,13 @@ pub(crate) struct Fetcher {
     task: FetchTask,
     /// Lease on the folder, even while no fetcher lives.
     in_use: Lease,
-    held: HeldShards,
+    held_shards: HeldShards,
     /// The first batch after those.
     next: Option<EpochMark>,
     watched: Instant,
     /// When it was last checked.
-    asked: Instant,
-    heard: Mutex<FetcherReplies>,
+    last_check: Instant,
+    replies: Mutex<FetcherReplies>,
     /// Whether the fetcher may not know the position of the run.
     must_resend: bool,
     /// The fetcher has ended with an error, which was returned.
@@ -329,7 +329,7 @@ impl Fetcher {
         helper.reset_deaths();
         Ok(Self {
             in_use: use_folder(&opened.folder)?,
-            held: HeldShards::new(opened.room, opened.evicts()),
+            held_shards: HeldShards::new(opened.room, opened.evicts()),
             helper,
             task: FetchTask {
                 address,
@@ -340,8 +340,8 @@ impl Fetcher {
             },
             next: None,
             watched: Instant::now(),
-            asked: Instant::now(),
-            heard: Mutex::default(),
+            last_check: Instant::now(),
+            replies: Mutex::default(),
             must_resend: false,
             gave_up: false,
             waited: Duration::ZERO,
@@ -364,7 +364,7 @@ impl Fetcher {
         let (address, options) = (task.address, task.options);
         let opened = helper.restart(|process| open(process, &address, &options, None));
         let fetcher = Self::new(helper, opened, address, options)?;
-        lock(&fetcher.heard).before = before;
+        lock(&fetcher.replies).before = before;
         Ok(fetcher)
     }
 
@@ -432,7 +432,7 @@ impl Fetcher {
 
     /// Releases the leased batches, before another order.
     pub(super) fn release_batches(&mut self) {
-        self.held.release_all();
+        self.held_shards.release_all();
         self.next = None;
     }
 
@@ -485,12 +485,12 @@ impl Fetcher {
         });
         self.task.at = at;
         // World size, until the fetcher reports the number of ranks on this machine.
-        self.held.set_ranks(plan.options().world);
+        self.held_shards.set_ranks(plan.options().world);
         self.next = Some(at);
         if std::mem::take(&mut self.gave_up) {
             return self.restart();
         }
-        let sent = self.task.send_order(&self.helper.process, &self.heard);
+        let sent = self.task.send_order(&self.helper.process, &self.replies);
         self.retry_after_death(sent)
     }
 
@@ -511,8 +511,8 @@ impl Fetcher {
         self.go_to(at)?;
         let began = Instant::now();
         loop {
-            while self.held.len() < most.max(1) && self.hold_next(index, plan)? {}
-            if !self.held.is_empty() {
+            while self.held_shards.len() < most.max(1) && self.lease_next(index, plan)? {}
+            if !self.held_shards.is_empty() {
                 self.wait = ShardWait::new();
                 // The state of the fetcher matters only if a shard is missing.
                 if self.watched.elapsed() >= WATCH {
@@ -523,13 +523,13 @@ impl Fetcher {
                         _ => {}
                     }
                 }
-                return Ok(Some(self.held.len()));
+                return Ok(Some(self.held_shards.len()));
             }
             self.watch()?;
-            let trouble = lock(&self.heard).trouble.take();
-            if let Some(trouble) = trouble {
+            let error = lock(&self.replies).error.take();
+            if let Some(error) = error {
                 self.gave_up = true;
-                return Err(trouble);
+                return Err(error);
             }
             if began.elapsed() >= limit {
                 return Ok(None);
@@ -539,14 +539,14 @@ impl Fetcher {
             let slept = waiting.elapsed();
             self.waited += slept;
             if self.wait.add_sleep(slept) {
-                self.report_wait(index);
+                self.report_long_wait(index);
             }
         }
     }
 
     /// Reports a long wait for a shard.
-    fn report_wait(&mut self, index: &Index) {
-        let Some(shard) = self.held.missing() else {
+    fn report_long_wait(&mut self, index: &Index) {
+        let Some(shard) = self.held_shards.missing() else {
             return;
         };
         let (opened, path) = (&self.task.opened, index.shard_path(shard));
@@ -562,11 +562,11 @@ impl Fetcher {
 
     /// Moves the run to `at`, and releases earlier batches.
     fn go_to(&mut self, at: EpochMark) -> Result<()> {
-        if self.held.begins_at(at) {
+        if self.held_shards.begins_at(at) {
             return Ok(());
         }
         self.task.at = at;
-        if self.held.advance_to(at) || self.next == Some(at) {
+        if self.held_shards.advance_to(at) || self.next == Some(at) {
             return self.send_request(&FetchRequest::At(at));
         }
         self.next = Some(at);
@@ -574,15 +574,15 @@ impl Fetcher {
     }
 
     /// Leases the next batch. Returns whether it is here.
-    fn hold_next(&mut self, index: &Index, plan: &EpochPlan) -> Result<bool> {
+    fn lease_next(&mut self, index: &Index, plan: &EpochPlan) -> Result<bool> {
         let Some(at) = self.next else {
             return Ok(false);
         };
         let is_over = |order: &RunOrder| order.epochs.is_some_and(|epochs| at.epoch >= epochs);
-        if !self.held.is_empty() && self.task.order.as_ref().is_some_and(is_over) {
+        if !self.held_shards.is_empty() && self.task.order.as_ref().is_some_and(is_over) {
             return Ok(false);
         }
-        let is_held = self.held.hold(index, plan, at)?;
+        let is_held = self.held_shards.lease_batch(index, plan, at)?;
         if is_held {
             self.next = Some(plan.next_mark(at));
             self.helper.reset_deaths();
@@ -593,7 +593,7 @@ impl Fetcher {
     /// Sends the position of the run. If the socket is full, the next check sends it again. If the
     /// fetcher died, the next check notices it.
     fn send_request(&mut self, request: &FetchRequest) -> Result<()> {
-        self.must_resend |= !self.helper.process.offer(request)?;
+        self.must_resend |= !self.helper.process.try_send(request)?;
         Ok(())
     }
 
@@ -620,12 +620,12 @@ impl Fetcher {
         if std::mem::take(&mut self.gave_up) {
             return self.restart();
         }
-        if lock(&self.heard).trouble.is_some() {
+        if lock(&self.replies).error.is_some() {
             return Ok(());
         }
         self.resend_position()?;
-        let heard = self.receive_replies(LOOK);
-        self.retry_after_death(heard)
+        let replies = self.receive_replies(LOOK);
+        self.retry_after_death(replies)
     }
 
     /// Receives replies of the fetcher, and checks regularly that it responds. A stopped or silent
@@ -636,31 +636,31 @@ impl Fetcher {
     /// It ended or was killed; an unexpected reply.
     fn receive_replies(&mut self, planned: Duration) -> Result<()> {
         let process = &self.helper.process;
-        let mut heard = lock(&self.heard);
-        while let Some(reply) = heard.reply_within(process, Duration::ZERO, planned)? {
-            heard.record(reply)?;
+        let mut replies = lock(&self.replies);
+        while let Some(reply) = replies.reply_within(process, Duration::ZERO, planned)? {
+            replies.record(reply)?;
         }
         // It ends then.
-        if heard.trouble.is_some() {
+        if replies.error.is_some() {
             return Ok(());
         }
-        if let Some(ranks) = heard.ranks.take() {
-            self.held.set_ranks(ranks);
+        if let Some(ranks) = replies.ranks.take() {
+            self.held_shards.set_ranks(ranks);
         }
-        if heard.silent.is_none() && self.asked.elapsed() >= ASK {
-            self.asked = Instant::now();
-            heard.silent = Some(RunningClock::start());
+        if replies.silent.is_none() && self.last_check.elapsed() >= ASK {
+            self.last_check = Instant::now();
+            replies.silent = Some(RunningClock::start());
         }
-        let Some(silent) = &mut heard.silent else {
+        let Some(silent) = &mut replies.silent else {
             return Ok(());
         };
         if silent.read(planned) >= SILENCE {
-            heard.silent = None;
+            replies.silent = None;
             return Err(process.kill(&format!("did not respond for {SILENCE:?}")));
         }
-        if !heard.is_asked {
+        if !replies.is_asked {
             // If its socket is full, the next call tries again.
-            heard.is_asked = process.offer(&FetchRequest::Look)?;
+            replies.is_asked = process.try_send(&FetchRequest::Look)?;
         }
         Ok(())
     }
@@ -668,10 +668,10 @@ impl Fetcher {
     /// Replaces a fetcher that has ended.
     fn restart(&mut self) -> Result<()> {
         self.reset_replies();
-        let begun = self
+        let restarted = self
             .helper
-            .restart(|process| self.task.begin(process, &self.heard));
-        self.retry_after_death(begun)
+            .restart(|process| self.task.begin(process, &self.replies));
+        self.retry_after_death(restarted)
     }
 
     /// Returns `done`. If the fetcher died, another one gets all requests again.
@@ -679,7 +679,7 @@ impl Fetcher {
         if done.as_ref().is_err_and(has_died) {
             self.reset_replies();
         }
-        let begin = |process: &_| self.task.begin(process, &self.heard);
+        let begin = |process: &_| self.task.begin(process, &self.replies);
         let done = self.helper.retry_after_death(done, begin);
         let is_trouble = |e: &Error| !has_died(e) && !e.is_protocol();
         self.gave_up = done.as_ref().is_err_and(is_trouble);
@@ -688,28 +688,29 @@ impl Fetcher {
 
     /// Resets what was known about an earlier fetcher.
     fn reset_replies(&mut self) {
-        let mut heard = lock(&self.heard);
-        *heard = FetcherReplies {
-            before: heard.before + heard.counts,
+        let mut replies = lock(&self.replies);
+        *replies = FetcherReplies {
+            before: replies.before + replies.counts,
             ..FetcherReplies::default()
         };
         self.must_resend = false;
-        self.asked = Instant::now();
+        self.last_check = Instant::now();
     }
 
     /// Counters of all fetchers.
     fn counts(&self) -> TransferCounts {
-        let (process, mut heard) = (&self.helper.process, lock(&self.heard));
+        let (process, mut replies) = (&self.helper.process, lock(&self.replies));
         if self.check_owner().is_ok() && process.send(&FetchRequest::Report, &[]).is_ok() {
             // Keeps other replies too: their errors are needed later.
-            while let Ok(Some(reply)) = heard.reply_within(process, REPORT_LIMIT, Duration::ZERO) {
+            while let Ok(Some(reply)) = replies.reply_within(process, REPORT_LIMIT, Duration::ZERO)
+            {
                 let is_last = matches!(reply, FetchReply::Report(_));
-                if heard.record(reply).is_err() || is_last {
+                if replies.record(reply).is_err() || is_last {
                     break;
                 }
             }
         }
-        heard.before + heard.counts
+        replies.before + replies.counts
     }
 
     /// Counters so far.

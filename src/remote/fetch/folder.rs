@@ -122,7 +122,7 @@ impl FetchFolder {
     ///
     /// # Errors
     /// A system call that fails.
-    pub(super) fn lead(&self) -> Result<Option<LeaderLock>> {
+    pub(super) fn try_lead(&self) -> Result<Option<LeaderLock>> {
         let path = self.leader();
         let file = File::options()
             .write(true)
@@ -155,7 +155,7 @@ impl FetchFolder {
             Err(fs::TryLockError::WouldBlock) => return Ok(file.try_lock_shared().is_ok()),
             Err(fs::TryLockError::Error(e)) => return Err(Error::io_at("lock", &mark, e)),
         }
-        let Some(_right) = self.lead()? else {
+        let Some(_right) = self.try_lead()? else {
             return Ok(false);
         };
         let names = self.names();
@@ -165,7 +165,8 @@ impl FetchFolder {
         for (number, shard) in shards.iter().enumerate() {
             let (whole, part) = (self.shard(&shard.name), self.part(&shard.name));
             if is_there(&part) && !shard.has_checksum() {
-                gone(fs::remove_file(&part)).map_err(|e| Error::io_at("remove", &part, e))?;
+                missing_is_ok(fs::remove_file(&part))
+                    .map_err(|e| Error::io_at("remove", &part, e))?;
             }
             if !is_there(&whole) {
                 continue;
@@ -178,7 +179,7 @@ impl FetchFolder {
                 true => fs::rename(&whole, &part),
                 false => fs::remove_file(&whole),
             };
-            gone(done).map_err(|e| Error::io_at("rename or remove", &whole, e))?;
+            missing_is_ok(done).map_err(|e| Error::io_at("rename or remove", &whole, e))?;
         }
         Ok(true)
     }
@@ -202,7 +203,7 @@ impl FetchFolder {
 }
 
 /// A missing file counts as success.
-fn gone(done: io::Result<()>) -> io::Result<()> {
+fn missing_is_ok(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
         done => done,
@@ -276,7 +277,7 @@ mod tests {
         other.lock().unwrap();
         assert!(!folder.mark_unverified(&shards).unwrap());
         other.unlock().unwrap();
-        let right = folder.lead().unwrap();
+        let right = folder.try_lead().unwrap();
         assert!(!folder.mark_unverified(&shards).unwrap());
         assert_eq!(names(&folder), before);
         drop(right);

@@ -66,7 +66,7 @@ impl LeaderLock {
             namespace: pid_namespace::current().unwrap_or(0),
             last: None,
         };
-        right.beat()?;
+        right.write_beat()?;
         Ok(right)
     }
 
@@ -74,7 +74,7 @@ impl LeaderLock {
     ///
     /// # Errors
     /// A system call that fails.
-    pub(super) fn beat(&mut self) -> Result<()> {
+    pub(super) fn write_beat(&mut self) -> Result<()> {
         if self.last.is_some_and(|last| last.elapsed() < EVERY) {
             return Ok(());
         }
@@ -92,7 +92,7 @@ impl LeaderLock {
 pub(super) struct LeaderWatch {
     path: PathBuf,
     limit: Duration,
-    seen: Vec<u8>,
+    last_text: Vec<u8>,
     /// Time of this process, so that a suspended job blames no leader.
     clock: RunningClock,
     /// Reading of the clock at the last change, or when nothing was needed.
@@ -105,7 +105,7 @@ impl LeaderWatch {
         Self {
             path,
             limit,
-            seen: Vec::new(),
+            last_text: Vec::new(),
             clock: RunningClock::start(),
             since: Duration::ZERO,
         }
@@ -113,15 +113,15 @@ impl LeaderWatch {
 
     /// Checks the leader, after a sleep of at most `planned`. Returns its process if it has not
     /// responded for the limit while something was needed.
-    pub(super) fn look(
+    pub(super) fn check_leader(
         &mut self,
         planned: Duration,
         is_needed: impl FnOnce() -> bool,
     ) -> Option<LeaderProcess> {
         let now = self.clock.read(planned);
-        let seen = whole_file::read(&self.path, MOST_BYTES).unwrap_or_default();
-        if seen != self.seen {
-            self.seen = seen;
+        let last_text = whole_file::read(&self.path, MOST_BYTES).unwrap_or_default();
+        if last_text != self.last_text {
+            self.last_text = last_text;
             self.since = now;
             return None;
         }
@@ -130,7 +130,7 @@ impl LeaderWatch {
             return None;
         }
         // A leader that writes no such text is of an earlier version.
-        let text = str::from_utf8(&self.seen).ok()?;
+        let text = str::from_utf8(&self.last_text).ok()?;
         let leader = LeaderProcess::from_text(text)?;
         if !is_needed() {
             self.since = now;
@@ -156,8 +156,8 @@ mod tests {
     fn looks_until_told(watch: &mut LeaderWatch, leader: LeaderProcess) -> usize {
         for n in 1..200 {
             std::thread::sleep(LOOK);
-            if let Some(told) = watch.look(LOOK, || true) {
-                assert_eq!(told, leader);
+            if let Some(found) = watch.check_leader(LOOK, || true) {
+                assert_eq!(found, leader);
                 return n;
             }
         }
@@ -174,24 +174,24 @@ mod tests {
         };
         let mut watch = LeaderWatch::new(path.clone(), Duration::from_millis(200));
         // No leader, or one that writes nothing.
-        assert_eq!(watch.look(Duration::from_secs(9), || true), None);
+        assert_eq!(watch.check_leader(Duration::from_secs(9), || true), None);
         let file = File::create(&path).unwrap();
-        assert_eq!(watch.look(Duration::from_secs(9), || true), None);
+        assert_eq!(watch.check_leader(Duration::from_secs(9), || true), None);
 
         let mut right = LeaderLock::begin(file, path.clone()).unwrap();
         assert!(looks_until_told(&mut watch, me) >= 5);
         // One heartbeat is enough; it is not written more often than needed.
         right.last = None;
-        right.beat().unwrap();
-        assert_eq!(watch.look(LOOK, || true), None);
+        right.write_beat().unwrap();
+        assert_eq!(watch.check_leader(LOOK, || true), None);
         let written = fs::read(&path).unwrap();
-        right.beat().unwrap();
+        right.write_beat().unwrap();
         assert_eq!(fs::read(&path).unwrap(), written);
         assert_eq!(written.len(), 53);
         // Nothing is needed of it.
         for _ in 0..20 {
             std::thread::sleep(LOOK);
-            assert_eq!(watch.look(LOOK, || false), None);
+            assert_eq!(watch.check_leader(LOOK, || false), None);
         }
         assert!(looks_until_told(&mut watch, me) >= 5);
     }
@@ -213,8 +213,8 @@ mod tests {
         let file = File::create(&path).unwrap();
         let _right = LeaderLock::begin(file, path.clone()).unwrap();
         let mut watch = LeaderWatch::new(path, Duration::from_millis(150));
-        assert_eq!(watch.look(LOOK, || true), None);
+        assert_eq!(watch.check_leader(LOOK, || true), None);
         std::thread::sleep(Duration::from_millis(400));
-        assert_eq!(watch.look(LOOK, || true), None);
+        assert_eq!(watch.check_leader(LOOK, || true), None);
     }
 }

@@ -30,7 +30,7 @@ pub(super) struct HeldShards {
     /// Number of ranks that share the folder.
     ranks: u64,
     /// For a folder with space for all: shards that are here.
-    settled: Vec<bool>,
+    local_shards: Vec<bool>,
     /// In order, the current batch first, each with its shards.
     batches: VecDeque<(EpochMark, Vec<u64>)>,
     shards: HashMap<u64, HeldShard>,
@@ -45,7 +45,7 @@ impl HeldShards {
             evicts,
             room,
             ranks: 1,
-            settled: Vec::new(),
+            local_shards: Vec::new(),
             batches: VecDeque::new(),
             shards: HashMap::new(),
             missing: None,
@@ -86,11 +86,11 @@ impl HeldShards {
         {
             let (_, shards) = self.batches.pop_front().unwrap_or((at, Vec::new()));
             for shard in shards {
-                let Some(held) = self.shards.get_mut(&shard) else {
+                let Some(lease) = self.shards.get_mut(&shard) else {
                     continue;
                 };
-                held.batches -= 1;
-                if held.batches == 0 {
+                lease.batches -= 1;
+                if lease.batches == 0 {
                     self.shards.remove(&shard);
                 }
             }
@@ -103,7 +103,12 @@ impl HeldShards {
     ///
     /// # Errors
     /// A system call that fails.
-    pub(super) fn hold(&mut self, index: &Index, plan: &EpochPlan, at: EpochMark) -> Result<bool> {
+    pub(super) fn lease_batch(
+        &mut self,
+        index: &Index,
+        plan: &EpochPlan,
+        at: EpochMark,
+    ) -> Result<bool> {
         let rows = 0..plan.filled_rows_at(at);
         let parts = rows.filter_map(|row| index.part(plan.row_at(at, row).id));
         let mut shards: Vec<u64> = parts.map(|part| part.shard).collect();
@@ -111,7 +116,7 @@ impl HeldShards {
         shards.dedup();
         let is_held = match self.evicts {
             true => self.lease(index, &shards)?,
-            false => self.settle(index, &shards)?,
+            false => self.all_local(index, &shards)?,
         };
         if is_held {
             self.batches.push_back((at, shards));
@@ -120,10 +125,10 @@ impl HeldShards {
     }
 
     /// Whether all these shards are here for good. Checks the last first, which arrives last.
-    fn settle(&mut self, index: &Index, shards: &[u64]) -> Result<bool> {
+    fn all_local(&mut self, index: &Index, shards: &[u64]) -> Result<bool> {
         for &shard in shards.iter().rev() {
             let number = shard as usize;
-            if self.settled.get(number) == Some(&true) {
+            if self.local_shards.get(number) == Some(&true) {
                 continue;
             }
             let path = index.shard_path(shard);
@@ -132,9 +137,9 @@ impl HeldShards {
                 self.missing = Some(shard);
                 return Ok(false);
             }
-            let seen = self.settled.len().max(number + 1);
-            self.settled.resize(seen, false);
-            self.settled[number] = true;
+            let length = self.local_shards.len().max(number + 1);
+            self.local_shards.resize(length, false);
+            self.local_shards[number] = true;
         }
         Ok(true)
     }
@@ -152,25 +157,25 @@ impl HeldShards {
                 self.missing = Some(shard);
                 return Ok(false);
             };
-            let held = HeldShard {
+            let lease = HeldShard {
                 _lease: lease,
                 batches: 0,
                 bytes,
             };
-            taken.push((shard, held));
+            taken.push((shard, lease));
         }
         // Other ranks need space too.
         if !self.is_empty() && !taken.is_empty() {
-            let taken = taken.iter().map(|(_, held)| held);
-            let held = self.shards.values().chain(taken);
-            if total(held.map(|held| held.bytes)) > self.room / AHEAD / self.ranks {
+            let taken = taken.iter().map(|(_, lease)| lease);
+            let lease = self.shards.values().chain(taken);
+            if total(lease.map(|lease| lease.bytes)) > self.room / AHEAD / self.ranks {
                 return Ok(false);
             }
         }
         self.shards.extend(taken);
         for shard in shards {
-            if let Some(held) = self.shards.get_mut(shard) {
-                held.batches += 1;
+            if let Some(lease) = self.shards.get_mut(shard) {
+                lease.batches += 1;
             }
         }
         Ok(true)

@@ -17,7 +17,7 @@ use crate::data::shard::manifest::HexHash128;
 use crate::error::Error;
 use crate::remote::fetch::checksums::ShardChecksums;
 use crate::remote::fetch::demand_file::RankDemand;
-use crate::remote::fetch::disk_budget::{room_of, too_little};
+use crate::remote::fetch::disk_budget::{limit_error, room_of_ranks};
 use crate::remote::fetch::download;
 use crate::remote::fetch::download::{DownloadedShard, ShardDownload};
 use crate::remote::fetch::folder::TROUBLE;
@@ -119,8 +119,8 @@ impl FolderLeader {
     ///
     /// # Errors
     /// A system call that fails.
-    pub(super) fn beat(&mut self) -> Result<(), Error> {
-        self.right.beat()
+    pub(super) fn write_beat(&mut self) -> Result<(), Error> {
+        self.right.write_beat()
     }
 
     /// Starts the next downloads and deletions, by the demand of all ranks.
@@ -128,7 +128,7 @@ impl FolderLeader {
     /// # Errors
     /// Too little space for the shards needed at a time; a needed shard cannot be downloaded.
     pub(super) fn step(&mut self, needs: &[RankDemand]) -> Result<(), HelperError> {
-        let Some(room) = room_of(needs, &self.files.bytes) else {
+        let Some(room) = room_of_ranks(needs, &self.files.bytes) else {
             return Ok(());
         };
         let distances: Vec<u64> = (0..self.files.bytes.len())
@@ -143,14 +143,14 @@ impl FolderLeader {
             }
         }
         let at_once = needs.iter().map(|needs| needs.most).max().unwrap_or(0);
-        let mut held = vec![false; self.files.bytes.len()];
+        let mut leased = vec![false; self.files.bytes.len()];
         loop {
             let view = LeaderView {
                 bytes: &self.files.bytes,
                 places: &self.places,
                 distances: &distances,
                 room,
-                held: &held,
+                leased: &leased,
                 at_once,
                 parts: &self.parts,
             };
@@ -158,7 +158,7 @@ impl FolderLeader {
                 LeaderAction::Fetch(number) => self.fetch(number),
                 LeaderAction::Remove(number) => match self.remove(number) {
                     Ok(true) => {}
-                    Ok(false) => held[number] = true,
+                    Ok(false) => leased[number] = true,
                     Err(e) => {
                         let what = format!("cannot remove a shard: {e}");
                         return Err(HelperError::of_path(self.files.folder.path(), what));
@@ -180,7 +180,7 @@ impl FolderLeader {
                     let since = *self.stuck.get_or_insert_with(Instant::now);
                     return match since.elapsed() < STUCK {
                         true => Ok(()),
-                        false => Err(too_little(&self.files, needs, room)),
+                        false => Err(limit_error(&self.files, needs, room)),
                     };
                 }
             }
@@ -207,18 +207,18 @@ impl FolderLeader {
 
     fn remove(&mut self, number: usize) -> io::Result<bool> {
         let path = self.files.folder.shard(&self.files.shards[number].name);
-        let gone = lease::remove(&path)?;
-        if gone {
+        let removed = lease::remove(&path)?;
+        if removed {
             self.places[number] = ShardState::Remote;
             self.counts.removed += 1;
             self.stuck = None;
         }
-        Ok(gone)
+        Ok(removed)
     }
 
     /// Waits for the next download to end; forever if there is none.
     pub(super) async fn ended(&mut self) -> Result<(), HelperError> {
-        let (number, came) = match self.downloads.join_next().await {
+        let (number, downloaded) = match self.downloads.join_next().await {
             None => return std::future::pending().await,
             Some(Ok(ended)) => ended,
             Some(Err(e)) => {
@@ -226,8 +226,8 @@ impl FolderLeader {
                 return Err(HelperError::new(self.files.store.address().as_str(), what));
             }
         };
-        let came = match came {
-            Ok(came) => came,
+        let downloaded = match downloaded {
+            Ok(downloaded) => downloaded,
             Err(why) => {
                 let part = self.files.folder.part(&self.files.shards[number].name);
                 self.parts[number] = fs::metadata(part).map_or(0, |meta| on_disk(meta.len()));
@@ -237,19 +237,20 @@ impl FolderLeader {
             }
         };
         self.places[number] = ShardState::Local;
-        self.hashes[number] = came.is_checked.then_some(came.hash);
+        self.hashes[number] = downloaded.is_checked.then_some(downloaded.hash);
         let name = &self.files.shards[number].name;
-        if came.had_changed {
+        if downloaded.was_changed {
             self.warnings.push_back(format!(
                 "{}: its local file changed after the download: it was downloaded again",
                 self.files.folder.shard(name).display()
             ));
         }
-        self.warnings.extend(self.checksums.keep(number, came.hash));
+        self.warnings
+            .extend(self.checksums.keep(number, downloaded.hash));
         // A part that was already complete was not downloaded.
-        self.counts.objects += u64::from(came.bytes > 0);
-        self.counts.bytes += came.bytes;
-        self.counts.retries += came.retries;
+        self.counts.objects += u64::from(downloaded.bytes > 0);
+        self.counts.bytes += downloaded.bytes;
+        self.counts.retries += downloaded.retries;
         Ok(())
     }
 }

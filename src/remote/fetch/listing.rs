@@ -12,7 +12,7 @@ use object_store::{Error as StoreError, ObjectMeta};
 
 use crate::data::shard::manifest::HexHash128;
 use crate::data::shard::shard_patterns::MOST_SHARDS;
-use crate::remote::fetch::download::state_of;
+use crate::remote::fetch::download::fingerprint_of;
 use crate::remote::fetch::tar_list::TarShard;
 use crate::remote::helper::messages::HelperError;
 use crate::remote::store::client::Store;
@@ -31,7 +31,7 @@ pub(super) fn tar(below: &str, meta: &ObjectMeta) -> TarShard {
     TarShard {
         object: below.to_owned(),
         bytes: meta.size,
-        state: state_of(meta),
+        state: fingerprint_of(meta),
     }
 }
 

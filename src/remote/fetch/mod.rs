@@ -74,5 +74,5 @@ use crate::pool::coordinator::init::HelperEntry;
 #[cfg(all(feature = "codecs", feature = "stores"))]
 pub(crate) const FETCHER: HelperEntry = HelperEntry {
     command: crate::pool::coordinator::messages::FETCHER_COMMAND,
-    live: serve::live,
+    run: serve::run_fetcher,
 };

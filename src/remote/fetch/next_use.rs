@@ -82,7 +82,7 @@ impl NextUses {
     }
 
     /// Moves to another position.
-    pub(super) fn jump(&mut self, at: EpochMark) {
+    pub(super) fn move_to(&mut self, at: EpochMark) {
         // Numbers are never reused, because readers may have old ones.
         let number = self.ahead.number + 1;
         self.now = Step { at, number };
@@ -91,7 +91,7 @@ impl NextUses {
     }
 
     /// Advances to `at`.
-    pub(super) fn go_on(&mut self, at: EpochMark) {
+    pub(super) fn advance_to(&mut self, at: EpochMark) {
         while self.now.at < at {
             self.now = self.now.next(&self.plan);
         }
@@ -102,7 +102,7 @@ impl NextUses {
 
     /// Whether [`NextUses::look_ahead`] has more to do, up to the end of the next epoch, or of the
     /// run's last. The current epoch is always examined.
-    pub(super) fn has_more(&self) -> bool {
+    pub(super) fn can_look_further(&self) -> bool {
         let (now, ahead) = (self.now.at.epoch, self.ahead.at.epoch);
         let is_of_run = self.epochs.is_none_or(|n| ahead < n) || ahead <= now;
         ahead <= now.saturating_add(1) && is_of_run
@@ -115,7 +115,7 @@ impl NextUses {
             0 => self.now.at.epoch,
             _ => self.now.at.epoch.saturating_add(1),
         };
-        while self.has_more() && self.ahead.at.epoch <= last {
+        while self.can_look_further() && self.ahead.at.epoch <= last {
             self.look_ahead(1);
         }
     }
@@ -123,7 +123,7 @@ impl NextUses {
     /// Examines the next batches, about `rows` rows of them.
     pub(super) fn look_ahead(&mut self, rows: u64) {
         let mut looked = 0;
-        while looked < rows && self.has_more() {
+        while looked < rows && self.can_look_further() {
             let (step, mut bytes) = (self.ahead, 0u64);
             let filled = self.plan.filled_rows_at(step.at);
             for row in 0..filled {
@@ -196,20 +196,20 @@ mod tests {
     #[test]
     fn in_order_each_shard_is_needed_after_those_before_it() {
         let mut uses = uses(Sampler::Sequential, Some(2));
-        while uses.has_more() {
+        while uses.can_look_further() {
             uses.look_ahead(7);
         }
         assert_eq!(uses.distances().collect::<Vec<_>>(), [0, 10, 20, 30]);
         assert_eq!(uses.most_bytes(), 8000);
         // In the middle of the second shard. The first comes again in the next epoch.
-        uses.go_on(EpochMark::new(0, 150));
+        uses.advance_to(EpochMark::new(0, 150));
         assert_eq!(uses.distances().collect::<Vec<_>>(), [25, 0, 5, 15]);
         // The last epoch: used shards are not needed again.
-        uses.go_on(EpochMark::new(1, 150));
+        uses.advance_to(EpochMark::new(1, 150));
         assert_eq!(uses.distances().collect::<Vec<_>>(), [u64::MAX, 0, 5, 15]);
-        assert!(!uses.has_more());
+        assert!(!uses.can_look_further());
         // The number was a hint: a run that advances has what it needs.
-        uses.go_on(EpochMark::new(2, 0));
+        uses.advance_to(EpochMark::new(2, 0));
         uses.look_ahead(u64::MAX);
         assert_eq!(uses.distances().collect::<Vec<_>>(), [0, 10, 20, 30]);
     }
@@ -218,11 +218,11 @@ mod tests {
     fn an_endless_run_is_known_to_the_end_of_the_next_epoch() {
         let mut uses = uses(Sampler::Sequential, None);
         uses.look_ahead(u64::MAX);
-        assert!(!uses.has_more());
-        uses.go_on(EpochMark::new(1, 0));
-        assert!(uses.has_more());
+        assert!(!uses.can_look_further());
+        uses.advance_to(EpochMark::new(1, 0));
+        assert!(uses.can_look_further());
         uses.look_ahead(u64::MAX);
-        uses.jump(EpochMark::new(7, 390));
+        uses.move_to(EpochMark::new(7, 390));
         assert!(uses.distances().all(|d| d == u64::MAX));
         uses.look_ahead(u64::MAX);
         assert_eq!(uses.distances().collect::<Vec<_>>(), [1, 11, 21, 0]);
@@ -256,7 +256,7 @@ mod tests {
             at = plan.next_mark(at);
         }
         for now in 0..40 {
-            uses.go_on(batches[now].0);
+            uses.advance_to(batches[now].0);
             let distances: Vec<_> = uses.distances().collect();
             for (shard, &distance) in (0..).zip(&distances) {
                 let next = (now..batches.len()).find(|&n| batches[n].1.contains(&shard));

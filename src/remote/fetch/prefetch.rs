@@ -38,8 +38,8 @@ impl Fetcher {
         })
     }
 
-    /// Downloads these shards of `index`, sorted, in place of the earlier ones. `came` regularly
-    /// gets the newly downloaded ones; `Break` ends it.
+    /// Downloads these shards of `index`, sorted, in place of the earlier ones. `on_downloaded`
+    /// regularly gets the newly downloaded ones; `Break` ends it.
     ///
     /// # Errors
     /// A shard cannot be downloaded; they do not fit.
@@ -47,7 +47,7 @@ impl Fetcher {
         &mut self,
         index: &Index,
         shards: &[u64],
-        came: &mut dyn FnMut(&[u64]) -> ControlFlow<()>,
+        on_downloaded: &mut dyn FnMut(&[u64]) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
         self.release_batches();
         if shards.is_empty() {
@@ -89,7 +89,7 @@ impl Fetcher {
                 }
             }
             for _ in 0..WAIT {
-                if came(&[]).is_break() {
+                if on_downloaded(&[]).is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
                 thread::sleep(TELL);
@@ -104,7 +104,7 @@ impl Fetcher {
             if !now.is_empty() {
                 self.reset_deaths();
             }
-            if came(&now).is_break() {
+            if on_downloaded(&now).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
             if all {

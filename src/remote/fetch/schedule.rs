@@ -38,7 +38,7 @@ pub(super) struct LeaderView<'a> {
     /// Most bytes of shards. A running download counts as complete.
     pub(super) room: u64,
     /// Leased shards, which cannot be deleted now.
-    pub(super) held: &'a [bool],
+    pub(super) leased: &'a [bool],
     /// Most bytes that a batch uses, all needed at once.
     pub(super) at_once: u64,
     /// Bytes of local parts, for remote shards. A complete part was left by an earlier run, and
@@ -60,7 +60,7 @@ pub(super) enum LeaderAction {
 }
 
 impl LeaderView<'_> {
-    fn taken(&self) -> u64 {
+    fn used_bytes(&self) -> u64 {
         total((0..self.bytes.len()).map(|n| match self.places[n] {
             ShardState::Remote | ShardState::Unavailable => self.parts[n],
             ShardState::Downloading | ShardState::Local => self.bytes[n],
@@ -68,26 +68,26 @@ impl LeaderView<'_> {
     }
 
     /// Whether a complete part is here but not verified yet.
-    fn is_uncompared(&self, n: usize) -> bool {
+    fn is_unverified(&self, n: usize) -> bool {
         self.places[n] == ShardState::Remote && self.parts[n] > 0 && self.parts[n] >= self.bytes[n]
     }
 
     /// What to delete to make space for something that is needed in `distance` batches: first parts
     /// except that of `but`, then the shard that is needed last.
-    fn goes(&self, but: Option<usize>, distance: Option<u64>) -> Option<LeaderAction> {
+    fn next_deletion(&self, but: Option<usize>, distance: Option<u64>) -> Option<LeaderAction> {
         let by_distance = |n: &usize| self.distances[*n];
         let all = || (0..self.bytes.len()).filter(|n| Some(*n) != but);
         let parts = all().filter(|&n| {
             matches!(self.places[n], ShardState::Remote | ShardState::Unavailable)
                 && self.parts[n] > 0
-                && !self.is_uncompared(n)
+                && !self.is_unverified(n)
         });
         if let Some(part) = parts.max_by_key(by_distance) {
             return Some(LeaderAction::RemovePart(part));
         }
         let here = all().filter(|&n| {
-            let is_free = self.places[n] == ShardState::Local && !self.held[n];
-            (is_free || self.is_uncompared(n))
+            let is_free = self.places[n] == ShardState::Local && !self.leased[n];
+            (is_free || self.is_unverified(n))
                 && distance.is_none_or(|soon| self.distances[n] > soon)
         });
         let last = here.max_by_key(by_distance)?;
@@ -100,8 +100,8 @@ impl LeaderView<'_> {
     /// The next action.
     pub(super) fn next(&self) -> LeaderAction {
         // The folder had more space before.
-        if self.taken() > self.room
-            && let Some(act) = self.goes(None, None)
+        if self.used_bytes() > self.room
+            && let Some(act) = self.next_deletion(None, None)
         {
             return act;
         }
@@ -118,15 +118,15 @@ impl LeaderView<'_> {
         if distance == u64::MAX {
             return LeaderAction::Rest;
         }
-        let others = self.taken().saturating_sub(self.parts[soonest]);
+        let others = self.used_bytes().saturating_sub(self.parts[soonest]);
         let fits = others.saturating_add(bytes) <= self.room;
-        if distance > 0 && self.is_far_enough(soonest, fits) {
+        if distance > 0 && self.has_enough_ahead(soonest, fits) {
             return LeaderAction::Rest;
         }
         if fits {
             return LeaderAction::Fetch(soonest);
         }
-        match self.goes(Some(soonest), Some(distance)) {
+        match self.next_deletion(Some(soonest), Some(distance)) {
             Some(act) => act,
             None if distance == 0 && coming == 0 => LeaderAction::Stuck(soonest),
             None => LeaderAction::Rest,
@@ -135,7 +135,7 @@ impl LeaderView<'_> {
 
     /// Whether enough shards are here ahead of their use: those needed later than now, but not
     /// later than `shard`. If nothing must be deleted, more is allowed.
-    fn is_far_enough(&self, shard: usize, fits: bool) -> bool {
+    fn has_enough_ahead(&self, shard: usize, fits: bool) -> bool {
         let before = (0..self.bytes.len()).filter(|&n| {
             matches!(self.places[n], ShardState::Downloading | ShardState::Local)
                 && self.distances[n] > 0
@@ -163,7 +163,7 @@ mod tests {
     fn view<'a>(
         places: &'a [ShardState],
         distances: &'a [u64],
-        held: &'a [bool],
+        leased: &'a [bool],
         room: u64,
     ) -> LeaderView<'a> {
         LeaderView {
@@ -171,7 +171,7 @@ mod tests {
             places,
             distances,
             room,
-            held,
+            leased,
             at_once: 0,
             parts: &[0; 4],
         }
@@ -212,9 +212,9 @@ mod tests {
             LeaderAction::Rest
         );
         // What is held does not go.
-        let held = [false, false, true, false];
+        let leased = [false, false, true, false];
         let places = [Local, Remote, Local, Local];
-        let next = view(&places, &[1, 0, 9, 4], &held, 30).next();
+        let next = view(&places, &[1, 0, 9, 4], &leased, 30).next();
         assert_eq!(next, LeaderAction::Remove(3));
         // With less space than before, something is deleted at once.
         assert_eq!(at([Local; 4], [1, 2, 9, 4], 30), LeaderAction::Remove(2));
@@ -267,7 +267,7 @@ mod tests {
     fn fetched(order: &[usize], shards: usize, room: u64) -> usize {
         let bytes = vec![1; shards];
         let mut places = vec![ShardState::Remote; shards];
-        let (held, parts) = (vec![false; shards], vec![0; shards]);
+        let (leased, parts) = (vec![false; shards], vec![0; shards]);
         let mut count = 0;
         for now in 0..order.len() {
             let distances: Vec<u64> = (0..shards)
@@ -282,7 +282,7 @@ mod tests {
                     places: &places,
                     distances: &distances,
                     room,
-                    held: &held,
+                    leased: &leased,
                     at_once: 0,
                     parts: &parts,
                 };

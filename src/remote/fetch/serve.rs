@@ -19,7 +19,7 @@ use crate::remote::helper::messages::{HelperError, name_of};
 use crate::remote::helper::progress::ProgressReports;
 
 /// Runs a fetcher on `socket`; returns its exit status.
-pub(super) fn live(socket: OwnedFd) -> i32 {
+pub(super) fn run_fetcher(socket: OwnedFd) -> i32 {
     // A running name lookup is not waited for.
     helper_loop::run_helper(
         socket,
@@ -30,11 +30,11 @@ pub(super) fn live(socket: OwnedFd) -> i32 {
     )
 }
 
-async fn serve(line: &HelperConnection) -> Result<()> {
+async fn serve(connection: &HelperConnection) -> Result<()> {
     let mut session: Option<FetchSession> = None;
     loop {
         let done = async {
-            while let Some((request, fds)) = line.receive()? {
+            while let Some((request, fds)) = connection.receive()? {
                 match (request, &mut session) {
                     (
                         FetchRequest::Open {
@@ -47,15 +47,16 @@ async fn serve(line: &HelperConnection) -> Result<()> {
                     ) => {
                         let progress = |listed: ListProgress| {
                             // If the consumer has ended, the next request notices it.
-                            let _ = line.warn(&format!("{address}: the store has listed {listed}"));
+                            let _ = connection
+                                .warn(&format!("{address}: the store has listed {listed}"));
                         };
                         let opened =
                             FetchSession::open(&address, &options, &index, room, &progress);
-                        let opened = line
-                            .reporting(&mut ProgressReports::of_each(), opened)
+                        let opened = connection
+                            .reporting(&mut ProgressReports::for_single_requests(), opened)
                             .await?;
                         let (opened, answer) = opened.map_err(SessionEnd::Trouble)?;
-                        line.reply(&FetchReply::Opened(answer))?;
+                        connection.reply(&FetchReply::Opened(answer))?;
                         session = Some(opened);
                     }
                     (
@@ -67,18 +68,18 @@ async fn serve(line: &HelperConnection) -> Result<()> {
                         Some(session),
                     ) => {
                         session.set_order(*options, at, epochs, fds)?;
-                        line.reply(&FetchReply::Planned)?;
+                        connection.reply(&FetchReply::Planned)?;
                     }
-                    (FetchRequest::At(at), Some(session)) => session.uses()?.go_on(at),
-                    (FetchRequest::Jump(at), Some(session)) => session.uses()?.jump(at),
+                    (FetchRequest::At(at), Some(session)) => session.uses()?.advance_to(at),
+                    (FetchRequest::Jump(at), Some(session)) => session.uses()?.move_to(at),
                     (FetchRequest::Report, Some(session)) => {
                         let leader = session.leader.as_ref();
                         let counts = leader.map(|leader| leader.counts).unwrap_or_default();
-                        line.reply(&FetchReply::Report(counts))?;
+                        connection.reply(&FetchReply::Report(counts))?;
                     }
                     (FetchRequest::Look, Some(session)) => {
                         let ranks = session.ranks()?;
-                        line.reply(&FetchReply::GoesOn { ranks })?;
+                        connection.reply(&FetchReply::GoesOn { ranks })?;
                     }
                     (request, _) => {
                         let what = format!("{} came out of order", name_of(&request));
@@ -89,39 +90,40 @@ async fn serve(line: &HelperConnection) -> Result<()> {
             let pause = match &mut session {
                 Some(session) => {
                     let pause = session.work()?;
-                    send_warnings(line, session)?;
+                    send_warnings(connection, session)?;
                     pause
                 }
                 None => LONG,
             };
-            wait(line, &mut session, pause).await
+            wait(connection, &mut session, pause).await
         };
         match done.await {
             Ok(()) => {}
             Err(SessionEnd::Failed(e)) => {
-                let about = session.as_ref().map(|session| &session.files.folder);
-                let about = about.map_or_else(String::new, |f| f.path().display().to_string());
+                let folder_text = session.as_ref().map(|session| &session.files.folder);
+                let folder_text =
+                    folder_text.map_or_else(String::new, |f| f.path().display().to_string());
                 // Fails if the socket failed; then there is no receiver anyway.
-                let _ = line.give_up(HelperError::new(about, e.to_string()));
+                let _ = connection.give_up(HelperError::new(folder_text, e.to_string()));
                 return Err(e);
             }
-            Err(SessionEnd::Trouble(trouble)) => {
+            Err(SessionEnd::Trouble(error)) => {
                 if let Some(session) = &session {
-                    session.publish_error(&trouble);
+                    session.publish_error(&error);
                 }
-                return line.give_up(trouble);
+                return connection.give_up(error);
             }
         }
     }
 }
 
 /// Sends warnings for the user, the oldest first; later if the consumer accepts none now.
-fn send_warnings(line: &HelperConnection, session: &mut FetchSession) -> Result<()> {
+fn send_warnings(connection: &HelperConnection, session: &mut FetchSession) -> Result<()> {
     let Some(leader) = &mut session.leader else {
         return Ok(());
     };
     while let Some(text) = leader.warnings.front() {
-        if !line.warn(text)? {
+        if !connection.warn(text)? {
             break;
         }
         leader.warnings.pop_front();
@@ -131,7 +133,7 @@ fn send_warnings(line: &HelperConnection, session: &mut FetchSession) -> Result<
 
 /// Waits for an event, or until the time is over.
 async fn wait(
-    line: &HelperConnection,
+    connection: &HelperConnection,
     session: &mut Option<FetchSession>,
     pause: Duration,
 ) -> std::result::Result<(), SessionEnd> {
@@ -142,7 +144,7 @@ async fn wait(
             None => std::future::pending().await,
         }
     };
-    let (readable, ended) = (pin!(line.readable()), pin!(ended));
+    let (readable, ended) = (pin!(connection.readable()), pin!(ended));
     match tokio::time::timeout(pause, select(readable, ended)).await {
         Err(_) => Ok(()),
         Ok(Either::Left((ready, _))) => Ok(ready?),

@@ -13,7 +13,7 @@ use crate::remote::address::StoreAddress;
 use crate::remote::fetch::demand_file;
 use crate::remote::fetch::demand_file::{DemandFile, RankDemand};
 use crate::remote::fetch::disk_budget::{
-    self, beside_shards, most_bytes, room_for_shards, room_of, too_little,
+    self, limit_error, most_bytes, other_bytes, room_for_shards, room_of_ranks,
 };
 use crate::remote::fetch::folder::{FetchFolder, TROUBLE};
 use crate::remote::fetch::heartbeat;
@@ -55,8 +55,8 @@ impl From<Error> for SessionEnd {
 }
 
 impl From<HelperError> for SessionEnd {
-    fn from(trouble: HelperError) -> Self {
-        Self::Trouble(trouble)
+    fn from(error: HelperError) -> Self {
+        Self::Trouble(error)
     }
 }
 
@@ -102,18 +102,18 @@ impl FetchSession {
         let mut watch = LeaderWatch::new(folder.leader(), limit);
         // If this fetcher replaces another, that one has verified the files.
         while known_room.is_none() && !folder.mark_unverified(shards).map_err(local)? {
-            if let Some(leader) = watch.look(LOOK, || true) {
-                return Err(stands_still(folder, leader, limit));
+            if let Some(leader) = watch.check_leader(LOOK, || true) {
+                return Err(dead_leader_error(folder, leader, limit));
             }
             tokio::time::sleep(LOOK).await;
         }
-        let fixed = beside_shards(set.manifest_bytes, set.index_bytes, bytes.len());
+        let fixed = other_bytes(set.manifest_bytes, set.index_bytes, bytes.len());
         let all = total(bytes.iter().copied());
         let room = match known_room {
             Some(room) => room,
             None => {
-                let beside = (fixed, set.index_to_come);
-                room_for_shards(&set.files, options.limit, beside, all)?
+                let besides = (fixed, set.index_to_come);
+                room_for_shards(&set.files, options.limit, besides, all)?
             }
         };
         let opened = DatasetInfo {
@@ -162,7 +162,7 @@ impl FetchSession {
             uses.look_ahead_over_the_epoch();
         }
         self.demand_files += 1;
-        let mut demand_file = DemandFile::make(&self.files.folder, self.demand_files)?;
+        let mut demand_file = DemandFile::create_file(&self.files.folder, self.demand_files)?;
         demand_file.write(&RankDemand {
             most: uses.most_bytes(),
             room: self.room,
@@ -180,14 +180,14 @@ impl FetchSession {
                 size_rounded_down(other.room),
                 size_rounded_down(self.room)
             );
-            let trouble = HelperError::of_path(self.files.folder.path(), what);
-            let trouble = trouble.of_option("fetch_limit");
-            return Err(SessionEnd::Trouble(trouble));
+            let error = HelperError::of_path(self.files.folder.path(), what);
+            let error = error.of_option("fetch_limit");
+            return Err(SessionEnd::Trouble(error));
         }
         let largest = bytes.iter().copied().max().unwrap_or(0);
-        let left = room_of(&all, bytes).unwrap_or(self.room);
+        let left = room_of_ranks(&all, bytes).unwrap_or(self.room);
         if evicts && least_room(most_bytes(&all), largest) > left {
-            return Err(SessionEnd::Trouble(too_little(&self.files, &all, left)));
+            return Err(SessionEnd::Trouble(limit_error(&self.files, &all, left)));
         }
         Ok(())
     }
@@ -203,14 +203,14 @@ impl FetchSession {
         let Some(uses) = &mut self.uses else {
             return Ok(LONG);
         };
-        let look =
+        let pause =
             LOOK.max(LOOK_PER_SHARD * u32::try_from(self.files.bytes.len()).unwrap_or(u32::MAX));
         let began = Instant::now();
-        while uses.has_more() && began.elapsed() < AT_A_TIME {
+        while uses.can_look_further() && began.elapsed() < AT_A_TIME {
             uses.look_ahead(ROWS);
         }
         let most = uses.most_bytes();
-        let has_more = uses.has_more();
+        let can_look_further = uses.can_look_further();
         let needs = RankDemand {
             most,
             room: self.room,
@@ -220,30 +220,30 @@ impl FetchSession {
             demand_file.write(&needs)?;
         }
         if self.leader.is_none() {
-            let right = self.files.folder.lead()?;
+            let right = self.files.folder.try_lead()?;
             // The error of a leader that failed while this rank ran.
             self.check_leader_error()?;
             match right {
                 Some(right) => self.leader = Some(FolderLeader::begin(self.files.clone(), right)?),
-                None => self.look_at_the_leader(look, &needs.distances)?,
+                None => self.check_other_leader(pause, &needs.distances)?,
             }
         }
         if let Some(leader) = &mut self.leader {
-            leader.beat()?;
+            leader.write_beat()?;
             let all = demand_file::read_all(&self.files.folder, self.files.bytes.len(), true)?;
             leader.step(&all)?;
         }
-        Ok(match has_more {
+        Ok(match can_look_further {
             true => Duration::ZERO,
-            false => look,
+            false => pause,
         })
     }
 
     /// Checks the leader of another rank. It may hang while the shards that this rank needs are
     /// here.
-    fn look_at_the_leader(
+    fn check_other_leader(
         &mut self,
-        look: Duration,
+        pause: Duration,
         distances: &[u64],
     ) -> std::result::Result<(), SessionEnd> {
         let DatasetFiles { folder, shards, .. } = &self.files;
@@ -251,9 +251,9 @@ impl FetchSession {
             let mut now = shards.iter().zip(distances).filter(|(_, d)| **d == 0);
             now.any(|(shard, _)| !folder.shard(&shard.name).exists())
         };
-        match self.watch.look(look, is_needed) {
+        match self.watch.check_leader(pause, is_needed) {
             None => Ok(()),
-            Some(leader) => Err(SessionEnd::Trouble(stands_still(
+            Some(leader) => Err(SessionEnd::Trouble(dead_leader_error(
                 folder,
                 leader,
                 self.watch.limit(),
@@ -279,15 +279,15 @@ impl FetchSession {
         };
         // If it is just being written, the next check reads it.
         match from_bytes::<HelperError>(&text) {
-            Ok(trouble) => Err(SessionEnd::Trouble(trouble)),
+            Ok(error) => Err(SessionEnd::Trouble(error)),
             Err(_) => Ok(()),
         }
     }
 
     /// Writes the error for the other ranks, so that they end with the same reason.
-    pub(super) fn publish_error(&self, trouble: &HelperError) {
+    pub(super) fn publish_error(&self, error: &HelperError) {
         if self.leader.is_some()
-            && let Ok(text) = to_bytes(trouble)
+            && let Ok(text) = to_bytes(error)
         {
             // Without it, each rank fails by itself.
             let _ = self.files.folder.put(TROUBLE, &text);
@@ -296,7 +296,7 @@ impl FetchSession {
 }
 
 /// Error for a leader that does not respond.
-fn stands_still(folder: &FetchFolder, leader: LeaderProcess, limit: Duration) -> HelperError {
+fn dead_leader_error(folder: &FetchFolder, leader: LeaderProcess, limit: Duration) -> HelperError {
     let LeaderProcess { process, is_near } = leader;
     let (place, way) = match is_near {
         true => (

@@ -94,20 +94,20 @@ mod tests {
         }
         fs::write(&part, vec![0; 5 << 20]).unwrap();
         assert!(wait.add_sleep(second));
-        let said = wait.line(&path, || Some(8 << 20)).unwrap();
+        let text = wait.line(&path, || Some(8 << 20)).unwrap();
         let want = format!(
             "waiting for shard-000003.tar: {} of {} after 5 s ({}/s)",
             size(5 << 20),
             size(8 << 20),
             size(1 << 20)
         );
-        assert_eq!(said, want);
+        assert_eq!(text, want);
         // Ever more rarely.
         assert!(!wait.add_sleep(second * 9));
         assert!(wait.add_sleep(second));
         fs::write(&part, vec![0; 8 << 20]).unwrap();
-        let said = wait.line(&path, || Some(8 << 20)).unwrap();
-        assert!(said.contains("after 15 s") && said.ends_with("checksum is compared"));
+        let text = wait.line(&path, || Some(8 << 20)).unwrap();
+        assert!(text.contains("after 15 s") && text.ends_with("checksum is compared"));
         assert!(!wait.add_sleep(second * 19));
     }
 }

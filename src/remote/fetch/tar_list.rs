@@ -175,8 +175,8 @@ impl TarList {
     /// Number of shards that changed since the same address was indexed, compared with the most
     /// similar set. `None` if none was indexed.
     fn changed_since(&self, folder: &Path, name: &str) -> Option<usize> {
-        let beside = fs::read_dir(folder.parent()?).ok()?.flatten();
-        let sets = beside.filter(|entry| {
+        let siblings = fs::read_dir(folder.parent()?).ok()?.flatten();
+        let sets = siblings.filter(|entry| {
             let is_set = entry
                 .file_name()
                 .to_str()
@@ -244,20 +244,20 @@ mod tests {
         let mut now = before.clone();
         now.shards[1].state = "another".to_owned();
         let (old, new) = (folder("tars-1", &before), folder("tars-2", &now));
-        let said = |list: &TarList| list.is_not_indexed(&address, &new, "i.fli").to_string();
+        let text = |list: &TarList| list.is_not_indexed(&address, &new, "i.fli").to_string();
         assert!(
-            said(&now).contains("has 3 tar shards, but no index"),
+            text(&now).contains("has 3 tar shards, but no index"),
             "{}",
-            said(&now)
+            text(&now)
         );
         fs::write(old.join("i.fli"), "").unwrap();
         assert!(
-            said(&now).contains("1 of its 3 shards changed"),
+            text(&now).contains("1 of its 3 shards changed"),
             "{}",
-            said(&now)
+            text(&now)
         );
-        assert!(said(&now).contains("run `featherload index s3://bucket/sets`"));
-        assert!(said(&list(&["d.tar"])).contains("has 1 tar shard,"));
+        assert!(text(&now).contains("run `featherload index s3://bucket/sets`"));
+        assert!(text(&list(&["d.tar"])).contains("has 1 tar shard,"));
         assert_eq!(TarList::read(&old).unwrap(), before);
     }
 }

@@ -54,10 +54,10 @@ pub(crate) fn run_helper(
             .build()
             .map_err(|e| Error::not_started("start a helper for a store", e))?;
         let ended = runtime.block_on(async {
-            let line = HelperConnection::new(socket)?;
+            let connection = HelperConnection::new(socket)?;
             let ended = {
-                let (served, gone) = (pin!(serve(&line)), pin!(end_of(&consumer)));
-                match select(served, gone).await {
+                let (served, consumer_end) = (pin!(serve(&connection)), pin!(end_of(&consumer)));
+                match select(served, consumer_end).await {
                     Either::Left((ended, _)) | Either::Right((ended, _)) => ended,
                 }
             };
@@ -100,15 +100,15 @@ impl HelperConnection {
     }
 
     /// Sends the final message: the reason for the end.
-    pub(crate) fn give_up(&self, trouble: HelperError) -> Result<()> {
-        let said: HelperMessage<()> = HelperMessage::Trouble(trouble);
-        socket::send(self.0.as_fd(), &to_bytes(&said)?, &[])
+    pub(crate) fn give_up(&self, error: HelperError) -> Result<()> {
+        let message: HelperMessage<()> = HelperMessage::Trouble(error);
+        socket::send(self.0.as_fd(), &to_bytes(&message)?, &[])
     }
 
     /// Sends a warning for the user. Returns whether the consumer accepted it.
     pub(crate) fn warn(&self, text: &str) -> Result<bool> {
-        let said: HelperMessage<()> = HelperMessage::Warning(text.to_owned());
-        socket::offer(self.0.as_fd(), &to_bytes(&said)?, &[])
+        let message: HelperMessage<()> = HelperMessage::Warning(text.to_owned());
+        socket::try_send(self.0.as_fd(), &to_bytes(&message)?, &[])
     }
 
     /// Runs `work`, with regular warnings while the store is slow.

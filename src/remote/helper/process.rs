@@ -39,7 +39,7 @@ pub(crate) struct HelperKind {
     /// How long it may take to end by itself.
     pub(crate) end_limit: Duration,
     /// For messages: what helpers that die repeatedly did not achieve.
-    pub(crate) nothing_done: &'static str,
+    pub(crate) without_progress: &'static str,
 }
 
 impl HelperKind {
@@ -94,13 +94,13 @@ impl HelperProcess {
     }
 
     /// Sends a request, unless the helper's socket is full. Returns whether it was sent.
-    pub(crate) fn offer(&self, request: &impl Serialize) -> Result<bool> {
-        let offered = socket::offer(self.socket.as_fd(), &to_bytes(request)?, &[]);
-        Ok(matches!(offered, Ok(true)))
+    pub(crate) fn try_send(&self, request: &impl Serialize) -> Result<bool> {
+        let sent = socket::try_send(self.socket.as_fd(), &to_bytes(request)?, &[]);
+        Ok(matches!(sent, Ok(true)))
     }
 
     /// Sends a request and waits for the reply. Fails if the helper dies or reports an error.
-    pub(crate) fn ask<T: DeserializeOwned>(&self, request: &impl Serialize) -> Result<T> {
+    pub(crate) fn call<T: DeserializeOwned>(&self, request: &impl Serialize) -> Result<T> {
         self.send(request, &[])?;
         self.reply()
     }
@@ -127,7 +127,7 @@ impl HelperProcess {
                 ReceiveOutcome::Message(n, _) => match from_bytes(&buffer[..n])? {
                     HelperMessage::Reply(reply) => return Ok(Some(reply)),
                     HelperMessage::Warning(text) => tracing::warn!("{text}"),
-                    HelperMessage::Trouble(trouble) => return Err(trouble.into_error()),
+                    HelperMessage::Trouble(error) => return Err(error.into_error()),
                 },
                 ReceiveOutcome::Timeout => return self.check_stopped(planned).map(|()| None),
                 ReceiveOutcome::Closed => {
@@ -187,7 +187,7 @@ impl Drop for HelperProcess {
         if !self.is_own() {
             return;
         }
-        let end = socket::end(self.socket.as_fd());
+        let end = socket::shut_down(self.socket.as_fd());
         if end.is_ok() && self.ends_within(self.kind.end_limit) {
             return;
         }

@@ -100,7 +100,7 @@ pub(crate) struct ProgressReports {
 
 impl ProgressReports {
     /// For single requests that a user waits for.
-    pub(crate) fn of_each() -> Self {
+    pub(crate) fn for_single_requests() -> Self {
         Self {
             pause: FIRST,
             next_look: FIRST,
@@ -109,10 +109,10 @@ impl ProgressReports {
     }
 
     /// For many requests of one command.
-    pub(crate) fn of_all() -> Self {
+    pub(crate) fn for_command() -> Self {
         Self {
             renews: false,
-            ..Self::of_each()
+            ..Self::for_single_requests()
         }
     }
 
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_oldest_transfer_is_reported_ever_more_rarely() {
-        let mut reports = ProgressReports::of_each();
+        let mut reports = ProgressReports::for_single_requests();
         assert_eq!(reports.next_look(), Duration::from_secs(5));
         let now = Instant::now() + Duration::from_secs(10);
         assert_eq!(reports.next_at(now), None);
@@ -165,15 +165,15 @@ mod tests {
         first.set_size(40 << 20);
         first.add_done(10 << 20);
         first.add_done(10 << 20);
-        let said = reports.next_at(now).unwrap();
-        assert!(said.starts_with("waiting for s3://b/index.fli: "), "{said}");
+        let text = reports.next_at(now).unwrap();
+        assert!(text.starts_with("waiting for s3://b/index.fli: "), "{text}");
         assert!(
-            said.contains(&format!("{} of {}", size(20 << 20), size(40 << 20))),
-            "{said}"
+            text.contains(&format!("{} of {}", size(20 << 20), size(40 << 20))),
+            "{text}"
         );
         assert!(
-            said.contains("after 10 s") && said.ends_with("/s)"),
-            "{said}"
+            text.contains("after 10 s") && text.ends_with("/s)"),
+            "{text}"
         );
         drop(first);
         assert!(reports.next_at(now).unwrap().contains("s3://b/other"));
@@ -189,7 +189,7 @@ mod tests {
         // A new request starts anew; one of many requests of a command does not.
         reports.begin();
         assert_eq!(reports.next_look(), FIRST);
-        let mut reports = ProgressReports::of_all();
+        let mut reports = ProgressReports::for_command();
         reports.next_at(later);
         reports.begin();
         assert_eq!(reports.next_look(), FIRST * 2);
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn short_transfers_that_follow_each_other_are_not_reported() {
-        let mut reports = ProgressReports::of_each();
+        let mut reports = ProgressReports::for_single_requests();
         for number in 0..3 {
             let short = TransferProgress::begin(format!("s3://b/s-{number}.tar"), None);
             let began = TRANSFERS.with_borrow(|all| all[&short.0].began);
@@ -208,10 +208,10 @@ mod tests {
         }
         let slow = TransferProgress::begin("s3://b/slow.tar".to_owned(), None);
         let began = TRANSFERS.with_borrow(|all| all[&slow.0].began);
-        let said = reports.next_at(began + FIRST).unwrap();
+        let text = reports.next_at(began + FIRST).unwrap();
         assert!(
-            said.contains("slow.tar") && said.contains("after 5 s"),
-            "{said}"
+            text.contains("slow.tar") && text.contains("after 5 s"),
+            "{text}"
         );
         assert_eq!(reports.next_look(), FIRST * 2);
     }

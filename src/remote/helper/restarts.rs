@@ -72,7 +72,9 @@ impl HelperSupervisor {
                 done => return done,
             };
             let HelperKind {
-                name, nothing_done, ..
+                name,
+                without_progress,
+                ..
             } = self.kind;
             self.deaths += 1;
             self.total_deaths += 1;
@@ -80,7 +82,7 @@ impl HelperSupervisor {
                 // The next call tries again.
                 self.deaths = 0;
                 return Err(Error::worker(format!(
-                    "the {name} died {MOST_DEATHS} times {nothing_done}: {why}"
+                    "the {name} died {MOST_DEATHS} times {without_progress}: {why}"
                 )));
             }
             tracing::warn!("the {name} died and is restarted: {why}");

@@ -151,8 +151,8 @@ mod tests {
         ] {
             let answer = of(status, code);
             assert!(answer.is_final(), "{status} {code}");
-            let said = answer.text("b");
-            assert!(said.contains(says), "{status} {code}: {said}");
+            let text = answer.text("b");
+            assert!(text.contains(says), "{status} {code}: {text}");
         }
         let text = "Generic S3 error: - Received redirect without LOCATION, this normally";
         assert!(

@@ -114,17 +114,17 @@ impl Store {
         read: &str,
         connector: StoreConnector,
     ) -> Result<Self, HelperError> {
-        let trouble = |what: String| HelperError::new(address.as_str(), what);
+        let address_error = |what: String| HelperError::new(address.as_str(), what);
         if let Some(name) = broken_setting(std::env::vars_os()) {
-            return Err(trouble(format!(
+            return Err(address_error(format!(
                 "the environment variable {name} holds a line break or another control \
                  character: set it without"
             )));
         }
-        let url = url::Url::parse(address.as_str()).map_err(|e| trouble(e.to_string()))?;
+        let url = url::Url::parse(address.as_str()).map_err(|e| address_error(e.to_string()))?;
         let known = ObjectStoreScheme::parse(&url);
-        let (scheme, prefix) = known.map_err(|e| trouble(without_secrets(&e.to_string())))?;
-        let failed = |e: StoreError| trouble(without_secrets(&chain(&e)));
+        let (scheme, prefix) = known.map_err(|e| address_error(without_secrets(&e.to_string())))?;
+        let failed = |e: StoreError| address_error(without_secrets(&chain(&e)));
         // The client itself retries briefly; `download` retries for longer.
         let retry = RetryConfig {
             backoff: BackoffConfig {
@@ -146,11 +146,13 @@ impl Store {
         // The builders are alike but have no common type.
         macro_rules! bucket {
             ($builder:ident, $key:ident) => {{
-                let begun = $builder::from_env().with_url(text).with_retry(retry);
-                let begun = begun.with_http_connector(connector);
-                let builder = limits.into_iter().fold(begun, |builder, (key, value)| {
-                    builder.with_config($key::Client(key), value)
-                });
+                let builder_start = $builder::from_env().with_url(text).with_retry(retry);
+                let builder_start = builder_start.with_http_connector(connector);
+                let builder = limits
+                    .into_iter()
+                    .fold(builder_start, |builder, (key, value)| {
+                        builder.with_config($key::Client(key), value)
+                    });
                 let store = Arc::new(builder.build().map_err(failed)?);
                 parts = Some(store.clone());
                 pages = Some(store.clone());
@@ -165,8 +167,8 @@ impl Store {
             ObjectStoreScheme::MicrosoftAzure => bucket!(MicrosoftAzureBuilder, AzureConfigKey),
             ObjectStoreScheme::Http => {
                 let host = &url[..url::Position::BeforePath];
-                let begun = HttpBuilder::new().with_url(host).with_retry(retry);
-                let begun = begun.with_http_connector(LengthOfRanges(connector));
+                let builder_start = HttpBuilder::new().with_url(host).with_retry(retry);
+                let builder_start = builder_start.with_http_connector(LengthOfRanges(connector));
                 let allowed = match url.scheme() {
                     "http" => "true",
                     _ => "false",
@@ -174,14 +176,14 @@ impl Store {
                 let limits = limits
                     .into_iter()
                     .chain([(ClientConfigKey::AllowHttp, allowed)]);
-                let builder = limits.fold(begun, |builder, (key, value)| {
+                let builder = limits.fold(builder_start, |builder, (key, value)| {
                     builder.with_config(key, value)
                 });
                 Arc::new(builder.build().map_err(failed)?)
             }
             ObjectStoreScheme::Local => Arc::new(LocalFileSystem::new()),
             _ => {
-                return Err(trouble(format!(
+                return Err(address_error(format!(
                     "has an unknown store: {}",
                     StoreAddress::KINDS
                 )));
@@ -260,17 +262,17 @@ impl Store {
             }
             _ => return self.failure(name, error),
         };
-        let said = without_secrets(&chain(error));
+        let message = without_secrets(&chain(error));
         StoreFailure::Permanent(HelperError::new(
             self.address.of(name),
-            format!("{what} ({said})"),
+            format!("{what} ({message})"),
         ))
     }
 
     /// Interprets an error of a request for `name`.
     pub(crate) fn failure(&self, name: &str, error: &StoreError) -> StoreFailure {
-        let about = self.address.of(name);
-        let lasting = |what: String| StoreFailure::Permanent(HelperError::new(&about, what));
+        let address = self.address.of(name);
+        let lasting = |what: String| StoreFailure::Permanent(HelperError::new(&address, what));
         if let Some(refused) = cause(error) {
             return lasting(self.redirect_text(refused));
         }
@@ -278,8 +280,8 @@ impl Store {
             return lasting(format!("{too_long}: check the endpoint"));
         }
         let answer = StoreAnswer::of(&chain(error));
-        let said = || without_secrets(&chain(error));
-        let refused = || lasting(format!("{} ({})", answer.text(self.bucket()), said()));
+        let message = || without_secrets(&chain(error));
+        let refused = || lasting(format!("{} ({})", answer.text(self.bucket()), message()));
         match error {
             StoreError::NotFound { .. } => match answer.has_no_bucket() {
                 true => refused(),
@@ -293,10 +295,10 @@ impl Store {
             | StoreError::InvalidPath { .. }
             | StoreError::NotSupported { .. }
             | StoreError::NotImplemented { .. }
-            | StoreError::UnknownConfigurationKey { .. } => lasting(said()),
+            | StoreError::UnknownConfigurationKey { .. } => lasting(message()),
             _ if answer.is_final() => refused(),
             _ if ranges::has_no_length(error) => lasting(ranges::NO_LENGTH.to_owned()),
-            _ => StoreFailure::Transient(said()),
+            _ => StoreFailure::Transient(message()),
         }
     }
 
@@ -304,7 +306,7 @@ impl Store {
     pub(crate) fn no_bucket(&self, name: &str, error: &StoreError) -> Option<HelperError> {
         let has_none = StoreAnswer::of(&chain(error)).has_no_bucket();
         match self.failure(name, error) {
-            StoreFailure::Permanent(trouble) if has_none => Some(trouble),
+            StoreFailure::Permanent(found) if has_none => Some(found),
             _ => None,
         }
     }
@@ -328,11 +330,11 @@ impl Store {
 /// The text of an error with its causes, each once.
 fn chain(error: &StoreError) -> String {
     ranges::causes(error).fold(String::new(), |text, cause| {
-        let said = cause.to_string();
+        let message = cause.to_string();
         match text.as_str() {
-            "" => said,
-            _ if text.contains(&said) => text,
-            _ => format!("{text}: {said}"),
+            "" => message,
+            _ if text.contains(&message) => text,
+            _ => format!("{text}: {message}"),
         }
     })
 }
@@ -351,11 +353,11 @@ fn without_secrets(text: &str) -> String {
         let inside = text.split_once(&format!("<{tag}>"))?.1;
         Some(inside.split_once(&format!("</{tag}>"))?.0)
     };
-    let said: Vec<&str> = ["Code", "Message"].into_iter().filter_map(of).collect();
+    let message: Vec<&str> = ["Code", "Message"].into_iter().filter_map(of).collect();
     shortened(without_queries(&format!(
         "{}{}",
         &text[..begin],
-        said.join(": ")
+        message.join(": ")
     )))
 }
 
@@ -401,17 +403,17 @@ mod tests {
     fn signatures_are_left_out() {
         let text = "Error performing GET https://a.blob.core.windows.net/c/x?sv=1&sig=hunter2 in \
                     3ms, after 2 retries: /c/x?sig=hunter2 why? no";
-        let told = without_secrets(text);
+        let text = without_secrets(text);
         assert!(
-            !told.contains("hunter2") && told.ends_with("why? no"),
-            "{told}"
+            !text.contains("hunter2") && text.ends_with("why? no"),
+            "{text}"
         );
-        assert!(told.contains("windows.net/c/x?..."), "{told}");
+        assert!(text.contains("windows.net/c/x?..."), "{text}");
         let body = "Server returned 400: <?xml version=\"1.0\"?><Error><Code>ExpiredToken</Code>\
                     <Message>The token has expired.</Message><Token-0>hunter2</Token-0></Error>";
-        let told = without_secrets(body);
+        let text = without_secrets(body);
         assert_eq!(
-            told,
+            text,
             "Server returned 400: ExpiredToken: The token has expired."
         );
     }
@@ -419,9 +421,9 @@ mod tests {
     #[test]
     fn of_a_long_text_the_beginning_is_said() {
         let long = format!("Server returned 403: {}", "é".repeat(4096));
-        let said = without_secrets(&long);
-        assert_eq!(said.chars().count(), 600 + 3);
-        assert!(said.starts_with("Server returned 403: é") && said.ends_with("é..."));
+        let message = without_secrets(&long);
+        assert_eq!(message.chars().count(), 600 + 3);
+        assert!(message.starts_with("Server returned 403: é") && message.ends_with("é..."));
         let xml = format!(
             "500: <Error><Message>{}</Message></Error>",
             "e".repeat(4096)

@@ -67,7 +67,7 @@ impl HttpConnector for StoreConnector {
 #[derive(Debug)]
 struct Web {
     first: Client,
-    others: Client,
+    other_hosts: Client,
     redirects: RedirectRules,
 }
 
@@ -76,7 +76,7 @@ impl Web {
         let failed = |e: reqwest::Error| wrong(e.into());
         let first = builder(options, Arc::new(SystemNames))?;
         let first = first.build().map_err(failed)?;
-        let others = match redirects.others {
+        let other_hosts = match redirects.other_hosts {
             true => {
                 let guarded = builder(options, Arc::new(redirects.clone()))?;
                 guarded.build().map_err(failed)?
@@ -86,7 +86,7 @@ impl Web {
         };
         Ok(Self {
             first,
-            others,
+            other_hosts,
             redirects,
         })
     }
@@ -98,7 +98,7 @@ impl Web {
         for _ in 0..=MOST_REDIRECTS {
             let client = match host {
                 NextHost::Same => &self.first,
-                NextHost::Other => &self.others,
+                NextHost::Other => &self.other_hosts,
             };
             let answer = client.call(request.clone()).await?;
             let Some(to) = target(&answer, &at)? else {
@@ -314,17 +314,17 @@ fn builder(
 ) -> Result<reqwest::ClientBuilder, StoreError> {
     use ClientConfigKey as Key;
 
-    let said = |key: Key| options.get_config_value(&key);
+    let option = |key: Key| options.get_config_value(&key);
     let is = |key: Key| {
-        let word = said(key).map(|word| word.to_ascii_lowercase());
+        let word = option(key).map(|word| word.to_ascii_lowercase());
         word.is_some_and(|word| matches!(&*word, "1" | "true" | "on" | "yes" | "y"))
     };
     let time = |key: Key| {
-        let read = said(key).map(|text| humantime::parse_duration(&text));
+        let read = option(key).map(|text| humantime::parse_duration(&text));
         read.transpose().map_err(|e| wrong(e.into()))
     };
     let number = |key: Key| {
-        let read = said(key).map(|text| text.parse::<u32>());
+        let read = option(key).map(|text| text.parse::<u32>());
         read.transpose().map_err(|e| wrong(e.into()))
     };
     let failed = |e: reqwest::Error| wrong(e.into());
@@ -338,7 +338,7 @@ fn builder(
         .no_brotli()
         .no_zstd()
         .no_deflate()
-        .user_agent(said(Key::UserAgent).unwrap_or_else(|| own.to_owned()))
+        .user_agent(option(Key::UserAgent).unwrap_or_else(|| own.to_owned()))
         .https_only(!is(Key::AllowHttp))
         .danger_accept_invalid_certs(is(Key::AllowInvalidCertificates))
         .pool_idle_timeout(time(Key::PoolIdleTimeout)?.or(Some(Duration::from_secs(90))))
@@ -372,11 +372,11 @@ fn builder(
     if is(Key::NoSystemCertificates) {
         builder = builder.tls_certs_only([]);
     }
-    if let Some(url) = said(Key::ProxyUrl) {
-        let none = said(Key::ProxyExcludes).and_then(|names| NoProxy::from_string(&names));
+    if let Some(url) = option(Key::ProxyUrl) {
+        let none = option(Key::ProxyExcludes).and_then(|names| NoProxy::from_string(&names));
         let proxy = Proxy::all(url).map_err(failed)?;
         builder = builder.proxy(proxy.no_proxy(none));
-        if let Some(text) = said(Key::ProxyCaCertificate) {
+        if let Some(text) = option(Key::ProxyCaCertificate) {
             let certificate = Certificate::from_pem(text.as_bytes()).map_err(failed)?;
             builder = builder.tls_certs_merge([certificate]);
         }

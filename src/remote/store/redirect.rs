@@ -66,7 +66,7 @@ fn site(url: &Url) -> &str {
 #[derive(Debug, Clone)]
 pub(crate) struct RedirectRules {
     /// Also those to other hosts.
-    pub(crate) others: bool,
+    pub(crate) other_hosts: bool,
     /// Whether a redirect may lead to this address.
     is_public: fn(IpAddr) -> bool,
     /// Names of proxies, which the user chose; no redirect leads to them.
@@ -74,9 +74,9 @@ pub(crate) struct RedirectRules {
 }
 
 impl RedirectRules {
-    pub(crate) fn new(others: bool, proxies: Vec<String>) -> Self {
+    pub(crate) fn new(other_hosts: bool, proxies: Vec<String>) -> Self {
         Self {
-            others,
+            other_hosts,
             is_public,
             proxies,
         }
@@ -119,7 +119,7 @@ impl RedirectRules {
         if address.is_some_and(|address| !(self.is_public)(address)) {
             return Err(RefusedRedirect::local(to, None));
         }
-        match self.others {
+        match self.other_hosts {
             true => Ok(NextHost::Other),
             false => Err(RefusedRedirect(format!(
                 "redirects from '{}' to another host, '{}': use `allow_redirects` if you trust \

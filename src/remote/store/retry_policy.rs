@@ -44,7 +44,7 @@ pub(crate) struct RetryPolicy {
 struct Rate {
     last: Instant,
     bytes: u64,
-    took: Duration,
+    elapsed: Duration,
 }
 
 impl Rate {
@@ -52,20 +52,20 @@ impl Rate {
         Self {
             last: now,
             bytes: 0,
-            took: Duration::ZERO,
+            elapsed: Duration::ZERO,
         }
     }
 
     /// Adds bytes. Returns whether the rate over [`SLOW_LIMIT`] is below the lowest rate.
     fn is_too_low(&mut self, now: Instant, bytes: u64) -> bool {
         let gap = now.saturating_duration_since(self.last);
-        self.took += gap.min(LONGEST_GAP);
+        self.elapsed += gap.min(LONGEST_GAP);
         self.bytes = self.bytes.saturating_add(bytes);
         self.last = now;
         if self.bytes >= LEAST_RATE * SLOW_LIMIT.as_secs() {
             *self = Self::new(now);
         }
-        self.took >= SLOW_LIMIT
+        self.elapsed >= SLOW_LIMIT
     }
 }
 
@@ -131,7 +131,7 @@ impl RetryPolicy {
     /// There are no more attempts.
     pub(crate) async fn after(&mut self, failure: StoreFailure) -> Result<(), HelperError> {
         let why = match failure {
-            StoreFailure::Permanent(trouble) => return Err(trouble),
+            StoreFailure::Permanent(error) => return Err(error),
             StoreFailure::Transient(why) => why,
         };
         if self.since.elapsed() >= self.limit {
@@ -181,9 +181,9 @@ mod tests {
         for n in (every..=seconds).step_by(every as usize) {
             now += Duration::from_secs(every);
             reached += bytes;
-            if let Err(trouble) = patience.moved_at(now, bytes, reached) {
-                assert!(trouble.what.contains("less than 1024 bytes per second"));
-                assert_eq!(trouble.about, "s3://b/x");
+            if let Err(error) = patience.moved_at(now, bytes, reached) {
+                assert!(error.what.contains("less than 1024 bytes per second"));
+                assert_eq!(error.about, "s3://b/x");
                 return Some(n);
             }
         }

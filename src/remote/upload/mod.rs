@@ -33,5 +33,5 @@ pub(crate) mod uploader;
 pub(crate) const SENDER: crate::pool::coordinator::init::HelperEntry =
     crate::pool::coordinator::init::HelperEntry {
         command: crate::pool::coordinator::messages::SENDER_COMMAND,
-        live: serve::live,
+        run: serve::run_uploader,
     };

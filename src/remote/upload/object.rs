@@ -60,12 +60,12 @@ impl CacheObjects {
     }
 
     /// An error about an object.
-    pub(super) fn trouble(&self, name: &str, what: &str) -> HelperError {
+    pub(super) fn object_error(&self, name: &str, what: &str) -> HelperError {
         HelperError::new(self.store.address().of(name), what)
     }
 
     fn other_bytes(&self, name: &str) -> HelperError {
-        self.trouble(
+        self.object_error(
             name,
             "exists with other bytes, and is not replaced: name another address, or use `force` \
              to replace the cache",

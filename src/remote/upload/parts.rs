@@ -42,8 +42,8 @@ pub(super) struct OpenUpload(Rc<RefCell<Option<MultipartUpload>>>);
 impl OpenUpload {
     /// Aborts the upload, if possible. Otherwise the bucket's rule for unfinished uploads applies.
     pub(super) async fn abort(&self) {
-        let begun = self.0.borrow_mut().take();
-        if let Some((store, path, id)) = begun {
+        let started = self.0.borrow_mut().take();
+        if let Some((store, path, id)) = started {
             let aborted = store.abort_multipart(&path, &id);
             let _ = tokio::time::timeout(ABORT_LIMIT, aborted).await;
         }

@@ -27,38 +27,38 @@ use crate::remote::upload::shard;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Runs an uploader on `socket`; returns its exit status.
-pub(super) fn live(socket: OwnedFd) -> i32 {
+pub(super) fn run_uploader(socket: OwnedFd) -> i32 {
     let open = OpenUpload::default();
     helper_loop::run_helper(
         socket,
         c"featherload-se",
-        async |line| serve(line, &open).await,
+        async |connection| serve(connection, &open).await,
         async || open.abort().await,
         PATIENCE,
     )
 }
 
-async fn serve(line: &HelperConnection, open: &OpenUpload) -> Result<()> {
+async fn serve(connection: &HelperConnection, open: &OpenUpload) -> Result<()> {
     let mut objects: Option<CacheObjects> = None;
     let mut requests: VecDeque<UploadRequest> = VecDeque::new();
-    let mut reports = ProgressReports::of_all();
+    let mut reports = ProgressReports::for_command();
     loop {
-        while let Some((request, _)) = line.receive()? {
+        while let Some((request, _)) = connection.receive()? {
             requests.push_back(request);
         }
         let Some(request) = requests.pop_front() else {
-            line.readable().await?;
+            connection.readable().await?;
             continue;
         };
         let reply = {
-            let done = line.reporting(&mut reports, answer(&mut objects, open, request));
+            let done = connection.reporting(&mut reports, answer(&mut objects, open, request));
             let mut done = pin!(done);
             loop {
-                match select(done, pin!(line.readable())).await {
+                match select(done, pin!(connection.readable())).await {
                     Either::Left((reply, _)) => break reply,
                     Either::Right((ready, more)) => {
                         ready?;
-                        while let Some((request, _)) = line.receive()? {
+                        while let Some((request, _)) = connection.receive()? {
                             requests.push_back(request);
                         }
                         done = more;
@@ -67,8 +67,8 @@ async fn serve(line: &HelperConnection, open: &OpenUpload) -> Result<()> {
             }
         };
         match reply? {
-            Ok(reply) => line.reply(&reply)?,
-            Err(trouble) => return line.give_up(trouble),
+            Ok(reply) => connection.reply(&reply)?,
+            Err(error) => return connection.give_up(error),
         }
     }
 }

@@ -59,12 +59,12 @@ pub(super) async fn begin(
 ) -> Result<bool, HelperError> {
     let bytes = read(from)?;
     let there = objects.get(CACHE_MANIFEST).await?;
-    let is_to_go = match (&there, over) {
+    let is_replaced = match (&there, over) {
         (Some(there), Some(over)) => HexHash128::of(there) == over,
         _ => false,
     };
     objects
-        .put_or_compare(CACHE_MANIFEST, &bytes, is_to_go)
+        .put_or_compare(CACHE_MANIFEST, &bytes, is_replaced)
         .await
 }
 
@@ -107,7 +107,7 @@ pub(super) async fn send(
             if objects.size(&tar).await? != Some(manifest.bytes) {
                 let what = "existed, but was removed: build again, and let nothing else \
                             write to this address";
-                return Err(objects.trouble(&tar, what));
+                return Err(objects.object_error(&tar, what));
             }
         }
         Err(e) => {
@@ -153,7 +153,7 @@ pub(super) async fn end(
         return Ok(());
     }
     if there.is_none_or(|there| HexHash128::of(&there) != over) {
-        return Err(objects.trouble(
+        return Err(objects.object_error(
             CACHE_MANIFEST,
             "was written or removed by another program while the cache was built: build again, and \
              let nothing else write to this address",

@@ -21,7 +21,7 @@ static SENDER: HelperKind = HelperKind {
     command: SENDER_COMMAND,
     // It aborts its unfinished upload.
     end_limit: Duration::from_secs(3),
-    nothing_done: "with nothing done between",
+    without_progress: "with nothing done between",
 };
 
 /// A live uploader.
@@ -46,8 +46,8 @@ impl CacheUploader {
             waiting: VecDeque::new(),
             counts: TransferCounts::default(),
         };
-        let begun = begin(&sender.helper.process, &sender.address, &sender.waiting);
-        sender.retry_after_death(begun)?;
+        let started = begin(&sender.helper.process, &sender.address, &sender.waiting);
+        sender.retry_after_death(started)?;
         Ok(sender)
     }
 
@@ -68,9 +68,9 @@ impl CacheUploader {
     ///
     /// # Errors
     /// The store fails; uploaders die repeatedly.
-    pub(crate) fn ask(&mut self, request: &UploadRequest) -> Result<UploadReply> {
+    pub(crate) fn call(&mut self, request: &UploadRequest) -> Result<UploadReply> {
         loop {
-            match self.helper.process.ask(request) {
+            match self.helper.process.call(request) {
                 Ok(reply) => {
                     self.helper.reset_deaths();
                     return Ok(reply);
@@ -135,7 +135,7 @@ fn begin(
     waiting: &VecDeque<(String, UploadRequest)>,
 ) -> Result<()> {
     let address = address.clone();
-    match process.ask(&UploadRequest::Open { address })? {
+    match process.call(&UploadRequest::Open { address })? {
         UploadReply::Done => {}
         other => return Err(unexpected(&other)),
     }
@@ -160,7 +160,7 @@ pub(crate) fn put(
         hash,
     };
     let mut sender = CacheUploader::open(address.clone(), helper.map(Path::to_owned))?;
-    match sender.ask(&request)? {
+    match sender.call(&request)? {
         UploadReply::Ended(_) => Ok(()),
         other => Err(unexpected(&other)),
     }

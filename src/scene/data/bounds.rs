@@ -88,8 +88,8 @@ mod tests {
     #[test]
     fn a_number_of_300_digits_is_printed_short() {
         let printed = [0.0, -8.0, 7.5, 1e20, -1e300, 5e-324, f64::INFINITY].map(shown_number);
-        let due = ["0", "-8", "7.5", "1e20", "-1e300", "5e-324", "inf"];
-        assert_eq!(printed, due);
+        let expected = ["0", "-8", "7.5", "1e20", "-1e300", "5e-324", "inf"];
+        assert_eq!(printed, expected);
         assert!(quoted(&"1".repeat(300)).len() < 80);
     }
 

@@ -126,7 +126,7 @@ fn reason_to_prefer(
     let there = |found: &SceneDescription| {
         let frames = found.frames.iter();
         frames
-            .filter(|f| images::is_anywhere(&found.root, f))
+            .filter(|f| images::exists_in_any_size(&found.root, f))
             .count()
     };
     if let (DescriptionFile::Transforms(_), DescriptionFile::Blender(_)) = (description, other) {

@@ -54,7 +54,7 @@ fn tridiagonal(a: &[[f64; 3]; 3]) -> ([f64; 3], [f64; 2], Columns) {
 }
 
 /// Rotates columns j and j + 1: `dlasr` of one rotation.
-fn turn(z: &mut Columns, j: usize, c: f64, s: f64) {
+fn rotate_columns(z: &mut Columns, j: usize, c: f64, s: f64) {
     for row in z {
         let next = row[j + 1];
         row[j + 1] = c * next - s * row[j];
@@ -108,7 +108,7 @@ fn diagonalise(d: &mut [f64; 3], e: &mut [f64; 2], z: &mut Columns) {
                     l += 1;
                 } else if m == l + 1 {
                     let (rt1, rt2, c, s) = two_by_two(d[l], e[l], d[l + 1]);
-                    turn(z, l, c, s);
+                    rotate_columns(z, l, c, s);
                     (d[l], d[l + 1], e[l]) = (rt1, rt2, 0.0);
                     l += 2;
                 } else {
@@ -139,7 +139,7 @@ fn diagonalise(d: &mut [f64; 3], e: &mut [f64; 2], z: &mut Columns) {
                     l -= 1;
                 } else if m + 1 == at {
                     let (rt1, rt2, c, s) = two_by_two(d[at - 1], e[at - 1], d[at]);
-                    turn(z, at - 1, c, s);
+                    rotate_columns(z, at - 1, c, s);
                     (d[at - 1], d[at], e[at - 1]) = (rt1, rt2, 0.0);
                     l -= 2;
                 } else {
@@ -182,7 +182,7 @@ fn ql(d: &mut [f64; 3], e: &mut [f64; 2], z: &mut Columns, l: usize, m: usize) {
     }
     // Backward: from the last column on.
     for (i, c, s) in turns {
-        turn(z, i, c, s);
+        rotate_columns(z, i, c, s);
     }
     d[l] -= p;
     e[l] = g;
@@ -212,7 +212,7 @@ fn qr(d: &mut [f64; 3], e: &mut [f64; 2], z: &mut Columns, l: usize, m: usize) {
         turns.push((i, c, s));
     }
     for (i, c, s) in turns {
-        turn(z, i, c, s);
+        rotate_columns(z, i, c, s);
     }
     d[l] -= p;
     e[l - 1] = g;

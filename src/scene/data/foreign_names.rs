@@ -147,7 +147,7 @@ struct Names {
     /// The entries of a folder, by their names in one case and one Unicode form.
     listings: HashMap<PathBuf, HashMap<String, Vec<OsString>>>,
     backslashes: Difference,
-    elsewhere: Difference,
+    moved_files: Difference,
     spelled: Difference,
 }
 
@@ -174,7 +174,7 @@ impl Names {
                 continue;
             }
             if start > 0 && matches!(of, NameKind::MaskOrDepth(_)) {
-                let drops_kind = dropped.iter().any(|part| is_kind(part)) && !tail_has_kind(tail);
+                let drops_kind = dropped.iter().any(|part| is_kind(part)) && !names_kind(tail);
                 if drops_kind || (tail.len() == 1 && !is_in_base) {
                     continue;
                 }
@@ -237,7 +237,7 @@ impl Names {
             self.backslashes.add(name, path);
         }
         if is_elsewhere {
-            self.elsewhere.add(name, path);
+            self.moved_files.add(name, path);
         }
         if is_respelled {
             self.spelled.add(name, path);
@@ -352,7 +352,7 @@ impl Names {
         };
         note(&self.backslashes, "names with Windows' backslashes");
         note(
-            &self.elsewhere,
+            &self.moved_files,
             "names with folders of another machine, matched by their last parts",
         );
         note(
@@ -375,7 +375,7 @@ fn is_kind(part: &str) -> bool {
 }
 
 /// Whether a folder of this path states its content.
-fn tail_has_kind(tail: &[&str]) -> bool {
+fn names_kind(tail: &[&str]) -> bool {
     let folders = tail.split_last().map_or(&[][..], |(_, folders)| folders);
     folders.iter().any(|part| is_kind(part))
 }

@@ -53,7 +53,7 @@ pub(super) struct FrameFiles {
     pub(super) found_depth: Option<PathBuf>,
     pub(super) depth_is_full_size: bool,
     /// Whether the scene's file names a depth that does not exist.
-    pub(super) misses_depth: bool,
+    pub(super) names_missing_depth: bool,
     /// Whether the mask was found by name only.
     pub(super) mask_was_found: bool,
 }
@@ -182,7 +182,7 @@ fn smaller_folders(found: &SceneDescription) -> Vec<u32> {
 }
 
 /// Whether the image of a frame exists, in its original or a smaller size.
-pub(super) fn is_anywhere(root: &Path, frame: &FrameDescription) -> bool {
+pub(super) fn exists_in_any_size(root: &Path, frame: &FrameDescription) -> bool {
     [1, 2, 4, 8].into_iter().any(|factor| {
         let mut files = candidates(root, frame, factor).into_iter();
         files.any(|path| path.exists())
@@ -204,7 +204,7 @@ fn candidates(root: &Path, frame: &FrameDescription, factor: u32) -> Vec<PathBuf
     if factor == 1 {
         let path = frame.original();
         let mut all = vec![path.clone()];
-        all.extend(EXTENSIONS.map(|extension| with_more(&path, extension)));
+        all.extend(EXTENSIONS.map(|extension| with_appended(&path, extension)));
         return all;
     }
     let mut named = frame.folder.file_name().unwrap_or_default().to_owned();
@@ -225,7 +225,7 @@ fn candidates(root: &Path, frame: &FrameDescription, factor: u32) -> Vec<PathBuf
 }
 
 /// Appends an extension: `name.jpg` becomes `name.jpg.png`.
-fn with_more(path: &Path, extension: &str) -> PathBuf {
+fn with_appended(path: &Path, extension: &str) -> PathBuf {
     let mut path = OsString::from(path);
     path.push(".");
     path.push(extension);
@@ -297,7 +297,7 @@ impl Finder<'_> {
                 depth: None,
                 found_depth: None,
                 depth_is_full_size: false,
-                misses_depth: false,
+                names_missing_depth: false,
                 mask_was_found: false,
             };
             match &frame.mask {
@@ -322,7 +322,7 @@ impl Finder<'_> {
             }
             if let Some(depth) = &frame.depth {
                 let depth = self.named(depth, "depths");
-                files.misses_depth = depth.is_none();
+                files.names_missing_depth = depth.is_none();
                 if let Some((path, full)) = depth {
                     (files.depth, files.depth_is_full_size) = (Some(path), full);
                 }
@@ -381,7 +381,7 @@ fn by_name(folders: Option<&Vec<Folder>>, image: &Path, extensions: &[&str]) -> 
         let mut named: Vec<PathBuf> = Vec::with_capacity(5);
         for extension in extensions {
             named.push(path.with_extension(extension));
-            named.push(with_more(&path, extension));
+            named.push(with_appended(&path, extension));
         }
         named.push(path);
         if let Some(path) = named.into_iter().find(|path| path.is_file()) {

@@ -148,13 +148,13 @@ mod tests {
     #[test]
     fn a_number_may_stand_in_quotes() {
         let number = |json: &str| serde_json::from_str::<JsonNumber>(&quoted(json));
-        for (json, due) in [
+        for (json, expected) in [
             ("7", 7.0),
             ("-7.5", -7.5),
             ("\"7.5\"", 7.5),
             ("\" 1e-3 \"", 1e-3),
         ] {
-            assert_eq!(number(json).unwrap().0, due);
+            assert_eq!(number(json).unwrap().0, expected);
         }
         for json in [
             "\"\"",

@@ -18,7 +18,7 @@ use crate::scene::data::options::{SceneFormat, SceneOptions};
 use crate::scene::data::scene::WorldTransform;
 use crate::scene::data::scene_description::{FrameDescription, SceneDescription};
 use crate::scene::data::transforms::{check_matrix, from_opengl};
-use crate::scene::data::transforms_keys::unopened;
+use crate::scene::data::transforms_keys::open_error;
 use crate::sys::regular_file;
 
 pub(super) const FILE: &str = "poses_bounds.npy";
@@ -146,7 +146,7 @@ fn is_image(name: &str) -> bool {
 
 /// The rows of the array.
 fn read(path: &Path) -> Result<Vec<[f64; WIDTH]>> {
-    let (mut file, _) = regular_file::open(path).map_err(|e| unopened(path, &e))?;
+    let (mut file, _) = regular_file::open(path).map_err(|e| open_error(path, &e))?;
     let error = |what: String| Error::dataset(path, what);
     let header = header(&mut file).ok_or_else(|| error("not an array of NumPy's".into()))?;
     let is_f64 = match field(&header, "descr") {
@@ -176,14 +176,14 @@ fn read(path: &Path) -> Result<Vec<[f64; WIDTH]>> {
     };
     let each = if is_f64 { 8 } else { 4 };
     let mut bytes = Vec::new();
-    let due = rows * WIDTH * each;
-    file.take(due as u64)
+    let expected = rows * WIDTH * each;
+    file.take(expected as u64)
         .read_to_end(&mut bytes)
         .map_err(|e| Error::io_at("read", path, e))?;
-    if bytes.len() < due {
+    if bytes.len() < expected {
         let found = bytes.len();
         return Err(error(format!(
-            "cut off: {found} bytes of numbers, but {due} are expected"
+            "cut off: {found} bytes of numbers, but {expected} are expected"
         )));
     }
     let number = |at: usize| {

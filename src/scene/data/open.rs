@@ -221,7 +221,7 @@ fn assemble(
             unlisted += 1;
             continue;
         };
-        missing.depths += u64::from(files.misses_depth);
+        missing.depths += u64::from(files.names_missing_depth);
         found_depths += u64::from(files.found_depth.is_some());
         turned += u64::from(files.is_turned);
         found_masks += u64::from(files.mask_was_found);

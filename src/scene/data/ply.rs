@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::scene::data::bounds::{self, quoted};
 use crate::scene::data::point_cloud::{MOST_POINTS, PointCloud, check_memory};
-use crate::scene::data::transforms_keys::unopened;
+use crate::scene::data::transforms_keys::open_error;
 use crate::sys::regular_file;
 
 /// Longest line of a header and of an ascii point, in bytes.
@@ -105,7 +105,7 @@ struct Header {
 }
 
 pub(super) fn read(path: &Path) -> Result<PointCloud> {
-    let (file, len) = regular_file::open(path).map_err(|e| unopened(path, &e))?;
+    let (file, len) = regular_file::open(path).map_err(|e| open_error(path, &e))?;
     let mut file = BufReader::with_capacity(1 << 16, file);
     let mut used = 0;
     let header = header(path, &mut file, &mut used)?;

@@ -94,13 +94,13 @@ mod tests {
         check(None).unwrap();
         check(Some(3000)).unwrap();
         let e = check(Some(2999)).unwrap_err().to_string();
-        for due in [
+        for expected in [
             "a/cloud.ply",
             "100 points",
             "1.47 KiB, which is over half of the available memory (1.46 KiB)",
             "fewer",
         ] {
-            assert!(e.contains(due), "{e}");
+            assert!(e.contains(expected), "{e}");
         }
     }
 

@@ -113,7 +113,7 @@ mod tests {
         Pose(rows)
     }
 
-    fn apart(a: &Pose, b: &Pose) -> f64 {
+    fn distance(a: &Pose, b: &Pose) -> f64 {
         let numbers = a.0.iter().flatten().zip(b.0.iter().flatten());
         numbers.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
     }
@@ -137,7 +137,7 @@ mod tests {
                     let centre = [1.0 + t, 2.0 - 2.0 * t, 3.0 + 0.5 * t];
                     let wanted = turned(axis, 0.4 + t * angle, centre);
                     let found = shutter.pose_at(&start, (u, v), random);
-                    assert!(apart(&found, &wanted) < 1e-9, "{axis} {angle} {t}");
+                    assert!(distance(&found, &wanted) < 1e-9, "{axis} {angle} {t}");
                 }
             }
         }
@@ -153,7 +153,7 @@ mod tests {
                     let [a, b, c] = back[row];
                     [a, b, c, 0.0]
                 }));
-                assert!(apart(&back, &pose) < 1e-12, "{axis} {angle}");
+                assert!(distance(&back, &pose) < 1e-12, "{axis} {angle}");
             }
         }
     }

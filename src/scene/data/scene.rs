@@ -140,8 +140,8 @@ impl Pose {
         let square = axes.iter().map(|axis| dot(*axis, *axis)).sum::<f64>() / 3.0;
         let is_scaled = (0..3).all(|i| {
             (0..3).all(|j| {
-                let due = if i == j { square } else { 0.0 };
-                (dot(axes[i], axes[j]) - due).abs() < SCALED * square
+                let expected = if i == j { square } else { 0.0 };
+                (dot(axes[i], axes[j]) - expected).abs() < SCALED * square
             })
         });
         if !is_scaled || (square - 1.0).abs() <= EXACT {
@@ -252,11 +252,11 @@ impl WorldTransform {
 }
 
 impl Frame {
-    /// The depth file of the frame. `asked` is the option `depth`. Without it only a file that the
+    /// The depth file of the frame. `requested` is the option `depth`. Without it only a file that the
     /// scene's own file names is used. With `true`, also a file that has the name of the image. With
     /// `false`, none.
-    pub(crate) fn depth_file(&self, asked: Option<bool>) -> Option<&PathBuf> {
-        match asked {
+    pub(crate) fn depth_file(&self, requested: Option<bool>) -> Option<&PathBuf> {
+        match requested {
             Some(false) => None,
             None => self.depth.as_ref(),
             Some(true) => self.depth.as_ref().or(self.found_depth.as_ref()),
@@ -272,10 +272,10 @@ impl Scene {
 
     /// # Errors
     /// Depths are requested, and the ones that were found are inverse depths.
-    pub(crate) fn check_depths(&self, asked: Option<bool>) -> Result<()> {
+    pub(crate) fn check_depths(&self, requested: Option<bool>) -> Result<()> {
         let is_read = |frame: &Frame| {
             let found = frame.found_depth.as_ref();
-            found.is_some() && frame.depth_file(asked) == found
+            found.is_some() && frame.depth_file(requested) == found
         };
         match &self.inverse_depths {
             Some(file) if self.frames.iter().any(is_read) => Err(Error::dataset(

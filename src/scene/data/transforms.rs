@@ -51,7 +51,7 @@ pub(super) fn open(
     options: &SceneOptions,
 ) -> Result<SceneDescription> {
     let document = transforms_keys::read(file, options.max_json_bytes)?;
-    let root = parent(file);
+    let root = folder_of_file(file);
     let frames = document.frames.as_deref().unwrap_or_default();
     let has_pixels = |lens: &LensKeys| lens.has_any(&["fl_x", "fl_y"]);
     let format = format.unwrap_or_else(|| {
@@ -320,7 +320,7 @@ impl<'a> Reader<'a> {
         if file_path.contains('\0') {
             return Err("file_path: has a zero byte".into());
         }
-        let name = plain(file_path);
+        let name = without_dot(file_path);
         let (folder, path) = split_folder(base, Path::new(&name));
         let pose = |key: &str, matrix: Option<&TransformMatrix>| {
             let matrix = matrix.ok_or_else(|| format!("{key}: missing"))?;
@@ -346,9 +346,9 @@ impl<'a> Reader<'a> {
                 None,
             ),
         };
-        let (declared, is_own) = declared(&keys.lens, top)?;
+        let (camera, is_own) = camera_of_frame(&keys.lens, top)?;
         self.own_intrinsics += u64::from(is_own);
-        declared
+        camera
             .check()
             .map_err(|fault| fault_keys::of_camera(&fault, &keys.lens, top))?;
         let masks = self.masks.as_deref().unwrap_or(&self.root);
@@ -359,7 +359,7 @@ impl<'a> Reader<'a> {
             bounds::check_time(time).map_err(|what| format!("time: {what}"))?;
         }
         let is_fisheye = matches!(
-            declared.lens,
+            camera.lens,
             Lens::Fisheye { .. } | Lens::Fisheye624 { .. } | Lens::ThinPrismFisheye { .. }
         );
         let radius = number(&keys.lens, top, "fisheye_crop_radius").filter(|_| is_fisheye);
@@ -369,9 +369,9 @@ impl<'a> Reader<'a> {
             number: 0,
             folder,
             path,
-            mask: mask.map(|path| masks.join(plain(path))),
-            depth: depth.map(|path| self.root.join(plain(path))),
-            declared,
+            mask: mask.map(|path| masks.join(without_dot(path))),
+            depth: depth.map(|path| self.root.join(without_dot(path))),
+            declared: camera,
             pose: start,
             time: keys.time,
             split: None,
@@ -382,7 +382,7 @@ impl<'a> Reader<'a> {
 }
 
 /// The folder of a file.
-fn parent(file: &Path) -> PathBuf {
+fn folder_of_file(file: &Path) -> PathBuf {
     match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
         _ => PathBuf::from("."),
@@ -390,7 +390,7 @@ fn parent(file: &Path) -> PathBuf {
 }
 
 /// A path of the file without a leading `./`.
-fn plain(path: &str) -> String {
+fn without_dot(path: &str) -> String {
     let mut path = path;
     while let Some(rest) = path.strip_prefix("./") {
         path = rest.trim_start_matches('/');
@@ -443,7 +443,7 @@ fn number(frame: &LensKeys, top: &LensKeys, key: &str) -> Option<f64> {
 }
 
 /// The camera of a frame, and whether it differs from the one at the top level.
-fn declared(frame: &LensKeys, top: &LensKeys) -> Result<(CameraDescription, bool), String> {
+fn camera_of_frame(frame: &LensKeys, top: &LensKeys) -> Result<(CameraDescription, bool), String> {
     let both = |key: &str| number(frame, top, key);
     let size = match (both("w"), both("h")) {
         (None, None) => None,
@@ -474,7 +474,7 @@ fn declared(frame: &LensKeys, top: &LensKeys) -> Result<(CameraDescription, bool
         (None, None) => return Err("fl_x: missing, as are x_fov and camera_angle_x".into()),
         (x, y) => [x, y].map(|focal| focal.unwrap_or(FocalLength::AsOther)),
     };
-    let declared = CameraDescription {
+    let camera = CameraDescription {
         size,
         focal,
         centre: [both("cx"), both("cy")],
@@ -486,7 +486,7 @@ fn declared(frame: &LensKeys, top: &LensKeys) -> Result<(CameraDescription, bool
             (Some(own), Some(top)) => own != top,
             _ => false,
         });
-    Ok((declared, differs))
+    Ok((camera, differs))
 }
 
 fn pixels(key: &str, value: f64) -> Result<u32, String> {
@@ -526,9 +526,9 @@ fn lens(frame: &LensKeys, top: &LensKeys) -> Result<Lens, String> {
         .distortion_params
         .as_deref()
         .filter(|list| !list.is_empty());
-    let wrong = |list: &[f64], due: usize| {
+    let wrong = |list: &[f64], expected: usize| {
         format!(
-            "distortion_params: {} numbers, but {model} has {due}",
+            "distortion_params: {} numbers, but {model} has {expected}",
             list.len()
         )
     };

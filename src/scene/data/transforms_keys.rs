@@ -168,7 +168,7 @@ struct Entries<T>(Vec<T>);
 
 /// Reads and parses the file.
 pub(super) fn read(path: &Path, max_bytes: u64) -> Result<TransformsFile> {
-    let (file, len) = regular_file::open(path).map_err(|e| unopened(path, &e))?;
+    let (file, len) = regular_file::open(path).map_err(|e| open_error(path, &e))?;
     let too_long = |len: u64| {
         Error::dataset(
             path,
@@ -197,11 +197,11 @@ pub(super) fn read(path: &Path, max_bytes: u64) -> Result<TransformsFile> {
     })?;
     json_values::quote_words(&mut text);
     let json = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
-    serde_json::from_slice(json).map_err(|e| malformed(path, &e))
+    serde_json::from_slice(json).map_err(|e| json_error(path, &e))
 }
 
 /// The error for a file of a scene that cannot be opened.
-pub(super) fn unopened(path: &Path, e: &std::io::Error) -> Error {
+pub(super) fn open_error(path: &Path, e: &std::io::Error) -> Error {
     let what = match e.kind() {
         std::io::ErrorKind::NotFound => "no such file".to_owned(),
         _ => e.to_string(),
@@ -209,7 +209,7 @@ pub(super) fn unopened(path: &Path, e: &std::io::Error) -> Error {
     Error::dataset(path, what)
 }
 
-fn malformed(path: &Path, e: &serde_json::Error) -> Error {
+fn json_error(path: &Path, e: &serde_json::Error) -> Error {
     let text = Error::words_of_json(e);
     let place = format!(" at line {} column {}", e.line(), e.column());
     let what = text.strip_suffix(&place).unwrap_or(&text);
@@ -363,9 +363,10 @@ impl<'de> Deserialize<'de> for TransformMatrix {
                 }
                 if let Some(last) = rows.next_element::<[JsonNumber; 4]>()? {
                     let last = last.map(|number| number.0);
-                    let due = [0.0, 0.0, 0.0, 1.0];
-                    let is_due = |(value, due): (f64, f64)| (value - due).abs() <= LAST_ROW;
-                    if !last.into_iter().zip(due).all(is_due) {
+                    let expected = [0.0, 0.0, 0.0, 1.0];
+                    let is_due =
+                        |(value, expected): (f64, f64)| (value - expected).abs() <= LAST_ROW;
+                    if !last.into_iter().zip(expected).all(is_due) {
                         return Err(de::Error::custom(format!(
                             "the last row is {last:?}: use [0, 0, 0, 1]"
                         )));

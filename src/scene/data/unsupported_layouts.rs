@@ -161,7 +161,9 @@ fn export(root: &Path) -> Option<(&'static str, String, &'static str)> {
     files.sort();
     files.iter().find_map(|file| {
         let extension = file.extension()?.to_str()?;
-        let mut exports = EXPORTS.iter().filter(|(due, ..)| extension == *due);
+        let mut exports = EXPORTS
+            .iter()
+            .filter(|(expected, ..)| extension == *expected);
         let head = exports.clone().next().and_then(|_| head(file))?;
         let head = head.trim_start_matches('\u{feff}');
         let (.., name, how) = exports.find(|(_, begin, has, ..)| {
@@ -222,10 +224,13 @@ mod tests {
             let path = folder.path().join(file);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
-            let said = conversion_hint(folder.path());
-            assert_eq!(said.is_none(), name.is_empty(), "{file}: {said:?}");
-            let said = said.unwrap_or_default();
-            assert!(said.contains(name) && said.contains(how), "{file}: {said}");
+            let message = conversion_hint(folder.path());
+            assert_eq!(message.is_none(), name.is_empty(), "{file}: {message:?}");
+            let message = message.unwrap_or_default();
+            assert!(
+                message.contains(name) && message.contains(how),
+                "{file}: {message}"
+            );
         }
     }
 
@@ -270,9 +275,9 @@ mod tests {
                 std::fs::create_dir_all(path.parent().unwrap()).unwrap();
                 std::fs::write(path, text).unwrap();
             }
-            let said = conversion_hint(folder.path());
-            assert_eq!(said.is_none(), name.is_empty(), "{files:?}: {said:?}");
-            assert!(said.unwrap_or_default().contains(name), "{files:?}");
+            let message = conversion_hint(folder.path());
+            assert_eq!(message.is_none(), name.is_empty(), "{files:?}: {message:?}");
+            assert!(message.unwrap_or_default().contains(name), "{files:?}");
         }
     }
 }

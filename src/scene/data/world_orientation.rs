@@ -35,8 +35,10 @@ pub(super) fn orient_and_center(
     let mut rotation = match orientation {
         OrientationMethod::None => IDENTITY,
         OrientationMethod::Pca => principal_axes(poses, middle),
-        OrientationMethod::Up => between(up(poses)?, [0.0, 0.0, 1.0]),
-        OrientationMethod::Vertical => between(vertical(poses, up(poses)?)?, [0.0, 0.0, 1.0]),
+        OrientationMethod::Up => rotation_between(mean_up(poses)?, [0.0, 0.0, 1.0]),
+        OrientationMethod::Vertical => {
+            rotation_between(vertical(poses, mean_up(poses)?)?, [0.0, 0.0, 1.0])
+        }
     };
     if orientation == OrientationMethod::Pca {
         let upward = mean(poses.iter().map(|pose| pose.axis(1).map(|v| -v)));
@@ -84,7 +86,7 @@ fn unit(a: Vector) -> Option<Vector> {
 }
 
 /// The mean of the images' up directions.
-fn up(poses: &[Pose]) -> Result<Vector, String> {
+fn mean_up(poses: &[Pose]) -> Result<Vector, String> {
     let mean = mean(poses.iter().map(|pose| negated(pose.axis(1))));
     unit(mean).ok_or_else(|| {
         "the up vectors of the cameras cancel out, so there is no common up: use orientation \
@@ -94,7 +96,7 @@ fn up(poses: &[Pose]) -> Result<Vector, String> {
 }
 
 /// The direction that is closest to vertical in all images.
-fn vertical(poses: &[Pose], up: Vector) -> Result<Vector, String> {
+fn vertical(poses: &[Pose], mean_up: Vector) -> Result<Vector, String> {
     let mut moments = [[0.0; 3]; 3];
     for pose in poses {
         let x = pose.axis(0);
@@ -107,18 +109,18 @@ fn vertical(poses: &[Pose], up: Vector) -> Result<Vector, String> {
     let (values, vectors) = eigen::symmetric(&moments);
     let column = |j: usize| vectors.map(|row| row[j]);
     // The second of three singular values. If the vectors lie almost along one axis, it is small.
-    // Then keep `up`, without its component along the first axis.
+    // Then keep `mean_up`, without its component along the first axis.
     let second = values[1].max(0.0).sqrt();
     if second > 0.17 * (poses.len() as f64).sqrt() {
         let least = column(0);
-        return Ok(match dot(least, up) > 0.0 {
+        return Ok(match dot(least, mean_up) > 0.0 {
             true => least,
             false => negated(least),
         });
     }
     let first = column(2);
-    let along = dot(up, first);
-    unit([0, 1, 2].map(|i| up[i] - first[i] * along)).ok_or_else(|| {
+    let along = dot(mean_up, first);
+    unit([0, 1, 2].map(|i| mean_up[i] - first[i] * along)).ok_or_else(|| {
         "the up vectors of the cameras are parallel to their right vectors: use orientation up or \
          none"
             .into()
@@ -206,7 +208,7 @@ fn principal_axes(poses: &[Pose], middle: Vector) -> Rows {
 }
 
 /// The rotation from one unit vector to another, by Rodrigues' formula.
-fn between(a: Vector, b: Vector) -> Rows {
+fn rotation_between(a: Vector, b: Vector) -> Rows {
     const EPS: f64 = 1e-6;
     let mut axis = cross(a, b);
     if axis.iter().map(|v| v.abs()).sum::<f64>() < EPS {

@@ -12,20 +12,20 @@ pub(crate) fn erode(mask: MaskView<'_>, size: u32, dilation: u32) -> MaskBits {
     let mut bits = mask.to_bits();
     let (stride, words) = bits.rows_mut();
     for row in words.chunks_mut(stride.max(1)) {
-        doubling(size, dilation, |by| and_shifted(row, by));
+        doubling_shifts(size, dilation, |by| and_shifted(row, by));
     }
     let rows_at = |by: u64| {
         usize::try_from(by)
             .unwrap_or(usize::MAX)
             .saturating_mul(stride)
     };
-    doubling(size, dilation, |by| and_behind(words, rows_at(by)));
+    doubling_shifts(size, dilation, |by| and_later_words(words, rows_at(by)));
     bits
 }
 
 /// Calls `and` with the shifts that build up a row of `size`. A position with room for 1 pixel has
 /// room for 2 if the next position has room too, and so on.
-fn doubling(size: u32, dilation: u32, mut and: impl FnMut(u64)) {
+fn doubling_shifts(size: u32, dilation: u32, mut and: impl FnMut(u64)) {
     let mut done = 1;
     while done < size {
         let step = done.min(size - done);
@@ -48,7 +48,7 @@ fn and_shifted(row: &mut [u64], by: u64) {
 }
 
 /// Ands each word with the one `by` words later; beyond the end is 0.
-fn and_behind(words: &mut [u64], by: usize) {
+fn and_later_words(words: &mut [u64], by: usize) {
     for i in 0..words.len() {
         let behind = i.checked_add(by).and_then(|i| words.get(i));
         words[i] &= behind.copied().unwrap_or(0);
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use crate::order::PositionRandom;
 
-    fn brute(mask: MaskView<'_>, size: u32, dilation: u32) -> Vec<u8> {
+    fn erode_by_definition(mask: MaskView<'_>, size: u32, dilation: u32) -> Vec<u8> {
         let (width, height) = mask.size();
         let fits = |row: u32, col: u32| {
             let steps = || (0..size).map(|i| i * dilation);
@@ -84,9 +84,13 @@ mod tests {
             let mask = MaskBits::from_pixels(&pixels, width, height).unwrap();
             for (size, dilation) in [(1, 1), (2, 1), (3, 1), (5, 1), (4, 2), (3, 7), (2, 64)] {
                 let fast = erode(mask.view(), size, dilation);
-                let brute = brute(mask.view(), size, dilation);
-                let brute = MaskBits::from_pixels(&brute, width, height).unwrap();
-                assert_eq!(fast, brute, "{width} x {height}, {size} by {dilation}");
+                let erode_by_definition = erode_by_definition(mask.view(), size, dilation);
+                let erode_by_definition =
+                    MaskBits::from_pixels(&erode_by_definition, width, height).unwrap();
+                assert_eq!(
+                    fast, erode_by_definition,
+                    "{width} x {height}, {size} by {dilation}"
+                );
                 kept += fast.view().count();
             }
         }

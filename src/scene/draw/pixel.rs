@@ -74,12 +74,12 @@ impl RayTable {
         match self.sampler() {
             RaySampler::Uniform | RaySampler::ByImage => {
                 if let Some(room) = self.common_size {
-                    for (ray, pixel) in numbered(ray, out) {
+                    for (ray, pixel) in numbered_rays(ray, out) {
                         *pixel = draws.pixel_in_equal_images(ray, room);
                     }
                     return Ok(());
                 }
-                for (ray, pixel) in numbered(ray, out) {
+                for (ray, pixel) in numbered_rays(ray, out) {
                     *pixel = draws.first(ray, &mut mask)?;
                 }
             }
@@ -104,7 +104,7 @@ impl RayTable {
             }
             RaySampler::Pairs { radius } => {
                 let mut first = None;
-                for (ray, pixel) in numbered(ray, out) {
+                for (ray, pixel) in numbered_rays(ray, out) {
                     let base = match first.take().filter(|_| ray % 2 == 1) {
                         Some(base) => base,
                         None => draws.first(ray / 2, &mut mask)?,
@@ -128,7 +128,7 @@ impl RayTable {
     }
 
     /// Time of a ray within the exposure of its image, from 0 to below 1.
-    pub(crate) fn moment(&self, step: &RayStep, ray: u64) -> f64 {
+    pub(crate) fn exposure_time(&self, step: &RayStep, ray: u64) -> f64 {
         // An f64 holds 53 bits.
         (step.key.words(ray, DrawPurpose::Moment)[0] >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -151,7 +151,7 @@ impl RayTable {
 }
 
 /// The rays from `ray` on, each with the place of its pixel.
-fn numbered(ray: u64, out: &mut [ScenePixel]) -> impl Iterator<Item = (u64, &mut ScenePixel)> {
+fn numbered_rays(ray: u64, out: &mut [ScenePixel]) -> impl Iterator<Item = (u64, &mut ScenePixel)> {
     (0u64..)
         .zip(out)
         .map(move |(i, pixel)| (ray.wrapping_add(i), pixel))

@@ -4,7 +4,7 @@
 
 use super::sampler::RaySampler;
 use super::table::{RayStep, RayTable};
-use super::table_format::{RayTableHeader, numbered};
+use super::table_format::{RayTableHeader, encode_sampler};
 
 /// Numbers that determine the draws of one step, in addition to the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl RayTable {
             },
             images_equal: even,
             common_size: alike,
-            sampler: numbered(self.sampler()),
+            sampler: encode_sampler(self.sampler()),
             extent: self.sampler().extent(),
         }
     }

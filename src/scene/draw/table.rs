@@ -69,7 +69,7 @@ impl RayTable {
                 sealed.bytes().len()
             ))
         })?;
-        let parts = TableSections::cut(&header, sealed.bytes());
+        let parts = TableSections::split(&header, sealed.bytes());
         let sampler = table_format::check_table(&header, &parts)?;
         let first = parts.sums.first().copied().unwrap_or_default();
         // No overflow: the first is the smallest if all differences are positive.
@@ -177,7 +177,7 @@ impl RayTable {
     }
 
     pub(super) fn parts(&self) -> TableSections<'_> {
-        TableSections::cut(&self.header, self.sealed.bytes())
+        TableSections::split(&self.header, self.sealed.bytes())
     }
 }
 

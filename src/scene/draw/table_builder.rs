@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use super::region::{RegionShape, SamplingRegion};
 use super::sampler::RaySampler;
 use super::table::RayTable;
-use super::table_format::{ImageRecord, MAGIC, RayTableHeader, TableSections, numbered};
+use super::table_format::{ImageRecord, MAGIC, RayTableHeader, TableSections, encode_sampler};
 use crate::error::{Error, Result};
 use crate::order::key::{DrawKind, OrderKey};
 
@@ -194,7 +194,7 @@ impl RayTableBuilder {
             images,
             drawn: sums.len() as u32,
             joining: self.joining,
-            sampler: numbered(self.sampler),
+            sampler: encode_sampler(self.sampler),
             zero: [0; 2],
         };
         let parts = TableSections {

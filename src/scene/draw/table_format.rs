@@ -125,7 +125,7 @@ impl ImageRecord {
 }
 
 /// Encodes a sampler as numbers.
-pub(super) fn numbered(sampler: RaySampler) -> [u32; 3] {
+pub(super) fn encode_sampler(sampler: RaySampler) -> [u32; 3] {
     match sampler {
         RaySampler::Uniform => [0, 0, 0],
         RaySampler::ByImage => [1, 0, 0],
@@ -172,7 +172,7 @@ pub(super) fn header(bytes: &[u8]) -> Option<RayTableHeader> {
 impl<'a> TableSections<'a> {
     /// Splits the bytes of a table into sections. They are empty if the bytes are too short or not
     /// aligned, which a mapping always is.
-    pub(super) fn cut(header: &RayTableHeader, bytes: &'a [u8]) -> Self {
+    pub(super) fn split(header: &RayTableHeader, bytes: &'a [u8]) -> Self {
         let mut rest = bytes.get(size_of::<RayTableHeader>()..).unwrap_or_default();
         Self {
             sums: part(&mut rest, u64::from(header.drawn)),
@@ -240,10 +240,10 @@ fn check_row_weights(counts: &[u32], weights: &[u64]) -> Option<()> {
 
 fn part<'a, T: Pod>(rest: &mut &'a [u8], number: u64) -> &'a [T] {
     let bytes = number.saturating_mul(size_of::<T>() as u64);
-    let cut = usize::try_from(bytes)
+    let length = usize::try_from(bytes)
         .ok()
         .and_then(|n| rest.split_at_checked(n));
-    let (part, behind) = cut.unwrap_or_default();
+    let (part, behind) = length.unwrap_or_default();
     *rest = behind;
     bytemuck::try_cast_slice(part).unwrap_or_default()
 }

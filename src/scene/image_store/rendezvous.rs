@@ -37,7 +37,7 @@ pub(crate) struct StoreOffer {
     file: PathBuf,
     holder: StoreHolder,
     /// Open while this process lives. Closing it releases the lock of its seat.
-    _seat: File,
+    _lock_byte: File,
 }
 
 /// Returns the store of `key`: that of another process whose backing passes `suits`, or the one
@@ -62,7 +62,9 @@ pub(crate) fn open_or_create(
         }
     };
     list.remove_dead();
-    let elsewhere = folders::others(&path).into_iter().flat_map(living_holders);
+    let elsewhere = folders::lists_elsewhere(&path)
+        .into_iter()
+        .flat_map(living_holders);
     let holders = list.holders.iter().copied().chain(elsewhere);
     let (near, far): (Vec<StoreHolder>, Vec<StoreHolder>) = holders
         .filter(|holder| suits(holder.holding))
@@ -95,24 +97,24 @@ pub(crate) fn open_or_create(
         process: getpid().as_raw(),
         namespace,
         users,
-        seat: list.free_seat(),
+        lock_byte: list.free_lock_byte(),
         control,
         content,
         holding: store.backing(),
     };
     list.holders.push(holder);
-    let written = list.seat(&holder).and_then(|seat| {
+    let written = list.lock_byte(&holder).and_then(|lock_byte| {
         list.write(&path)?;
-        Ok(seat)
+        Ok(lock_byte)
     });
     drop(list);
     match written {
-        Ok(seat) => {
+        Ok(lock_byte) => {
             remove_stale_lists(&path);
             let presence = StoreOffer {
                 file: path,
                 holder,
-                _seat: seat,
+                _lock_byte: lock_byte,
             };
             Ok((store, Some(presence)))
         }

@@ -1,8 +1,8 @@
 //! Which images are present, and which process decodes the others.
 //!
 //! One word per image states whether it is present. A process that needs an absent image takes its
-//! turn ([`ByteLocks`]), checks again, decodes it and sets the word. If that process dies, the kernel
-//! releases the turn and the next process decodes the image again: the same bytes. If it is
+//! turn ([`ByteLocks`]), checks again, decodes it and sets the word. If that process dies, the
+//! kernel releases the turn and the next process decodes the image again: the same bytes. If it is
 //! stopped, it keeps the turn; after a timeout another process decodes the image without it. An
 //! image that cannot be decoded stays absent, and each process that needs it gets the error.
 //!
@@ -43,7 +43,7 @@ pub(crate) struct ImageStore {
     places: StoreLayout,
     control: SharedMemory,
     content: StoreContent,
-    turns: ByteLocks,
+    decode_locks: ByteLocks,
     buffer: Vec<u8>,
 }
 
@@ -88,8 +88,8 @@ impl ImageStore {
         key: u128,
     ) -> Result<Self> {
         let control = SharedMemory::open(control, control_bytes(&places))?;
-        let said = [0, 1, 2, 3].map(|word| control.word(word).load(Ordering::Acquire));
-        if said != control_header(&places, key) {
+        let control_words = [0, 1, 2, 3].map(|word| control.word(word).load(Ordering::Acquire));
+        if control_words != control_header(&places, key) {
             return Err(Error::protocol(
                 "the received image store holds other images",
             ));
@@ -103,7 +103,7 @@ impl ImageStore {
             places,
             control,
             content,
-            turns: ByteLocks::default(),
+            decode_locks: ByteLocks::default(),
             buffer: Vec::new(),
         })
     }
@@ -118,13 +118,16 @@ impl ImageStore {
     /// # Errors
     /// A system call that fails.
     pub(crate) fn enter_worker(&mut self) -> crate::error::Result<()> {
-        self.turns.open_file(self.control.as_fd())
+        self.decode_locks.open_file(self.control.as_fd())
     }
 
     /// Files of the store that this process, a worker, has open.
     pub(crate) fn open_files(&self) -> Vec<RawFd> {
         let shared = self.descriptors().map(|fd| fd.as_raw_fd());
-        shared.into_iter().chain(self.turns.descriptor()).collect()
+        shared
+            .into_iter()
+            .chain(self.decode_locks.descriptor())
+            .collect()
     }
 
     pub(crate) fn backing(&self) -> StoreBacking {
@@ -171,7 +174,7 @@ impl ImageStore {
         let mut pause = Duration::from_micros(250);
         let _turn = loop {
             let control = self.control.as_fd();
-            let turn = self.turns.take(control, at);
+            let turn = self.decode_locks.take(control, at);
             match turn.map_err(|e| SampleFault::new(FaultKind::Unknown, e.to_string()))? {
                 Some(turn) => break Some(turn),
                 None if patience == WaitMode::Skip => return Ok(false),
@@ -209,7 +212,7 @@ impl ImageStore {
             .all(|at| at.saturating_add(N as u64) <= self.places.bytes())
         {
             true => self.content.gather(at, out).map_err(unreadable),
-            false => Err(outside()),
+            false => Err(outside_fault()),
         }
     }
 
@@ -223,12 +226,12 @@ impl ImageStore {
         first: usize,
         out: &mut [u8],
     ) -> Result<(), SampleFault> {
-        let range = self.places.of(number).ok_or_else(outside)?;
+        let range = self.places.of(number).ok_or_else(outside_fault)?;
         let begin = range.start.saturating_add(first as u64);
         let end = begin.saturating_add(out.len() as u64);
         match end <= range.end {
             true => self.content.read(begin..end, out).map_err(unreadable),
-            false => Err(outside()),
+            false => Err(outside_fault()),
         }
     }
 
@@ -250,7 +253,7 @@ impl ImageStore {
             Some(range) if out.len() as u64 == range.end - range.start => {
                 self.content.read(range, out).map_err(unreadable)
             }
-            _ => Err(outside()),
+            _ => Err(outside_fault()),
         }
     }
 }
@@ -271,7 +274,7 @@ fn hash_of(places: &StoreLayout) -> u64 {
 }
 
 #[cold]
-fn outside() -> SampleFault {
+fn outside_fault() -> SampleFault {
     SampleFault::new(FaultKind::Unknown, "a pixel is outside its image")
 }
 
@@ -422,7 +425,7 @@ mod tests {
         let mut one = store(StoreBacking::Memory);
         let mut other = another(&one, StoreBacking::Memory);
         let stopped = other
-            .turns
+            .decode_locks
             .take(other.control.as_fd(), (HEAD + 2) as u64)
             .unwrap();
         assert!(stopped.is_some());

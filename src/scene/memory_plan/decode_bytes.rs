@@ -54,7 +54,7 @@ struct Programs([SampleProgram; 2]);
 
 impl Programs {
     fn new(made: impl Fn(bool) -> DecodeTarget) -> Result<Self> {
-        let [same, other] = [false, true].map(|resizes| program::of_image(made(resizes)));
+        let [same, other] = [false, true].map(|resizes| program::image_program(made(resizes)));
         Ok(Self([same?, other?]))
     }
 
@@ -83,13 +83,13 @@ impl ImageDecodeBytes {
         limits: &PictureLimits,
     ) -> Result<Self> {
         let colors = Programs::new(|resizes| match frames.alpha {
-            true => DecodeTarget::colors_apart(resizes),
+            true => DecodeTarget::separate_colors(resizes),
             false => DecodeTarget {
                 transparency: AlphaPolicy::Composite(background),
                 resizes,
             },
         })?;
-        let alpha = Programs::new(DecodeTarget::alpha_apart)?;
+        let alpha = Programs::new(DecodeTarget::separate_alpha)?;
         let found = Mutex::new(HeaderTotals::default());
         let images = frames.frames.len() as u64;
         let add = |id: u64, header: &PictureHeader, file_bytes: u64| {
@@ -150,7 +150,7 @@ impl ImageDecodeBytes {
 impl MaskDecodeBytes {
     /// Reads the headers of all masks.
     pub(crate) fn of(index: &Index, spec: &MasksSpec) -> Result<Self> {
-        let program = program::of_mask()?;
+        let program = program::mask_program()?;
         let found = Mutex::new((ScratchSurvey::default(), 0, Vec::new()));
         let add = |id: u64, header: &PictureHeader, file_bytes: u64| {
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);

@@ -212,10 +212,10 @@ pub(crate) struct SceneLimit {
 
 impl SceneLimit {
     /// The lower of the user's limit and the available memory.
-    pub(crate) fn lowest(asked: Option<u64>) -> Self {
+    pub(crate) fn lowest(limit_of: Option<u64>) -> Self {
         Self {
-            limit: MemoryLimit::lowest_of(asked),
-            is_requested: asked.is_some(),
+            limit: MemoryLimit::lowest_of(limit_of),
+            is_requested: limit_of.is_some(),
         }
     }
 
@@ -489,7 +489,7 @@ mod tests {
         }
     }
 
-    fn asked(bytes: u64) -> SceneLimit {
+    fn limit_of(bytes: u64) -> SceneLimit {
         SceneLimit {
             limit: Some(MemoryLimit {
                 bytes,
@@ -510,18 +510,18 @@ mod tests {
     fn images_go_to_a_file_by_one_byte_and_are_refused_by_one_byte() {
         for workers in [0, 1, 4] {
             let whole = ingredients(workers).memory(false).unwrap().total_bytes;
-            let found = plan(ingredients(workers), asked(whole)).unwrap();
+            let found = plan(ingredients(workers), limit_of(whole)).unwrap();
             assert!(!found.store.in_file && found.store.folder.is_none());
             assert_eq!(found.memory.total_bytes, whole);
-            let found = plan(ingredients(workers), asked(whole - 1)).unwrap();
+            let found = plan(ingredients(workers), limit_of(whole - 1)).unwrap();
             assert!(found.store.in_file && found.store.folder.is_some());
             assert!(found.store.why.contains("more than"), "{}", found.store.why);
             let least = found.memory.total_bytes;
             // Without the images, with a buffer for each worker.
             let lanes = u64::from(workers.max(1));
             assert_eq!(least, whole - 1000 * MIB + 10 * MIB * lanes);
-            assert!(plan(ingredients(workers), asked(least)).is_ok());
-            let refused = plan(ingredients(workers), asked(least - 1)).unwrap_err();
+            assert!(plan(ingredients(workers), limit_of(least)).is_ok());
+            let refused = plan(ingredients(workers), limit_of(least - 1)).unwrap_err();
             let text = refused.to_string();
             let needs = format!("needs {} with", error::size_rounded_up(least));
             assert!(text.contains(&needs), "{text}");
@@ -536,7 +536,7 @@ mod tests {
         let whole = ingredients(2).memory(false).unwrap().total_bytes;
         let machine = |bytes| SceneLimit {
             is_requested: false,
-            ..asked(bytes)
+            ..limit_of(bytes)
         };
         assert!(plan(ingredients(2), machine(whole)).unwrap().store.in_file);
         let found = plan(ingredients(2), machine(whole / 3 * 4 + 8)).unwrap();
@@ -559,7 +559,7 @@ mod tests {
             shape: Some(few.shape),
             ..MaskMemoryInputs::default()
         };
-        let found = plan(few, asked(1 << 40)).unwrap().memory;
+        let found = plan(few, limit_of(1 << 40)).unwrap().memory;
         assert!(found.reading_masks_bytes > found.running_bytes);
         assert_eq!(found.total_bytes, found.reading_masks_bytes);
     }

@@ -37,7 +37,7 @@ impl<K: SceneKind> SceneBuilder<K> {
         let began = Instant::now();
         CpuLevel::detect()?;
         self.check()?;
-        let crews = self.run.launch()?;
+        let coordinators = self.run.launch()?;
         let (scene, mut chosen) = self.run.open_split(self.source.take())?;
         let index = chosen.index()?;
         let RunPlan {
@@ -47,7 +47,7 @@ impl<K: SceneKind> SceneBuilder<K> {
             device,
         } = accept(self.prepare(&chosen, &index)?)?;
         let run = &self.run;
-        let (ready, words) = run.read_masks(&chosen, crews)?;
+        let (ready, words) = run.read_masks(&chosen, coordinators)?;
         let words = K::masks(&mut chosen, words)?;
         let frames = chosen.frames.seal()?;
         let step = run.first_step;
@@ -84,9 +84,9 @@ impl<K: SceneKind> SceneBuilder<K> {
         let maker = match device {
             None => {
                 let (order, first) = K::order(&setup, memory, step)?;
-                let engine = ready.start(&order, shape, first, no_room)?;
+                let filler = ready.start(&order, shape, first, no_room)?;
                 let steps = K::workers(setup);
-                SceneBatchMaker::Workers(Box::new(TicketRun::new(engine, index, steps)))
+                SceneBatchMaker::Workers(Box::new(TicketRun::new(filler, index, steps)))
             }
             Some((ordinal, bytes)) => {
                 let pictures = DeviceImagesSpec {
@@ -94,14 +94,14 @@ impl<K: SceneKind> SceneBuilder<K> {
                     jpegs: bytes.jpegs,
                 };
                 let first = DeviceImagesSpec::place(kind.first_image(step), false);
-                let engine = ready.start(&pictures.order(memory)?, shape, first, no_room)?;
+                let filler = ready.start(&pictures.order(memory)?, shape, first, no_room)?;
                 let run = DeviceRun {
                     ordinal,
                     store: &store.images,
-                    engine,
+                    filler,
                     index,
                     bytes,
-                    hold_timeout: run.crew.hold_timeout,
+                    hold_timeout: run.worker_options.hold_timeout,
                 };
                 SceneBatchMaker::Device(Box::new(K::kernel(setup, run, step)?))
             }

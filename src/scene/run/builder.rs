@@ -93,7 +93,7 @@ impl<K: SceneKind> SceneBuilder<K> {
     /// Worker processes. 0 works in this process and makes the same bytes, for debugging. Default:
     /// the CPUs that this process may use.
     pub fn num_workers(mut self, workers: usize) -> Self {
-        self.run.crew.workers = Some(workers);
+        self.run.worker_options.workers = Some(workers);
         self
     }
 
@@ -129,32 +129,32 @@ impl<K: SceneKind> SceneBuilder<K> {
 
     /// How the coordinator is started. Default [`LaunchMethod::Exec`].
     pub fn launch(mut self, launch: LaunchMethod) -> Self {
-        self.run.crew.launch = launch;
+        self.run.worker_options.launch = launch;
         self
     }
 
     /// The executable for [`LaunchMethod::Exec`]. Default: searched for.
     pub fn helper(mut self, path: impl Into<PathBuf>) -> Self {
-        self.run.crew.helper = Some(path.into());
+        self.run.worker_options.helper = Some(path.into());
         self
     }
 
     /// Restrictions of workers. Default [`Sandbox::Auto`].
     pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
-        self.run.crew.sandbox = sandbox;
+        self.run.worker_options.sandbox = sandbox;
         self
     }
 
     /// Time limit of one step in a worker. Default [`DEFAULT_ROW_LIMIT`](Self::DEFAULT_ROW_LIMIT),
     /// 10 minutes. With zero workers there is no limit.
     pub fn row_limit(mut self, limit: Duration) -> Self {
-        self.run.crew.row_limit = limit;
+        self.run.worker_options.row_limit = limit;
         self
     }
 
     /// How long to wait for a batch to be dropped when all are held. Default 2 s.
     pub fn hold_timeout(mut self, limit: Duration) -> Self {
-        self.run.crew.hold_timeout = limit;
+        self.run.worker_options.hold_timeout = limit;
         self
     }
 
@@ -197,6 +197,6 @@ impl<K: SceneKind> SceneBuilder<K> {
 #[cfg(feature = "internals")]
 impl<K: SceneKind> crate::pool::worker_options::DrillBuilder for SceneBuilder<K> {
     fn worker_options(&mut self) -> &mut crate::pool::worker_options::WorkerOptions {
-        &mut self.run.crew
+        &mut self.run.worker_options
     }
 }

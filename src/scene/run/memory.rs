@@ -90,7 +90,7 @@ impl RunOptions {
         let frames = &chosen.frames;
         let deep = (frames.frames.iter()).filter(|frame| frame.has_depth);
         let ingredients = SceneMemoryInputs {
-            workers: self.crew.count()?,
+            workers: self.worker_options.count()?,
             shape,
             images: frames.frames.len() as u64,
             depths: deep.count() as u64,
@@ -121,7 +121,7 @@ impl RunOptions {
     }
 
     fn mask_ingredients(&self, chosen: &SplitFrames, discs: bool) -> Result<MaskMemoryInputs> {
-        let workers = self.crew.count()?;
+        let workers = self.worker_options.count()?;
         let spec = chosen.masks_spec(self.limits);
         let files = match spec.masks.is_empty() {
             true => MaskDecodeBytes::default(),

@@ -23,7 +23,7 @@ pub struct RunOptions {
     pub(crate) background: BackgroundColor,
     pub(crate) seed: u64,
     pub(crate) first_step: u64,
-    pub(crate) crew: WorkerOptions,
+    pub(crate) worker_options: WorkerOptions,
     /// Slots of the ring, or batches on the device.
     pub(crate) depth: Option<u32>,
     pub(crate) memory_limit: Option<u64>,
@@ -50,7 +50,7 @@ impl Default for RunOptions {
             background: BackgroundColor::default(),
             seed: 0,
             first_step: 0,
-            crew: WorkerOptions {
+            worker_options: WorkerOptions {
                 row_limit: Self::DEFAULT_ROW_LIMIT,
                 ..WorkerOptions::default()
             },

@@ -70,7 +70,7 @@ impl<K: SceneKind> SceneBuilder<K> {
         index: &Index,
     ) -> Result<WithRefusal<RunPlan<K::Plan>>> {
         let run = &self.run;
-        let workers = run.crew.count()?;
+        let workers = run.worker_options.count()?;
         let (plan, beside) = K::plan(run, &self.kind, chosen)?;
         let files = run.image_decode_bytes(chosen, index)?;
         let device = match run.device {

@@ -10,6 +10,6 @@ pub(crate) struct RunStore {
     /// `None` if the store is not shared. Dropped first, so that no process is sent to a closed
     /// store.
     #[expect(dead_code, reason = "held for its end")]
-    pub(crate) offer: Option<StoreOffer>,
+    pub(crate) presence: Option<StoreOffer>,
     pub(crate) images: ImageStore,
 }

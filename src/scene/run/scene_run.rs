@@ -92,7 +92,7 @@ impl<K: SceneKind> SceneRun<K> {
         }
         self.step = step;
         match &mut self.maker {
-            SceneBatchMaker::Workers(run) => run.engine.cancel(),
+            SceneBatchMaker::Workers(run) => run.filler.cancel(),
             SceneBatchMaker::Device(run) => run.go_to(step),
         }
     }
@@ -119,7 +119,7 @@ impl<K: SceneKind> SceneRun<K> {
     #[must_use]
     pub fn depth(&self) -> Option<u32> {
         match &self.maker {
-            SceneBatchMaker::Workers(run) => run.engine.depth(),
+            SceneBatchMaker::Workers(run) => run.filler.depth(),
             SceneBatchMaker::Device(run) => Some(run.depth()),
         }
     }
@@ -142,7 +142,7 @@ impl<K: SceneKind> SceneRun<K> {
     /// A coordinator or device that does not answer.
     pub fn report(&self) -> Result<SceneReport<K::Work>> {
         let (pool, decoded_on_device, device) = match &self.maker {
-            SceneBatchMaker::Workers(run) => (run.engine.report()?, 0, None),
+            SceneBatchMaker::Workers(run) => (run.filler.report()?, 0, None),
             SceneBatchMaker::Device(run) => {
                 let pictures = &run.images;
                 (pictures.report()?, pictures.decoded(), Some(run.memory()?))

@@ -33,9 +33,9 @@ impl RunOptions {
     /// # Errors
     /// A system call that fails; a missing helper.
     pub(crate) fn launch(&self) -> Result<RunCoordinators> {
-        let run = self.crew.clone().launch(KINDS)?;
+        let run = self.worker_options.clone().launch(KINDS)?;
         let masks = match self.masks {
-            true => Some(self.crew.clone().launch(KINDS)?),
+            true => Some(self.worker_options.clone().launch(KINDS)?),
             false => None,
         };
         Ok(RunCoordinators { run, masks })
@@ -67,16 +67,16 @@ impl RunOptions {
     pub(crate) fn read_masks(
         &self,
         chosen: &SplitFrames,
-        crews: RunCoordinators,
+        coordinators: RunCoordinators,
     ) -> Result<(LaunchedWorkers, Vec<Vec<u64>>)> {
-        let words = match crews.masks.filter(|_| !chosen.masks.is_empty()) {
-            Some(crew) => {
+        let words = match coordinators.masks.filter(|_| !chosen.masks.is_empty()) {
+            Some(launched) => {
                 let spec = chosen.masks_spec(self.limits);
-                masks::run::read_all(crew, &spec, &chosen.index_of_masks()?)?
+                masks::run::read_all(launched, &spec, &chosen.index_of_masks()?)?
             }
             None => Vec::new(),
         };
-        Ok((crews.run, words))
+        Ok((coordinators.run, words))
     }
 
     /// Opens the image store of these images: that of another process, or a new one of the kind
@@ -120,7 +120,7 @@ impl RunOptions {
         };
         Ok((
             RunStore {
-                offer: presence,
+                presence: presence,
                 images: pictures,
             },
             spec,

@@ -1,7 +1,7 @@
 //! The system calls that a worker may make: a list, enforced by seccomp.
 //!
-//! Any other call does not run. Instead the process gets SIGSYS. Its handler ([`die_of_refused`])
-//! stores the number of the call and ends the process.
+//! Any other call does not run. Instead the process gets SIGSYS. Its handler
+//! ([`end_on_refused_call`]) stores the number of the call and ends the process.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -35,7 +35,7 @@ pub(crate) fn check() -> Result<()> {
             &raw const action,
         )
     };
-    done("ask for seccomp", known)
+    check_zero("ask for seccomp", known)
 }
 
 fn target() -> Result<TargetArch> {
@@ -67,7 +67,7 @@ pub(crate) fn enter(own: &AllowedResources<'_>, refused_call: &'static AtomicU64
     install_handler(refused_call)?;
     // SAFETY: takes numbers; from here on an exec gives no more rights.
     let given_up = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
-    done("give up new rights", given_up.into())?;
+    check_zero("give up new rights", given_up.into())?;
     let length = u16::try_from(program.len())
         .map_err(|_| Error::config("the list of system calls is too long"))?;
     let list = libc::sock_fprog {
@@ -89,11 +89,11 @@ pub(crate) fn enter(own: &AllowedResources<'_>, refused_call: &'static AtomicU64
             &raw const list,
         )
     };
-    done("limit the system calls of a worker", limited)
+    check_zero("limit the system calls of a worker", limited)
 }
 
 /// Checks the result of a call that returns 0 on success.
-fn done(operation: &str, answer: i64) -> Result<()> {
+fn check_zero(operation: &str, answer: i64) -> Result<()> {
     match answer {
         0 => Ok(()),
         _ => Err(Error::io(operation, io::Error::last_os_error())),
@@ -224,12 +224,12 @@ fn install_handler(refused_call: &'static AtomicU64) -> Result<()> {
     );
     // SAFETY: an all-zero sigaction is a valid value: no flags, empty mask.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    action.sa_sigaction = die_of_refused as *const () as usize;
+    action.sa_sigaction = end_on_refused_call as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: `die_of_refused` has the signature that SA_SIGINFO asks for and calls only
+    // SAFETY: `end_on_refused_call` has the signature that SA_SIGINFO asks for and calls only
     // async-signal-safe functions.
     let installed = unsafe { libc::sigaction(libc::SIGSYS, &action, std::ptr::null_mut()) };
-    done("install the SIGSYS handler", installed.into())
+    check_zero("install the SIGSYS handler", installed.into())
 }
 
 /// The part of `siginfo_t` that the kernel fills for SIGSYS (`include/uapi/asm-generic/siginfo.h`).
@@ -241,7 +241,7 @@ struct SigsysInfo {
     arch: libc::c_uint,
 }
 
-extern "C" fn die_of_refused(
+extern "C" fn end_on_refused_call(
     _signal: libc::c_int,
     info: *mut libc::siginfo_t,
     _context: *mut c_void,

@@ -61,12 +61,12 @@ impl FileRules {
     /// # Errors
     /// The kernel rejects it; a limit of this process is reached.
     pub(crate) fn new(readable: &[PathBuf]) -> Result<Self> {
-        let begun = Ruleset::default()
+        let ruleset = Ruleset::default()
             .handle_access(AccessFs::from_all(NEWEST))
             .and_then(|rules| rules.handle_access(AccessNet::from_all(NEWEST)))
             .and_then(|rules| rules.scope(Scope::from_all(NEWEST)))
             .and_then(Ruleset::create);
-        let mut rules = begun.map_err(refused)?;
+        let mut rules = ruleset.map_err(refused)?;
         let mut held = Vec::new();
         for path in readable {
             let at = match PathFd::new(path) {

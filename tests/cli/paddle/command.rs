@@ -140,11 +140,11 @@ fn unknown_operations_are_refused_with_their_line_or_left_out_aloud() {
     let args = ["bench", "--recipe", "c.yaml"];
     let out = featherload(dir.path(), &args);
     assert_eq!(out.status.code(), Some(2));
-    let said = stderr(&out);
-    assert_eq!(said.lines().count(), 1, "{said}");
+    let message = stderr(&out);
+    assert_eq!(message.lines().count(), 1, "{message}");
     assert!(
-        said.contains("c.yaml:12: operation 'RandomWeatherAugment' is unknown"),
-        "{said}"
+        message.contains("c.yaml:12: operation 'RandomWeatherAugment' is unknown"),
+        "{message}"
     );
     let out = featherload(dir.path(), &[&args[..], &["--skip-unknown-ops"]].concat());
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
@@ -179,10 +179,10 @@ fn mistakes_are_one_line() {
         ),
     ] {
         let out = featherload(dir.path(), args);
-        let said = stderr(&out);
-        assert_eq!(out.status.code(), Some(2), "{args:?}: {said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
-        assert!(said.contains(word), "{args:?}: {said}");
+        let message = stderr(&out);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+        assert!(message.contains(word), "{args:?}: {message}");
     }
 }
 
@@ -200,11 +200,11 @@ fn a_wrong_rank_in_the_environment_is_its_own_and_a_flag_stands_in_for_it() {
             .unwrap()
     };
     let out = bench(&[]);
-    let said = stderr(&out);
-    assert_eq!(out.status.code(), Some(2), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.contains("PADDLE_TRAINER_ID=\"first\""), "{said}");
-    assert!(!said.contains("c.yaml"), "{said}");
+    let message = stderr(&out);
+    assert_eq!(out.status.code(), Some(2), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    assert!(message.contains("PADDLE_TRAINER_ID=\"first\""), "{message}");
+    assert!(!message.contains("c.yaml"), "{message}");
     let out = bench(&["--rank", "0", "--world-size", "2"]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
 }
@@ -241,9 +241,9 @@ fn boxes_of_a_config_go_with_a_list_and_not_with_a_folder() {
         .replace("        - DecodeImage: {backend: cv2}\n", "");
     let dir = folder(&cars);
     let out = featherload(dir.path(), &["bench", "images", "--recipe", "c.yaml"]);
-    let said = stderr(&out);
-    assert_eq!(out.status.code(), Some(2), "{said}");
-    assert!(said.contains("give a list with `--list`"), "{said}");
+    let message = stderr(&out);
+    assert_eq!(out.status.code(), Some(2), "{message}");
+    assert!(message.contains("give a list with `--list`"), "{message}");
     // Each picture of the list has its box: 2 x 2 of its pixels.
     let images = dir.path().join("images");
     let (index, _) = Index::folder(&images, &FolderOptions::default()).unwrap();
@@ -284,9 +284,9 @@ fn a_delimiter_of_a_config_makes_a_csv_a_list() {
     assert_eq!(object(&out)["digest"], of_config);
     // The config's own list is none.
     let args = ["bench", "--recipe", "c.yaml", "--label-column", "x"];
-    let said = stderr(&featherload(dir.path(), &args));
+    let message = stderr(&featherload(dir.path(), &args));
     assert!(
-        said.contains("which is a list file: remove the option"),
-        "{said}"
+        message.contains("which is a list file: remove the option"),
+        "{message}"
     );
 }

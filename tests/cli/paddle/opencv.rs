@@ -90,9 +90,9 @@ fn rows(case: &Case, count: usize, scratch: &Path) -> Vec<Vec<u8>> {
 }
 
 /// The most levels between two elements, and where that is.
-fn apart(one: &[u8], other: &[u8]) -> (u8, usize) {
-    let apart = one.iter().zip(other).map(|(a, b)| a.abs_diff(*b));
-    apart.zip(0..).max().unwrap()
+fn differences(one: &[u8], other: &[u8]) -> (u8, usize) {
+    let differences = one.iter().zip(other).map(|(a, b)| a.abs_diff(*b));
+    differences.zip(0..).max().unwrap()
 }
 
 #[test]
@@ -112,7 +112,11 @@ fn every_element_is_within_a_level_of_opencvs() {
         let count = if all.len() == 1 { 1 } else { ROWS };
         let mut met = BTreeSet::new();
         for row in rows(case, count, scratch.path()) {
-            let nearest = all.iter().map(|want| apart(&row, want)).zip(0..).min();
+            let nearest = all
+                .iter()
+                .map(|want| differences(&row, want))
+                .zip(0..)
+                .min();
             let ((levels, at), which) = nearest.unwrap();
             met.insert(which);
             if levels > TOLERANCE {

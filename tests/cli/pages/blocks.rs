@@ -80,8 +80,8 @@ fn run(page: &Page, folder: &Path, bin: &Path, wrong: &mut String) -> (usize, Ve
             }
             _ => {
                 ran += 1;
-                if let Err(said) = shell(&block.code, folder, bin) {
-                    writeln!(wrong, "{at}: {said}").unwrap();
+                if let Err(message) = shell(&block.code, folder, bin) {
+                    writeln!(wrong, "{at}: {message}").unwrap();
                 }
             }
         }

@@ -1,5 +1,5 @@
-//! Shards that stand alone: whoever makes them, in whatever order and however often, the cache
-//! is that of one process.
+//! Independent shards: whatever process makes them, in any order and any number of times, the cache
+//! is the same as from one process.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -14,8 +14,8 @@ use super::scene::{all_members, assert_same, built, files, text};
 use super::small::verified;
 use crate::common::{FEATHERLOAD, Random, data};
 
-/// Shards of three samples: seven of `data(2, 10)`.
-fn apart() -> BuildOptions {
+/// Shards of three samples each: seven shards of `data(2, 10)`.
+fn build_options() -> BuildOptions {
     BuildOptions {
         shard_samples: Some(3),
         ..BuildOptions::default()
@@ -34,7 +34,7 @@ fn share(src: &Path, dst: &Path, options: BuildOptions, number: u64, of: u64) ->
     (report.shards, report.kept_shards)
 }
 
-/// A data set with bad pictures: all of shard 3 of the source's order, and one more.
+/// A data set with bad images: all of shard 3 of the source's order, and one more.
 fn with_bad_ones() -> tempfile::TempDir {
     let src = data(2, 10);
     for name in [
@@ -45,7 +45,7 @@ fn with_bad_ones() -> tempfile::TempDir {
     ] {
         let path = src.path().join(name);
         let whole = fs::read(&path).unwrap();
-        // Some are found by their header, some when they are decoded.
+        // Some have a bad header, some fail when they are decoded.
         let keep = if name.ends_with("7.jpg") {
             whole.len() / 2
         } else {
@@ -66,7 +66,7 @@ fn shares_in_any_order_and_number_are_the_cache_of_one_process() {
             encode,
             shuffle,
             on_error: OnBadSample::Skip,
-            ..apart()
+            ..build_options()
         };
         let dst = tempfile::tempdir().unwrap();
         let one = dst.path().join("one");
@@ -98,7 +98,7 @@ fn shares_in_any_order_and_number_are_the_cache_of_one_process() {
             assert_eq!((report.samples, report.skipped), (16, 4));
             assert_eq!((report.kept_shards, report.complete), (SHARDS, true));
             assert_same(&whole, &files(&to), &format!("{of} shares, {shuffle:?}"));
-            // Once more nothing is written, by whatever part.
+            // A second call writes nothing, whatever its part.
             finish().build().unwrap();
             assert_eq!(share(src.path(), &to, options, 0, 1), (SHARDS, SHARDS));
             assert_same(&whole, &files(&to), "again");
@@ -116,15 +116,15 @@ fn shares_in_any_order_and_number_are_the_cache_of_one_process() {
     }
 }
 
-/// A shard has its bytes where no other was ever made, and only its samples are looked at.
+/// A shard has the same bytes if no other shard was made. Only its own samples are read.
 #[test]
 fn a_shard_follows_from_its_own_samples() {
     let src = data(2, 10);
     let dst = tempfile::tempdir().unwrap();
     let (one, alone) = (dst.path().join("one"), dst.path().join("alone"));
-    built(src.path(), &one, apart()).build().unwrap();
+    built(src.path(), &one, build_options()).build().unwrap();
     let whole = files(&one);
-    // All the others are bad now, of the same lengths and times.
+    // All other samples become bad, with the same lengths and times.
     for id in (0..20).filter(|id| !(6..9).contains(id)) {
         let path = src
             .path()
@@ -134,7 +134,10 @@ fn a_shard_follows_from_its_own_samples() {
         let file = fs::File::options().append(true).open(&path).unwrap();
         file.set_modified(meta.modified().unwrap()).unwrap();
     }
-    assert_eq!(share(src.path(), &alone, apart(), 2, SHARDS), (1, 0));
+    assert_eq!(
+        share(src.path(), &alone, build_options(), 2, SHARDS),
+        (1, 0)
+    );
     let got = files(&alone);
     for extension in ["tar", "idx", "json"] {
         let name = format!("shard-000002.{extension}");
@@ -143,7 +146,7 @@ fn a_shard_follows_from_its_own_samples() {
     let others = got.keys().filter(|name| !name.starts_with("shard-000002"));
     let others: Vec<_> = others.collect();
     assert_eq!(others, ["manifest.json"]);
-    let e = built(src.path(), &alone, apart())
+    let e = built(src.path(), &alone, build_options())
         .part(BuildPart::Share {
             number: 3,
             of: SHARDS,
@@ -156,7 +159,7 @@ fn a_shard_follows_from_its_own_samples() {
 fn what_is_missing_is_made_and_nothing_else() {
     let src = data(2, 10);
     let dst = tempfile::tempdir().unwrap();
-    let make = || built(src.path(), dst.path(), apart());
+    let make = || built(src.path(), dst.path(), build_options());
     make().build().unwrap();
     let whole = files(dst.path());
     let gone = |number: u64, extension: &str| {
@@ -168,12 +171,12 @@ fn what_is_missing_is_made_and_nothing_else() {
     gone(6, "idx");
     let e = make().part(BuildPart::Finish).build().unwrap_err();
     assert_eq!(e.option_name(), Some("finish"));
-    let said = "lacks 2 of 7 shards, the first is shard-000002: make them by `shard` first";
-    assert!(e.to_string().contains(said), "{e}");
+    let message = "lacks 2 of 7 shards, the first is shard-000002: make them by `shard` first";
+    assert!(e.to_string().contains(message), "{e}");
     let report = make().build().unwrap();
     assert_eq!((report.kept_shards, report.shards), (SHARDS - 2, SHARDS));
     assert_same(&whole, &files(dst.path()), "made again");
-    // Damage is found with force, which makes the damaged one alone.
+    // `force` finds the damage, and makes only the damaged shard again.
     let tar = dst.path().join("shard-000004.tar");
     let mut bytes = fs::read(&tar).unwrap();
     bytes[700] ^= 1;
@@ -199,10 +202,10 @@ fn parts_that_do_not_fit_are_refused_by_name() {
     };
     let e = share_of(BuildOptions::default()).build().unwrap_err();
     assert_eq!(e.option_name(), Some("shard"), "{e}");
-    assert!(share_of(apart()).build().unwrap().complete);
+    assert!(share_of(build_options()).build().unwrap().complete);
     let other = BuildOptions {
         shard_samples: Some(4),
-        ..apart()
+        ..build_options()
     };
     let e = share_of(other).build().unwrap_err().to_string();
     assert!(
@@ -215,23 +218,26 @@ fn parts_that_do_not_fit_are_refused_by_name() {
         e.contains("shard_size was none and is now 268435456"),
         "{e}"
     );
-    // Shards that leave something out are no shards of a build that stops.
+    // A build with `on_error: stop` rejects shards with left-out samples.
     fs::write(src.path().join("class0/007.jpg"), "no picture").unwrap();
     let (skip, to) = (
         BuildOptions {
             on_error: OnBadSample::Skip,
-            ..apart()
+            ..build_options()
         },
         tempfile::tempdir().unwrap(),
     );
     let first = BuildPart::Share { number: 0, of: 2 };
     let make = |options| built(src.path(), to.path(), options).num_workers(0);
-    make(apart()).part(first).build().unwrap();
+    make(build_options()).part(first).build().unwrap();
     make(skip)
         .part(BuildPart::Share { number: 1, of: 2 })
         .build()
         .unwrap();
-    let e = make(apart()).part(BuildPart::Finish).build().unwrap_err();
+    let e = make(build_options())
+        .part(BuildPart::Finish)
+        .build()
+        .unwrap_err();
     assert_eq!(e.option_name(), Some("on_error"), "{e}");
     assert_eq!(
         make(skip).part(BuildPart::Finish).build().unwrap().skipped,
@@ -245,19 +251,19 @@ fn shares_go_side_by_side_and_a_whole_build_alone() {
     let dst = tempfile::tempdir().unwrap();
     let of = |number| BuildPart::Share { number, of: 3 };
     let mut seen = false;
-    let held = built(src.path(), dst.path(), apart())
+    let held = built(src.path(), dst.path(), build_options())
         .num_workers(0)
         .part(of(0));
-    let report = held.build_watched(&mut |told| {
-        if told.phase == BuildPhase::Writing && !seen {
+    let report = held.build_watched(&mut |printed| {
+        if printed.phase == BuildPhase::Writing && !seen {
             seen = true;
-            // The same share and another one, while this one is made.
+            // Makes the same share and another one while this one is made.
             for number in [0, 1] {
-                let beside = built(src.path(), dst.path(), apart()).num_workers(0);
+                let beside = built(src.path(), dst.path(), build_options()).num_workers(0);
                 assert!(beside.part(of(number)).build().unwrap().complete);
             }
             for part in [BuildPart::All, BuildPart::Finish] {
-                let alone = built(src.path(), dst.path(), apart())
+                let alone = built(src.path(), dst.path(), build_options())
                     .num_workers(0)
                     .part(part);
                 let e = alone.build().unwrap_err().to_string();
@@ -268,12 +274,14 @@ fn shares_go_side_by_side_and_a_whole_build_alone() {
     });
     assert!(report.unwrap().complete && seen);
     let one = tempfile::tempdir().unwrap();
-    built(src.path(), one.path(), apart()).build().unwrap();
-    let whole = built(src.path(), dst.path(), apart());
+    built(src.path(), one.path(), build_options())
+        .build()
+        .unwrap();
+    let whole = built(src.path(), dst.path(), build_options());
     let mut seen = false;
     let report = whole.num_workers(0).build_watched(&mut |_| {
         if !std::mem::replace(&mut seen, true) {
-            let share = built(src.path(), dst.path(), apart())
+            let share = built(src.path(), dst.path(), build_options())
                 .num_workers(0)
                 .part(of(2));
             let e = share.build().unwrap_err().to_string();
@@ -303,7 +311,7 @@ fn command(src: &Path, dst: &Path, more: &[&str]) -> Command {
     command
 }
 
-/// Several processes at a time, killed at any moment and begun again, some twice.
+/// Several processes at the same time, killed at random moments and started again, some twice.
 #[test]
 fn processes_that_are_killed_leave_a_cache_of_the_same_bytes() {
     let src = data(4, 30);
@@ -342,8 +350,8 @@ fn processes_that_are_killed_leave_a_cache_of_the_same_bytes() {
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", text(&output));
-        let said = format!("share {number}/3: ");
-        assert!(text(&output).contains(&said), "{}", text(&output));
+        let message = format!("share {number}/3: ");
+        assert!(text(&output).contains(&message), "{}", text(&output));
     }
     let output = command(src.path(), &many, &["--finish"]).output().unwrap();
     assert!(output.status.success(), "{}", text(&output));
@@ -354,7 +362,7 @@ fn processes_that_are_killed_leave_a_cache_of_the_same_bytes() {
 fn the_command_names_its_flags() {
     let src = data(1, 4);
     let dst = tempfile::tempdir().unwrap();
-    for (more, code, said) in [
+    for (more, code, message) in [
         (&["--shard", "3/3"][..], 2, "is 3 of 3: shares count from 0"),
         (&["--shard", "x"], 2, "use K/N, such as 0/8"),
         (&["--finish"], 2, "lacks 2 of 2 shards"),
@@ -363,6 +371,6 @@ fn the_command_names_its_flags() {
     ] {
         let output = command(src.path(), dst.path(), more).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{}", text(&output));
-        assert!(text(&output).contains(said), "{}", text(&output));
+        assert!(text(&output).contains(message), "{}", text(&output));
     }
 }

@@ -1,4 +1,4 @@
-//! Samples that cannot be read stop a build by name, or are left out and listed.
+//! A sample that cannot be read ends a build with its name, or is left out and listed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,11 +16,11 @@ use super::scene::{
 use super::small::{object, run, verified};
 use crate::common::{FEATHERLOAD, Picture, data, slow_picture};
 
-/// A folder of good pictures with bad ones among them, and their names.
+/// A folder of good images and some bad ones, and the names of the bad ones.
 fn with_bad_pictures() -> (tempfile::TempDir, [&'static str; 3]) {
     let src = data(2, 8);
     let at = |name: &str| src.path().join(name);
-    // No header; a header without an end; a fine header and a cut picture.
+    // No header; a header without an end; an intact header and a truncated image.
     fs::write(at("class0/000.jpg"), "no picture").unwrap();
     fs::write(at("class0/005.jpg"), b"\xff\xd8\xff").unwrap();
     let whole = fs::read(at("class1/003.jpg")).unwrap();
@@ -45,7 +45,7 @@ fn a_bad_picture_stops_the_build_by_name_or_is_listed() {
         assert!(path.ends_with(bad[0]), "{e}");
         let advice = "; use `on_error: skip` to leave such samples out";
         assert!(e.to_string().ends_with(advice), "{e}");
-        // The next one that stops it has a header, and is found as it is decoded.
+        // The next bad image has a good header, and fails when it is decoded.
         for name in &bad[..2] {
             let held = fs::read(src.path().join(name)).unwrap();
             fs::remove_file(src.path().join(name)).unwrap();
@@ -87,7 +87,7 @@ fn a_bad_picture_stops_the_build_by_name_or_is_listed() {
         let index = Index::load(&to.join("index.fli")).unwrap();
         assert_eq!(index.len(), report.samples);
         all_members(&to);
-        // Resumed after a shard that lacks some of its samples.
+        // Resumes after a shard with left-out samples.
         let whole = files(&to);
         for number in (0..report.shards).rev() {
             fs::remove_file(to.join(format!("shard-{number:06}.json"))).unwrap();
@@ -110,8 +110,7 @@ fn what_is_left_out_behind_a_shard_of_an_earlier_call_is_listed_there() {
         ..copy()
     };
     assert_eq!(build(src.path(), dst.path(), options).shards, 2);
-    // The second shard is lost, and so are the bytes of its sample, by a disk that
-    // tells nobody.
+    // Loses the second shard, and the bytes of its sample without a change of length or time.
     fs::remove_file(dst.path().join("shard-000001.tar")).unwrap();
     let picture = src.path().join("b.jpg");
     let meta = picture.metadata().unwrap();
@@ -125,7 +124,7 @@ fn what_is_left_out_behind_a_shard_of_an_earlier_call_is_listed_there() {
     assert!(manifest("shard-000000.json").contains("b.jpg"));
     assert!(manifest("manifest.json").contains("\"skipped\": 1"));
     assert!(verified(dst.path(), 1).is_good());
-    // It is not tried again.
+    // A second build does not try the sample again.
     let whole = files(dst.path());
     let again = build(src.path(), dst.path(), options);
     assert_eq!((again.kept_samples, again.skipped), (1, 1));
@@ -136,7 +135,7 @@ fn what_is_left_out_behind_a_shard_of_an_earlier_call_is_listed_there() {
 #[test]
 fn a_build_that_a_bad_picture_stopped_goes_on_without_it() {
     let src = data(2, 10);
-    // A fine header: the survey does not find it.
+    // The header is intact, so the survey does not find the fault.
     let bad = src.path().join("class1/007.jpg");
     let whole = fs::read(&bad).unwrap();
     fs::write(&bad, &whole[..whole.len() / 2]).unwrap();
@@ -158,7 +157,7 @@ fn a_build_that_a_bad_picture_stopped_goes_on_without_it() {
     let report = build(src.path(), &to, skip);
     assert_eq!((report.kept_shards, report.skipped), (shards, 1));
     assert_same(&files(&fresh), &files(&to), "resumed with skip");
-    // Not the other way round, whole or half done.
+    // From `skip` to `stop` is rejected, for a complete cache and for an unfinished one.
     let refused = || {
         let e = built(src.path(), &to, stop).build().unwrap_err();
         assert!(e.is_usage(), "{e:?}");
@@ -186,12 +185,12 @@ fn what_may_pass_is_not_left_out_for_good() {
         .args(["--on-error", "skip", "--row-limit", "0.03"])
         .output()
         .unwrap();
-    let said = text(&output);
-    assert_eq!(output.status.code(), Some(3), "{said}");
+    let message = text(&output);
+    assert_eq!(output.status.code(), Some(3), "{message}");
     for part in ["took longer than 30 ms", "build again"] {
-        assert!(said.contains(part), "{said}");
+        assert!(message.contains(part), "{message}");
     }
-    // The same command, with time enough, has both.
+    // The same command with enough time has both samples.
     let output = command(src.path(), dst.path())
         .args(["--on-error", "skip"])
         .output()
@@ -233,7 +232,7 @@ fn a_source_without_a_picture_is_an_error_that_says_why() {
     assert!(e.to_string().contains("none of 1 samples"), "{e}");
 }
 
-/// A source of one tar, whose index is kept nowhere.
+/// A source of one tar. Its index is not saved.
 fn of_tar(path: &Path) -> Source {
     let options = ShardOptions {
         keep: KeepIndex::Nowhere,
@@ -248,7 +247,7 @@ fn a_damaged_shard_of_the_source_stops_the_build_or_is_counted() {
     let tar = dir.path().join("train-000.tar");
     foreign_shard(&tar);
     let mut bytes = fs::read(&tar).unwrap();
-    // The header of the fourth sample's picture.
+    // The tar header of the fourth sample's image.
     let header = members(&tar)[12].at as usize - 512;
     bytes[header..header + 512].fill(0xee);
     fs::write(&tar, bytes).unwrap();
@@ -273,22 +272,25 @@ fn a_damaged_shard_of_the_source_stops_the_build_or_is_counted() {
     assert_eq!((report.samples, report.damaged_shards), (5, 1));
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["damaged_shards"], 1);
-    // What is left of the sample has no picture.
+    // The rest of the sample has no image.
     let left_out: u64 = report.left_out.values().sum();
     assert!(report.damaged_samples + left_out >= 1, "{json}");
     assert_eq!(json["damaged_samples"], report.damaged_samples);
-    // The cache knows it for as long as it is used.
+    // The manifest of the cache keeps the losses.
     let lost = cache::info(&to).unwrap().lost.unwrap();
     assert_eq!(
         (lost.damaged_shards, lost.damaged_samples),
         (1, report.damaged_samples)
     );
     assert_eq!(lost.left_out, report.left_out);
-    let said = text(&run(&["info"], &to));
-    assert!(said.contains("in 1 damaged shards of the source"), "{said}");
+    let message = text(&run(&["info"], &to));
+    assert!(
+        message.contains("in 1 damaged shards of the source"),
+        "{message}"
+    );
     let told = object(&run(&["info", "--json"], &to));
     assert_eq!(told["info"]["lost"]["damaged_shards"], 1);
-    // It is no change of the source.
+    // The damage does not count as a change of the source.
     let whole = files(&to);
     assert_eq!(make(skip).unwrap().kept_samples, 5);
     assert_same(&whole, &files(&to), "again");
@@ -384,9 +386,9 @@ fn a_cache_says_what_its_source_had_that_was_no_sample() {
     );
     assert_eq!((lost.damaged_shards, lost.damaged_samples), (0, 0));
     assert!(lost.other_fields.is_empty());
-    let said = text(&run(&["info"], &first));
-    assert!(said.contains("1 x no image extension"), "{said}");
-    // Of a source whose names were not read nothing is said.
+    let message = text(&run(&["info"], &first));
+    assert!(message.contains("1 x no image extension"), "{message}");
+    // There are no losses for a source whose names were not read.
     build(&first, &second, copy());
     assert_eq!(cache::info(&second).unwrap().lost, None);
 }

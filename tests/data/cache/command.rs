@@ -1,4 +1,4 @@
-//! `cache build`: what the command says, and by what it exits.
+//! `cache build`: the output and the exit codes of the command.
 
 use std::process::Command;
 
@@ -12,25 +12,28 @@ fn the_command_says_that_other_fields_are_not_copied() {
     foreign_shard(&tar);
     let (first, second) = (dir.path().join("first"), dir.path().join("second"));
     // (source, cache, whether it has fields to lose)
-    for (src, dst, due) in [(&tar, &first, true), (&first, &second, false)] {
+    for (src, dst, expected) in [(&tar, &first, true), (&first, &second, false)] {
         let mut build = command(src, dst);
         build.arg("--json");
-        if due {
+        if expected {
             build.args(["--index-dir", "none"]);
         }
         let output = build.output().unwrap();
         assert!(output.status.success(), "{}", text(&output));
-        let said = String::from_utf8(output.stderr).unwrap();
-        let line = said.lines().position(|l| l.contains("other fields"));
-        assert_eq!(line.is_some(), due, "{said}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        let line = message.lines().position(|l| l.contains("other fields"));
+        assert_eq!(line.is_some(), expected, "{message}");
         if let Some(at) = line {
             let words = "left out: seg.png in 6 samples, txt in 6 samples:";
-            assert!(said.lines().nth(at).unwrap().starts_with(words), "{said}");
+            assert!(
+                message.lines().nth(at).unwrap().starts_with(words),
+                "{message}"
+            );
             let writes = |l: &str| l.contains(" will be written");
-            assert!(said.lines().position(writes).unwrap() > at, "{said}");
+            assert!(message.lines().position(writes).unwrap() > at, "{message}");
         }
         let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        let fields = match due {
+        let fields = match expected {
             true => serde_json::json!({ "seg.png": 6, "txt": 6 }),
             false => serde_json::json!({}),
         };
@@ -45,13 +48,16 @@ fn the_command_says_what_changed_and_exits_with_2() {
     let dst = tempfile::tempdir().unwrap();
     let output = command(src.path(), dst.path()).output().unwrap();
     assert!(output.status.success() && text(&output).contains("4 samples in"));
-    // Before it starts, on no terminal too.
+    // Printed before the build starts, also without a terminal.
     let whole: u64 = files(dst.path()).values().map(|b| b.len() as u64).sum();
-    let said = String::from_utf8(output.stderr).unwrap();
-    let line = said.lines().find(|l| l.contains(" will be written"));
-    let told = sizes(line.unwrap().rsplit(": ").next().unwrap())[0];
-    assert!(told >= whole && told < whole + 20 * 4096, "{said} {whole}");
-    assert!(line.unwrap().contains("for 4 of 4 samples"), "{said}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    let line = message.lines().find(|l| l.contains(" will be written"));
+    let report = sizes(line.unwrap().rsplit(": ").next().unwrap())[0];
+    assert!(
+        report >= whole && report < whole + 20 * 4096,
+        "{message} {whole}"
+    );
+    assert!(line.unwrap().contains("for 4 of 4 samples"), "{message}");
     let output = command(src.path(), dst.path())
         .args(["--shuffle", "7"])
         .output()
@@ -66,7 +72,7 @@ fn the_command_says_what_changed_and_exits_with_2() {
         ["--encode", "jpg"],
         ["--resize", "256"],
         ["--shard-size", "0"],
-        // Its unit was forgotten.
+        // The unit is missing.
         ["--shard-size", "256"],
     ] {
         let output = Command::new(FEATHERLOAD)

@@ -1,5 +1,5 @@
-//! What a build writes: the same bytes by any number of workers, the pixels and
-//! labels of the source, in members that others read.
+//! The output of a build: the same bytes for any number of workers, and the pixels and labels of
+//! the source, in members that other tools read.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -124,7 +124,7 @@ fn pixels_of(folder: &Path, recipe: Recipe) -> Vec<(usize, usize, Vec<u8>)> {
     all
 }
 
-/// Height, width and pixels of an array as it lies in a shard.
+/// Height, width and pixels of a `.npy` array in a shard.
 fn array(data: &[u8]) -> (usize, usize, &[u8]) {
     assert_eq!(&data[..8], b"\x93NUMPY\x01\0");
     let len = usize::from(u16::from_le_bytes([data[8], data[9]]));
@@ -144,7 +144,7 @@ fn array(data: &[u8]) -> (usize, usize, &[u8]) {
     (height, width, &data[10 + len..])
 }
 
-/// The same JPEG with an EXIF block that holds nothing but the orientation.
+/// The same JPEG with an EXIF block that holds only the orientation.
 fn with_orientation(jpeg: &[u8], tag: u8) -> Vec<u8> {
     let mut exif = b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0".to_vec();
     exif.extend([tag, 0, 0, 0, 0, 0, 0, 0]);
@@ -159,7 +159,7 @@ fn with_orientation(jpeg: &[u8], tag: u8) -> Vec<u8> {
 #[test]
 fn raw_pixels_are_the_loaders_and_begin_at_blocks_of_the_file() {
     let src = data(2, 6);
-    // Turned by EXIF, and transparent.
+    // An image that EXIF rotates, and a transparent one.
     let stored = Picture::rgb(90, 60, 3).encode();
     fs::write(
         src.path().join("class0/turned.jpg"),
@@ -227,7 +227,7 @@ fn resizes_keep_shapes_and_never_enlarge_unless_they_are_exact() {
             long => (h * 200 / long, w * 200 / long),
         }),
     ];
-    for (resize, due) in sets {
+    for (resize, wanted_value) in sets {
         let to = dst.path().join(resize.to_string());
         let resize = Some(resize);
         build(src.path(), &to, BuildOptions { resize, ..raw() });
@@ -236,7 +236,7 @@ fn resizes_keep_shapes_and_never_enlarge_unless_they_are_exact() {
         let (mut kept, mut changed) = (0, 0);
         for ((_, member), (height, width, pixels)) in pictures.zip(&full) {
             let (h, w, got) = array(&member.data);
-            assert_eq!((h, w), due(*height, *width));
+            assert_eq!((h, w), wanted_value(*height, *width));
             if (h, w) == (*height, *width) {
                 assert!(got == pixels, "no pixel is changed");
                 kept += 1;
@@ -270,7 +270,7 @@ fn jpegs_decode_close_to_what_they_were_made_of() {
             assert_eq!((h, w), (height, width));
             let far = a.iter().zip(&b).map(|(a, b)| f64::from(a.abs_diff(*b)));
             let mean = far.sum::<f64>() / a.len() as f64;
-            // Noise in chroma is lost by 4:2:0, whatever the quality.
+            // 4:2:0 loses noise in chroma at any quality.
             assert!(mean < 9.0, "mean {mean}");
         }
     }

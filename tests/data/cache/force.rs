@@ -73,7 +73,7 @@ fn a_forced_build_that_is_refused_leaves_the_cache_that_was_there() {
     let dst = tempfile::tempdir().unwrap();
     build(src.path(), dst.path(), copy());
     let whole = files(dst.path());
-    // The last of all: the survey finds it before anything is removed.
+    // The last sample of all is bad. The survey finds it before anything is removed.
     let other = data(2, 9);
     fs::write(other.path().join("class1/008.jpg"), "no picture").unwrap();
     for workers in [0, 2] {

@@ -1,4 +1,4 @@
-//! Disks that are too small, or run full.
+//! Disks that are too small, or that fill up.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::scene::{
 };
 use crate::common::{FEATHERLOAD, Random, data};
 
-/// A small file system of its own; none, said aloud, where nobody may mount.
+/// A small file system. None, with a printed SKIP, if this user may not mount one.
 struct Tmpfs(tempfile::TempDir);
 
 impl Tmpfs {
@@ -75,7 +75,7 @@ fn a_disk_that_is_too_small_is_refused_before_a_shard_is_begun() {
         .values()
         .map(|b| b.len() as u64)
         .sum();
-    // To the byte, but for what files are rounded up to and the manifest's rewriting.
+    // Exact to the byte, except for rounded file sizes and the manifest, which is written twice.
     let many = 4096 * (3 * report.shards + 8);
     assert!(report.needed_bytes >= whole, "{report:?} {whole}");
     assert!(report.needed_bytes - whole <= many, "{report:?} {whole}");
@@ -93,11 +93,11 @@ fn a_disk_that_is_too_small_is_refused_before_a_shard_is_begun() {
     );
     assert!(files(disk.path()).keys().all(|n| !n.starts_with("shard-")));
     let output = command(src.path(), disk.path()).output().unwrap();
-    let said = self::text(&output);
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("the cache needs "), "{said}");
+    let message = self::text(&output);
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    assert!(message.contains("the cache needs "), "{message}");
     assert!(files(disk.path()).keys().all(|n| !n.starts_with("shard-")));
-    // Nothing is lost by other options then.
+    // Other options then lose nothing.
     let e = built(
         src.path(),
         disk.path(),
@@ -117,7 +117,7 @@ fn a_disk_that_is_too_small_is_refused_before_a_shard_is_begun() {
     let fresh = files(&dst.path().join("fresh"));
     assert_same(&fresh, &files(disk.path()), "on a larger disk");
 
-    // What is replaced counts as free, and stays where that is not enough.
+    // Files to be replaced count as free. They stay if the space is not enough.
     disk.resize(report.needed_bytes + report.needed_bytes / 4);
     let larger = data(2, 40);
     let e = built(larger.path(), disk.path(), raw()).force(true).build();
@@ -134,7 +134,7 @@ fn a_disk_that_is_too_small_is_refused_before_a_shard_is_begun() {
 
 #[test]
 fn a_disk_that_runs_full_leaves_complete_shards_and_says_what_is_missing() {
-    // Noise takes several times what is estimated for photos.
+    // Noise takes several times the space that is estimated for photos.
     let src = tempfile::tempdir().unwrap();
     for n in 0..24u64 {
         let picture = image_of_noise(160, 160, n);
@@ -167,18 +167,18 @@ fn a_disk_that_runs_full_leaves_complete_shards_and_says_what_is_missing() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", text(&output));
-    let said = text(&output);
-    assert!(said.contains("no space is left"), "{said}");
-    assert!(said.contains("Complete shards stay"), "{said}");
+    let message = text(&output);
+    assert!(message.contains("no space is left"), "{message}");
+    assert!(message.contains("Complete shards stay"), "{message}");
     let complete = check_whole_shards(&to);
-    assert!(complete > 0, "{said}");
+    assert!(complete > 0, "{message}");
     assert!(
         files(&to)
             .keys()
             .all(|n| !n.starts_with(".featherload-") || n == ".featherload-lock"),
         "the half shard is gone"
     );
-    // By the rate so far: within a quarter of the truth.
+    // Estimated from the rate so far: within a quarter of the true value.
     let missing: u64 = files(&fresh)
         .iter()
         .filter(|(n, _)| n.ends_with(".tar") && !to.join(n).exists())
@@ -186,8 +186,8 @@ fn a_disk_that_runs_full_leaves_complete_shards_and_says_what_is_missing() {
         .sum();
     let near = |n: &u64| n.abs_diff(missing) < missing / 4;
     assert!(
-        sizes(&said).iter().any(near),
-        "{said}; missing are {missing}"
+        sizes(&message).iter().any(near),
+        "{message}; missing are {missing}"
     );
 
     disk.resize(4 * report.bytes);
@@ -217,7 +217,7 @@ fn a_full_disk_is_explained_whatever_was_to_be_written() {
     build(src.path(), &to, options(1));
     let whole = files(&to);
 
-    // No room for a file that is put right before anything else.
+    // There is no space for a file that is repaired before anything else.
     let idx = to.join("shard-000000.idx");
     fs::remove_file(&idx).unwrap();
     let ballast = disk.path().join("ballast");
@@ -231,7 +231,7 @@ fn a_full_disk_is_explained_whatever_was_to_be_written() {
     build(src.path(), &to, options(1));
     assert_same(&whole, &files(&to), "put right");
 
-    // What was removed to make room may still be mapped.
+    // A run may still map the files that were removed to make room.
     let e = built(src.path(), &to, options(95)).force(true).build();
     let e = e.unwrap_err().to_string();
     for part in ["no space is left", "Removed shards hold", "trainings"] {

@@ -1,5 +1,5 @@
-//! The sealed index of a cache, damaged, missing or of another form: the error
-//! text, and that the build which it names writes the index again.
+//! The sealed index of a cache, damaged, missing or of another version: the error text, and that
+//! the build which it names writes the index again.
 
 use std::fs;
 use std::path::Path;
@@ -12,14 +12,14 @@ use nix::unistd::mkfifo;
 use twox_hash::XxHash3_128;
 
 use super::scene::{assert_same, files};
-use super::small::{built, flip, small, source, told, verified};
+use super::small::{built, flip, small, source, summaries, verified};
 
 fn build_again(source: &Path, folder: &Path, force: bool) -> BuildReport {
     let again = CacheBuilder::new(Source::detect(source).unwrap(), folder, small());
     again.num_workers(0).force(force).build().unwrap()
 }
 
-/// What loading and `info` say of the index.
+/// The errors of loading and of `info` for the index.
 fn refused(folder: &Path) -> [Error; 2] {
     [
         Index::cache(folder).unwrap_err(),
@@ -27,7 +27,7 @@ fn refused(folder: &Path) -> [Error; 2] {
     ]
 }
 
-/// The form before shards had stamps behind the root, under the same number.
+/// The older format without stamps of shards after the root, with the same version number.
 fn without_stamps(mut index: Vec<u8>) -> Vec<u8> {
     let root_at = u64::from_le_bytes(*index[48..].first_chunk().unwrap()) as usize;
     assert_eq!(index[root_at], b'/');
@@ -37,12 +37,12 @@ fn without_stamps(mut index: Vec<u8>) -> Vec<u8> {
     index
 }
 
-/// One that was written with this index.
+/// A manifest with the hash of this index, and with the right checksum.
 fn manifest_with(index: &[u8], manifest: &[u8]) -> Vec<u8> {
     let mut text = String::from_utf8(manifest.to_vec()).unwrap();
     let mut set = |field: &str, hash: u128| {
         let field = format!("\"{field}\": \"");
-        // Of the cache's own index, which comes last; the source has one, too.
+        // The cache's own index is the last field of this name. The source has one too.
         let at = text.rfind(&field).unwrap() + field.len();
         text.replace_range(at..at + 32, &format!("{hash:032x}"));
         XxHash3_128::oneshot(text.as_bytes())
@@ -78,8 +78,8 @@ fn an_index_of_another_form_is_told_and_made_again() {
                 let words = "is of another version: run `featherload cache build` again";
                 assert!(e.is_usage() && e.to_string().contains(words), "{e}");
             }
-            let due = ("index.fli".to_owned(), FindingKind::IndexFile, None);
-            assert_eq!(told(&verified(dir.path(), 1).findings), [due]);
+            let expected = ("index.fli".to_owned(), FindingKind::IndexFile, None);
+            assert_eq!(summaries(&verified(dir.path(), 1).findings), [expected]);
             let report = build_again(source.path(), dir.path(), force);
             assert!(report.complete && report.kept_samples == 41);
             assert_same(&whole, &files(dir.path()), why);
@@ -115,18 +115,18 @@ fn an_index_that_is_damaged_or_missing_is_made_again_by_the_build_that_is_named(
         hurt(&index);
         for e in refused(dir.path()) {
             assert!(e.is_usage(), "{e}");
-            let said = e.to_string();
+            let output = e.to_string();
             for words in [dir.path().to_str().unwrap(), "index.fli", why, how] {
-                assert!(said.contains(words), "{words}: {e}");
+                assert!(output.contains(words), "{words}: {e}");
             }
-            assert!(!said.contains("featherload index"), "{e}");
+            assert!(!output.contains("featherload index"), "{e}");
         }
         assert!(build_again(source.path(), dir.path(), false).complete);
         assert_same(&whole, &files(dir.path()), why);
     }
 }
 
-/// Puts an index and a manifest there that know each other.
+/// Writes an index, and a manifest with its hash.
 fn forge(folder: &Path, mut index: Vec<u8>, manifest: &str) {
     let root_at = u64::from_le_bytes(*index[48..].first_chunk().unwrap()) as usize;
     let hash = XxHash3_128::oneshot(&index[64..root_at]);
@@ -139,16 +139,17 @@ fn forge(folder: &Path, mut index: Vec<u8>, manifest: &str) {
     fs::write(folder.join("index.fli"), index).unwrap();
 }
 
-/// Where the offsets of samples stand, their sizes, and the first samples of shards.
+/// Where the index has the offsets of samples, their sizes, and the first samples of shards.
 fn places(index: &[u8]) -> [usize; 3] {
     let samples = u64::from_le_bytes(*index[64..].first_chunk().unwrap()) as usize;
-    // Of ends of paths, labels and sizes, 4 bytes each.
+    // Widths of the ends of paths, of labels and of sizes: 4 bytes each.
     assert_eq!(index[73..76], [4, 4, 4]);
     let offsets = 128 + 8 * samples;
     [offsets, offsets + 8 * samples, offsets + 12 * samples]
 }
 
-/// The manifest has the hash of the index: whoever wrote both may say anything.
+/// A manifest with the right hash of the index does not make the index trustworthy: the same author
+/// may have forged both.
 #[test]
 fn an_index_names_what_the_manifests_have_and_nothing_else() {
     let source = source();
@@ -157,7 +158,7 @@ fn an_index_names_what_the_manifests_have_and_nothing_else() {
     let manifest = String::from_utf8(whole["manifest.json"].clone()).unwrap();
     let good = &whole["index.fli"];
     let [offsets, sizes, firsts] = places(good);
-    // Of the same length, so that nothing else changes.
+    // The new name has the same length, so that nothing else changes.
     let name = |index: &mut Vec<u8>, other: &[u8; 16]| {
         let at = index
             .windows(16)
@@ -198,21 +199,21 @@ fn an_index_names_what_the_manifests_have_and_nothing_else() {
         );
     }
 
-    // Within the shard: the shard's manifest tells.
+    // A wrong offset within the shard is found by the manifest of the shard.
     let mut index = good.clone();
     at(&mut index, offsets, &1024u64.to_le_bytes());
     forge(dir.path(), index, &manifest);
     assert_eq!(Index::cache(dir.path()).unwrap().len(), 41);
     let findings = verified(dir.path(), 1).findings;
-    let due = ("index.fli".to_owned(), FindingKind::IndexFile, Some(0));
-    assert_eq!(told(&findings), [due]);
+    let expected = ("index.fli".to_owned(), FindingKind::IndexFile, Some(0));
+    assert_eq!(summaries(&findings), [expected]);
     let both = (findings[0].message.split_once(", and its manifest has ")).unwrap();
     assert!(
         both.0.contains(" at 1024") && both.1.contains(" at 512"),
         "{both:?}"
     );
 
-    // Numbers of samples and names that the manifest alone has.
+    // Changes numbers of samples and names in the manifest only.
     let first = manifest.find("\"name\": \"shard-000000\"").unwrap();
     let count = manifest[first..].find("\"samples\": ").unwrap() + first + 11;
     let count = count..count + manifest[count..].find(',').unwrap();
@@ -234,7 +235,7 @@ fn an_index_names_what_the_manifests_have_and_nothing_else() {
     }
 }
 
-/// Labels stand in the tars too, which the manifests have hashes of.
+/// Tars have the labels too, and the manifests have the hashes of the tars.
 #[test]
 fn a_label_of_the_index_that_is_not_the_tars_is_reported_with_both() {
     let source = source();
@@ -242,7 +243,7 @@ fn a_label_of_the_index_that_is_not_the_tars_is_reported_with_both() {
     let whole = files(dir.path());
     let manifest = String::from_utf8(whole["manifest.json"].clone()).unwrap();
     let mut index = whole["index.fli"].clone();
-    // Behind the ends of paths, 4 bytes each.
+    // Labels follow the ends of paths, 4 bytes each.
     let samples = u64::from_le_bytes(*index[64..].first_chunk().unwrap()) as usize;
     let labels = 128 + 4 * samples;
     assert_eq!(index[labels..labels + 4], 0i32.to_le_bytes());

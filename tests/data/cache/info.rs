@@ -1,4 +1,4 @@
-//! `cache info`: what it says is what was built.
+//! `cache info`: its output matches the cache that was built.
 
 use std::fs;
 use std::path::Path;
@@ -39,27 +39,27 @@ fn info_says_what_was_built() {
     assert_eq!(counts, [("c0", 20), ("c1", 11), ("c2", 10)]);
     assert_eq!(info.smallest_class.unwrap().samples, 10);
     assert_eq!(info.largest_class.unwrap().number, 0);
-    // Each file of the source and a digit of its class.
+    // Each file of the source, and one digit for its class.
     let mut sizes: Vec<u64> = ["c0", "c1", "c2"]
         .iter()
         .flat_map(|c| fs::read_dir(source.path().join(c)).unwrap())
         .map(|e| e.unwrap().metadata().unwrap().len() + 1)
         .collect();
     sizes.sort_unstable();
-    let said = info.sample_bytes.unwrap();
+    let message = info.sample_bytes.unwrap();
     assert_eq!(
-        (said.least, said.median, said.most),
+        (message.least, message.median, message.most),
         (sizes[0], sizes[20], sizes[40])
     );
     let mean = sizes.iter().sum::<u64>() as f64 / 41.0;
-    assert!((said.mean - mean).abs() < 1e-6);
+    assert!((message.mean - mean).abs() < 1e-6);
     let reading = info.reading.unwrap();
     assert_eq!((reading.samples, reading.bytes), (41, sizes.iter().sum()));
     assert!(reading.seconds > 0.0 && reading.samples_per_s > 0.0);
 
     let out = object(&run(&["info", "--json"], dir.path()));
     assert_eq!(out["info"]["classes"][1]["samples"], 11);
-    let said = run(&["info"], dir.path());
+    let message = run(&["info"], dir.path());
     for words in [
         "41 samples",
         "encode copy",
@@ -67,14 +67,18 @@ fn info_says_what_was_built() {
         "largest c0 (20)",
         "page cache",
     ] {
-        assert!(text(&said).contains(words), "{words}: {}", text(&said));
+        assert!(
+            text(&message).contains(words),
+            "{words}: {}",
+            text(&message)
+        );
     }
     flip(&dir.path().join("manifest.json"), 300, 1);
     let damaged = cache::info(dir.path()).unwrap_err();
     assert!(damaged.is_usage() && damaged.to_string().contains("manifest.json"));
 }
 
-/// How it is mended is said, and is true.
+/// The error states the repair, and the repair works.
 #[test]
 fn a_cache_that_lacks_a_shard_is_refused_with_what_mends_it() {
     let source = source();
@@ -88,7 +92,7 @@ fn a_cache_that_lacks_a_shard_is_refused_with_what_mends_it() {
     };
     let removed: Hurt = |path| fs::remove_file(path).unwrap();
     let flipped: Hurt = |path| flip(path, 200, 3);
-    // The last as well: reading samples may have ended in front of it.
+    // The last shard too: reading samples may have ended before it.
     let last = format!("shard-{:06}", whole.len() as u64 / 3 - 1);
     let hurts: [(&str, &str, Hurt, &str); 5] = [
         (

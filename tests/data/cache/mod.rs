@@ -1,8 +1,7 @@
-//! Caches: built, resumed, refused, checked and described.
+//! Caches: built, resumed, rejected, verified and described.
 //!
-//! `FEATHERLOAD_KILLS` says how often a builder is killed (default 6). Where no
-//! tmpfs can be mounted the tests of full disks say `SKIP` and pass; with
-//! `FEATHERLOAD_REQUIRE_MOUNT=1` they fail.
+//! `FEATHERLOAD_KILLS` is the number of kills of a builder (default 6). If no tmpfs can be mounted,
+//! the tests of full disks print `SKIP` and pass. With `FEATHERLOAD_REQUIRE_MOUNT=1` they fail.
 
 pub mod scene;
 mod small;

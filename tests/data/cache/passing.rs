@@ -1,5 +1,5 @@
-//! What may pass (a file that is away, storage that fails) is left out of no
-//! cache for good, and costs no cache that is there.
+//! A fault that may pass (a missing file, failing storage) is never recorded in a cache, and does
+//! not damage an existing cache.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -26,8 +26,7 @@ fn skip() -> BuildOptions {
     }
 }
 
-/// Builds in this process, and does `meanwhile` behind the reading of headers, in
-/// front of the first sample.
+/// Builds in this process. Calls `meanwhile` after the headers are read, before the first sample.
 fn with(builder: CacheBuilder, meanwhile: impl FnOnce()) -> Result<BuildReport> {
     let mut meanwhile = Some(meanwhile);
     builder.num_workers(0).build_watched(&mut |p| {
@@ -40,7 +39,7 @@ fn with(builder: CacheBuilder, meanwhile: impl FnOnce()) -> Result<BuildReport> 
     })
 }
 
-/// Three tars, whose index is kept nowhere.
+/// Three tars. Their index is not saved.
 fn shards(dir: &Path) -> Vec<PathBuf> {
     let tars: Vec<_> = (0..3).map(|n| dir.join(format!("d-{n}.tar"))).collect();
     tars.iter().for_each(|tar| foreign_shard(tar));
@@ -99,7 +98,7 @@ fn a_sample_whose_workers_die_stops_the_build_by_name() {
     };
     let mut hunting = None;
     let built_then = built(src.path(), &to, options).build_watched(&mut |_| {
-        // The coordinator is there, and no worker yet.
+        // The coordinator runs, but no worker yet.
         hunting.get_or_insert_with(|| {
             let coordinator = coordinator_of(std::process::id() as i32).unwrap();
             hunt(coordinator, &slow, |worker| {
@@ -136,7 +135,7 @@ fn shards_of_files_that_were_changed_meanwhile_are_not_kept() {
     let to = dir.path().join("cache");
     build(src.path(), &to, skip());
     let whole = files(&to);
-    // The first shard is of an earlier call.
+    // The first shard is from an earlier call.
     for name in whole.keys() {
         let late = name.starts_with("shard-") && !name.starts_with("shard-000000");
         if late || name == "index.fli" {
@@ -182,7 +181,7 @@ fn what_changed_files_left_out_is_listed_nowhere() {
     let dst = tempfile::tempdir().unwrap();
     assert_eq!(build(src.path(), dst.path(), small).shards, 2);
     let whole = files(dst.path());
-    // The second shard is lost, and its sample is bad for as long as this call lasts.
+    // Loses the second shard. Its sample is bad during this call only.
     fs::remove_file(dst.path().join("shard-000001.tar")).unwrap();
     let picture = src.path().join("b.jpg");
     let (good, meta) = (fs::read(&picture).unwrap(), picture.metadata().unwrap());
@@ -219,7 +218,7 @@ fn files_that_cannot_be_looked_at_at_the_end_cost_no_shard() {
     let rights = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
-    // Whoever ends the build may write to the cache.
+    // Any user may write to the cache, so that the build can end.
     rights(dir.path(), 0o777);
     rights(&to, 0o777);
     let me = Uid::effective();
@@ -230,7 +229,7 @@ fn files_that_cannot_be_looked_at_at_the_end_cost_no_shard() {
             if p.phase == BuildPhase::Writing && p.done == p.samples && !is_closed {
                 is_closed = true;
                 rights(src.path(), 0);
-                // Root, whom rights do not hold, looks as somebody else: this thread.
+                // Root ignores permissions, so this thread uses another user for file access.
                 if me.is_root() {
                     setfsuid(Uid::from_raw(65534));
                 }
@@ -261,7 +260,7 @@ fn a_source_that_is_away_costs_no_cache_whatever_force_says() {
         let forced = built(src, &to, skip()).force(true).build();
         forced.unwrap_err()
     };
-    // Every file of it is missing: their disk is not mounted.
+    // Every file of the source is missing, as if its disk were not mounted.
     let list = dir.path().join("list.txt");
     fs::write(&list, "a/000.jpg 0\na/001.jpg 1\n").unwrap();
     let e = forced(&list);
@@ -270,8 +269,8 @@ fn a_source_that_is_away_costs_no_cache_whatever_force_says() {
         assert!(e.to_string().contains(part), "{e}");
     }
     assert_same(&whole, &files(&to), "a source that is away");
-    // One file fails in a way that may pass: the memory of a process at address 0
-    // is an I/O error.
+    // One file fails with a fault that may pass: reading the memory of a process at address 0 is an
+    // I/O error.
     let last = src.path().join("class1/005.jpg");
     fs::remove_file(&last).unwrap();
     symlink("/proc/self/mem", &last).unwrap();
@@ -305,7 +304,7 @@ fn a_build_whose_coordinator_dies_names_the_same_command() {
     );
 }
 
-/// The link is followed once, in front of the check that it does not lead into the source.
+/// The link is followed once, before the check that it does not lead into the source.
 #[test]
 fn a_destination_link_that_is_turned_meanwhile_does_not_lead_into_the_source() {
     let src = data(2, 6);

@@ -1,4 +1,4 @@
-//! Builds that are refused, by name, before a byte is written.
+//! Builds that are rejected with a named reason before a byte is written.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -291,7 +291,7 @@ fn a_cache_is_not_built_beside_the_files_of_a_list_or_of_shards() {
     }
     assert_same(&before, &files(&class), "the pictures");
 
-    // A link stands for the shard: the one that would be replaced lies where it leads.
+    // The source names a link to a shard. The build would replace the link's target.
     let tars = dir.path().join("tars");
     build(src.path(), &tars, copy());
     let linked = dir.path().join("linked.tar");
@@ -310,7 +310,7 @@ fn a_cache_is_not_built_beside_the_files_of_a_list_or_of_shards() {
     }
     assert_same(&before, &files(&tars), "the shards");
 
-    // The same of shards whose folder is a store.
+    // The same for shards in a folder that is addressed as a store.
     let links = dir.path().join("links");
     fs::create_dir(&links).unwrap();
     std::os::unix::fs::symlink(

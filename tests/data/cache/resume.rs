@@ -1,5 +1,4 @@
-//! Whatever ends a build, nothing is half done, and the same build goes on to the
-//! same bytes.
+//! However a build ends, no shard is incomplete, and the same build continues to the same bytes.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -106,7 +105,7 @@ fn a_complete_cache_is_left_alone_and_a_damaged_one_is_completed() {
 #[test]
 fn without_a_size_there_are_eight_shards_whoever_makes_them_and_however_often_it_ends() {
     let src = data(2, 10); // two places a shard
-    // Of the place that begins a shard, the last, and both of one.
+    // Bad samples at the first place of a shard, at the last one, and at both places of one shard.
     for id in [2, 9, 12, 13] {
         let bad = format!("class{}/{:03}.jpg", id / 10, id % 10);
         fs::write(src.path().join(bad), b"").unwrap();
@@ -119,7 +118,7 @@ fn without_a_size_there_are_eight_shards_whoever_makes_them_and_however_often_it
     let dst = tempfile::tempdir().unwrap();
     let at = |name: &str| dst.path().join(name);
     let report = build(src.path(), &at("two"), options);
-    // One has no sample.
+    // One shard has no sample.
     assert_eq!((report.samples, report.skipped, report.shards), (16, 4, 9));
     let whole = files(&at("two"));
     for workers in [0, 1, 5] {
@@ -135,7 +134,7 @@ fn without_a_size_there_are_eight_shards_whoever_makes_them_and_however_often_it
         assert_eq!(build(src.path(), &at("two"), options).kept_shards, number);
         assert_same(&whole, &files(&at("two")), &format!("from {number} on"));
     }
-    // A size that is given is kept to, however few shards that makes.
+    // A given size is used, however few shards it makes.
     let given = BuildOptions {
         shard_size: Some(256 << 20),
         ..options
@@ -159,8 +158,7 @@ fn a_shard_that_cannot_be_read_ends_the_build_and_nothing_is_removed() {
     let shards = build(src.path(), &to, options).shards;
     assert!(shards >= 3);
     let whole = files(&to);
-    // A link to itself: an error of the system that is not "no such file", for
-    // root too.
+    // A link to itself is a system error other than "no such file", for root too.
     for name in ["shard-000001.json", "shard-000001.tar"] {
         let path = to.join(name);
         fs::remove_file(&path).unwrap();
@@ -172,14 +170,14 @@ fn a_shard_that_cannot_be_read_ends_the_build_and_nothing_is_removed() {
         fs::write(&path, &whole[name]).unwrap();
         assert_same(&whole, &files(&to), name);
     }
-    // A shard on another disk is a shard.
+    // A shard on another disk counts as a shard.
     let (tar, elsewhere) = (to.join("shard-000001.tar"), dst.path().join("elsewhere"));
     fs::rename(&tar, &elsewhere).unwrap();
     symlink(&elsewhere, &tar).unwrap();
     assert_eq!(build(src.path(), &to, options).kept_shards, shards);
     assert!(tar.symlink_metadata().unwrap().is_symlink());
     assert_same(&whole, &files(&to), "a link");
-    // That disk is away: neither its shard nor those behind it are made again.
+    // That disk is not mounted. Neither its shard nor those after it are made again.
     let aside = dst.path().join("aside");
     for name in ["shard-000001.tar", "shard-000001.json"] {
         let file = to.join(name);
@@ -236,7 +234,7 @@ fn a_build_may_be_ended_in_each_phase_and_nothing_is_removed_before_it_writes() 
     };
     build(src.path(), dst.path(), options);
     let whole = files(dst.path());
-    // The whole cache is read, and then built anew by another order.
+    // Reads the whole cache, then builds it again in another order.
     let anew = BuildOptions {
         shuffle: Some(5),
         ..options
@@ -245,7 +243,7 @@ fn a_build_may_be_ended_in_each_phase_and_nothing_is_removed_before_it_writes() 
         (BuildPhase::Checking, 0, options),
         (BuildPhase::Checking, 1, options),
         (BuildPhase::ReadingHeaders, 0, anew),
-        // All is ready to be written.
+        // The build is ready to write.
         (BuildPhase::ReadingHeaders, 20, anew),
     ] {
         let mut calls = Vec::new();
@@ -298,15 +296,15 @@ fn a_killed_builder_goes_on_to_the_same_bytes() {
     let (mut left, mut kept, mut middle) = (0, 0, 0);
     let to = dst.path().join("killed");
     let mut rounds = 0;
-    // More rounds where a busy machine let none of the kills fall into the middle.
+    // Runs more rounds if no kill came in the middle, which happens on a busy machine.
     while rounds < kills || (middle == 0 && rounds < kills + 20) {
-        // Each begins anew when the one before was complete.
+        // Starts from nothing if the build before was complete.
         if to.join("index.fli").exists() {
             fs::remove_dir_all(&to).unwrap();
         }
         let complete = check_whole_shards(&to);
         let mut child = command(src.path(), &to).spawn().unwrap();
-        // At any moment, and every second time behind a shard of this call's.
+        // Kills at a random moment, in every second round after a shard of this call is complete.
         if rounds % 2 == 0 {
             let behind = complete + random.below((shards - complete).div_ceil(2).max(1));
             wait_for_shard(&mut child, &to, behind);
@@ -363,12 +361,11 @@ fn ctrl_c_leaves_complete_shards_and_says_130() {
 #[test]
 fn ctrl_c_ends_a_build_that_has_not_begun_to_write() {
     let src = data(1, 1);
-    // So many headers that reading them takes a while.
+    // There are enough headers that reading them takes a while.
     let list = src.path().join("list.txt");
     fs::write(&list, "class0/000.jpg 0\n".repeat(60_000)).unwrap();
     let to = src.path().join("cache");
-    // A signal that comes earlier than the run listens ends the process at once, and
-    // nothing is said.
+    // A signal before the run handles it ends the process at once, without output.
     for patience in [30, 100, 300, 900] {
         let mut child = command(&list, &to).spawn().unwrap();
         let until = Instant::now() + Duration::from_secs(60);
@@ -379,10 +376,10 @@ fn ctrl_c_ends_a_build_that_has_not_begun_to_write() {
         std::thread::sleep(Duration::from_millis(patience));
         kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
         let output = child.wait_with_output().unwrap();
-        let said = text(&output);
-        assert_eq!(output.status.code(), Some(130), "{said}");
-        assert!(!said.contains(" 0 samples"), "{said}");
-        if said.contains("before any shard was written") {
+        let message = text(&output);
+        assert_eq!(output.status.code(), Some(130), "{message}");
+        assert!(!message.contains(" 0 samples"), "{message}");
+        if message.contains("before any shard was written") {
             assert!(!to.exists(), "the folder was made for nothing");
             return;
         }

@@ -1,4 +1,4 @@
-//! Builds, the files they leave, and tars as the `tar` crate reads them.
+//! Runs builds, lists their files, and reads tars with the `tar` crate.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ pub fn files(folder: &Path) -> Files {
     all
 }
 
-/// Like `assert_eq`, without megabytes of text.
+/// Like `assert_eq`, without megabytes of output.
 pub fn assert_same(a: &Files, b: &Files, what: &str) {
     let names = |f: &Files| f.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(a), names(b), "{what}");
@@ -69,7 +69,7 @@ pub fn copy() -> BuildOptions {
     }
 }
 
-/// A member as the `tar` crate reads it, with where its data begin.
+/// A member as the `tar` crate reads it, and the offset of its data.
 pub struct Member {
     pub name: String,
     pub at: u64,
@@ -94,7 +94,7 @@ pub fn members(tar: &Path) -> Vec<Member> {
         .collect()
 }
 
-/// The members of all shards, with their shard's path; each `.idx` is compared.
+/// The members of all shards, with the path of the shard. Checks each `.idx`.
 pub fn all_members(cache: &Path) -> Vec<(PathBuf, Member)> {
     let mut all = Vec::new();
     for number in 0.. {
@@ -110,13 +110,13 @@ pub fn all_members(cache: &Path) -> Vec<(PathBuf, Member)> {
     all
 }
 
-/// Every member stands in the `.idx`, a line a sample, at its offset.
+/// Checks that the `.idx` lists every member at its offset, one line per sample.
 pub fn check_idx(tar: &Path, members: &[Member]) {
     let text = fs::read_to_string(tar.with_extension("idx")).unwrap();
     let mut lines = text.lines();
     let samples: usize = lines.next().unwrap()["v1.2 ".len()..].parse().unwrap();
     assert_eq!(lines.clone().count(), samples);
-    let mut told = Vec::new();
+    let mut printed = Vec::new();
     for line in lines {
         let words: Vec<_> = line.split(' ').collect();
         let key = words[3].split('.').next().unwrap();
@@ -125,15 +125,15 @@ pub fn check_idx(tar: &Path, members: &[Member]) {
                 panic!("{line}");
             };
             assert_eq!(*name, format!("{key}.{extension}"));
-            told.push((name.to_string(), at.parse().unwrap(), size.parse().unwrap()));
+            printed.push((name.to_string(), at.parse().unwrap(), size.parse().unwrap()));
         }
     }
     let there = members.iter().map(|m| (m.name.clone(), m.at, m.data.len()));
-    assert_eq!(told, there.collect::<Vec<_>>());
+    assert_eq!(printed, there.collect::<Vec<_>>());
 }
 
-/// A tar as others write it: two samples with classes, and fields that are
-/// neither picture nor label.
+/// A tar as other tools write it: two samples with classes, and fields that are neither image nor
+/// label.
 pub fn foreign_shard(path: &Path) {
     let mut tar = tar::Builder::new(fs::File::create(path).unwrap());
     for n in 0..6u64 {
@@ -175,7 +175,7 @@ pub fn text(output: &Output) -> String {
     String::from_utf8(both).unwrap()
 }
 
-/// Sizes in words, in bytes.
+/// All sizes in a text, in bytes.
 pub fn sizes(text: &str) -> Vec<u64> {
     let words: Vec<&str> = text.split([' ', ',']).collect();
     let sizes = words.windows(2).filter_map(|pair| {
@@ -188,7 +188,7 @@ pub fn sizes(text: &str) -> Vec<u64> {
     sizes.collect()
 }
 
-/// Waits until a shard is complete, or the command is over.
+/// Waits until a shard is complete, or the command has ended.
 pub fn wait_for_shard(child: &mut Child, dst: &Path, number: u64) {
     let path = dst.join(format!("shard-{number:06}.json"));
     let until = Instant::now() + Duration::from_secs(60);
@@ -198,7 +198,7 @@ pub fn wait_for_shard(child: &mut Child, dst: &Path, number: u64) {
     }
 }
 
-/// No half shard: what has a manifest is whole, as the `tar` crate reads it.
+/// Checks that each shard with a manifest is complete, as the `tar` crate reads it.
 pub fn check_whole_shards(dst: &Path) -> u64 {
     let mut complete = 0;
     for number in 0.. {

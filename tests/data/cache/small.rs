@@ -1,4 +1,4 @@
-//! A small cache to verify, and the report on it.
+//! A small cache to verify, and its report.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -16,7 +16,7 @@ use crate::common::{FEATHERLOAD, Picture};
 
 pub const SAMPLES: usize = 40;
 
-/// Pictures in three classes, of which one is larger than a read.
+/// Images in three classes. One image is longer than one read.
 pub fn source() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for i in 0..SAMPLES {
@@ -42,7 +42,7 @@ pub fn built(source: &Path, options: BuildOptions) -> tempfile::TempDir {
     dir
 }
 
-/// Some shards of some samples, and one of the large sample alone.
+/// Several shards of several samples, and one with only the large sample.
 pub fn small() -> BuildOptions {
     BuildOptions {
         shard_size: Some(40 << 10),
@@ -56,13 +56,13 @@ pub fn verified(folder: &Path, workers: usize) -> VerifyReport {
     cache::verify(folder, &options, &|_| {}).unwrap()
 }
 
-/// File, kind, and which sample.
-pub fn told(findings: &[VerifyFinding]) -> Vec<(String, FindingKind, Option<u64>)> {
-    let told = |f: &VerifyFinding| {
+/// File, kind and sample of each finding.
+pub fn summaries(findings: &[VerifyFinding]) -> Vec<(String, FindingKind, Option<u64>)> {
+    let summaries = |f: &VerifyFinding| {
         let id = f.sample.as_ref().and_then(|s| s.id);
         (f.file.display().to_string(), f.kind, id)
     };
-    findings.iter().map(told).collect()
+    findings.iter().map(summaries).collect()
 }
 
 pub fn names(folder: &Path) -> Vec<String> {

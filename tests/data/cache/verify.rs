@@ -1,5 +1,5 @@
-//! `cache verify`: one flipped bit anywhere in a cache is named, by file, offset
-//! and sample, and nothing else is; and so is all else that can happen to files.
+//! `cache verify`: one flipped bit anywhere in a cache is reported with its file, offset and
+//! sample, and nothing else is. So is other damage to files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,10 +8,10 @@ use std::path::Path;
 
 use featherload::cache::{self, BuildOptions, CacheEncoding, FindingKind, VerifyOptions};
 
-use super::small::{SAMPLES, built, flip, names, small, source, told, verified};
+use super::small::{SAMPLES, built, flip, names, small, source, summaries, verified};
 use crate::common::Random;
 
-/// A part of a file that one check is of.
+/// A part of a file that one check covers.
 #[derive(Debug, Clone)]
 struct Unit {
     file: String,
@@ -21,7 +21,7 @@ struct Unit {
     sample: Option<(u64, String)>,
 }
 
-/// All units of a cache, found by other means than ours: tars by the crate `tar`.
+/// All units of a cache, found without our own code: the `tar` crate reads the tars.
 fn units(folder: &Path) -> Vec<Unit> {
     let mut units = Vec::new();
     let mut keys: Vec<String> = Vec::new();
@@ -94,8 +94,8 @@ fn one_flipped_bit_is_named_wherever_it_is() {
         let mut random = Random(20);
         let mut seen = BTreeSet::new();
         for n in 0..200 {
-            // Each kind as often, whatever part of the bytes it is; and the cache's
-            // own manifest, which is one of many.
+            // Tests each kind equally often, whatever its share of the bytes. Tests the cache's
+            // manifest as often as a kind: it is one of many.
             let kinds: Vec<_> = kinds.iter().collect();
             let of_kind = all.iter().filter(|u| match n % 8 {
                 7 => u.file == "manifest.json",
@@ -115,7 +115,7 @@ fn one_flipped_bit_is_named_wherever_it_is() {
             assert_eq!(finding.file, Path::new(&unit.file), "{what}");
             assert_eq!(finding.kind, unit.kind, "{what}");
             assert!(unit.bytes.contains(&finding.offset.unwrap()), "{what}");
-            // Where it can be known, it is the byte.
+            // If the exact byte can be known, the offset is that byte.
             if matches!(
                 unit.kind,
                 FindingKind::Header
@@ -135,7 +135,7 @@ fn one_flipped_bit_is_named_wherever_it_is() {
     }
 }
 
-/// Every bit of the short files: none is without a part in a checksum.
+/// Every bit of the short files is covered by a checksum.
 #[test]
 fn every_bit_of_the_cache_manifest_is_noticed() {
     let source = source();
@@ -149,7 +149,8 @@ fn every_bit_of_the_cache_manifest_is_noticed() {
         assert_eq!(report.found, 1, "{at}: {:?}", report.findings);
         assert_eq!(report.findings[0].kind, FindingKind::Manifest, "{at}");
     }
-    // The version is such a bit; that of a later one is an error of its own.
+    // A changed version number is damage. Only an intact manifest of another version has an error
+    // of its own.
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replacen("\"version\": 2", "\"version\": 3", 1)).unwrap();
     assert_eq!(
@@ -217,7 +218,7 @@ fn files_that_are_cut_long_missing_swapped_or_too_many_are_told() {
     let (id, key) = first[0].sample.clone().unwrap();
     let whole = fs::read(at(tar)).unwrap();
 
-    // Cut within the first sample's data: it and all behind it are named.
+    // Truncated within the data of the first sample: that sample and all after it are reported.
     fs::write(at(tar), &whole[..600]).unwrap();
     let findings = check();
     let lost: BTreeSet<u64> = findings
@@ -244,18 +245,24 @@ fn files_that_are_cut_long_missing_swapped_or_too_many_are_told() {
             .iter()
             .any(|f| f.sample.is_none() && f.offset == Some(600))
     );
-    // In the end blocks: no sample is hurt.
+    // Truncated in the end blocks: no sample is damaged.
     fs::write(at(tar), &whole[..whole.len() - 512]).unwrap();
-    assert_eq!(told(&check()), [(tar.into(), FindingKind::Length, None)]);
+    assert_eq!(
+        summaries(&check()),
+        [(tar.into(), FindingKind::Length, None)]
+    );
     fs::write(at(tar), [&whole[..], &[0]].concat()).unwrap();
-    assert_eq!(told(&check()), [(tar.into(), FindingKind::Length, None)]);
+    assert_eq!(
+        summaries(&check()),
+        [(tar.into(), FindingKind::Length, None)]
+    );
     fs::write(at(tar), b"").unwrap();
     assert!(check().len() > due.len());
 
     for (_, name) in &kept {
         fs::remove_file(at(name)).unwrap();
         assert_eq!(
-            told(&check()),
+            summaries(&check()),
             [(name.clone(), FindingKind::Missing, None)],
             "{name}"
         );
@@ -282,7 +289,7 @@ fn files_that_are_cut_long_missing_swapped_or_too_many_are_told() {
             "{name}: {files:?}"
         );
     }
-    // A whole shard in the place of another: each is good, and not that one.
+    // A whole shard in place of another: it is intact, but not the right one.
     for extension in ["tar", "idx", "json"] {
         fs::copy(
             at(&format!("shard-000002.{extension}")),
@@ -291,24 +298,24 @@ fn files_that_are_cut_long_missing_swapped_or_too_many_are_told() {
         .unwrap();
     }
     let json = ("shard-000001.json".to_owned(), FindingKind::Manifest, None);
-    assert!(told(&check()).contains(&json));
+    assert!(summaries(&check()).contains(&json));
     fs::write(at("shard-000099.tar"), &whole).unwrap();
     assert_eq!(
-        told(&check()),
+        summaries(&check()),
         [("shard-000099.tar".into(), FindingKind::Extra, None)]
     );
     fs::write(at("notes.txt"), b"of another").unwrap();
-    assert_eq!(told(&check()), []);
+    assert_eq!(summaries(&check()), []);
     fs::remove_file(at("index.fli")).unwrap();
     fs::create_dir(at("index.fli")).unwrap();
     let report = verified(dir.path(), 1);
     assert_eq!(
-        told(&report.findings),
+        summaries(&report.findings),
         [("index.fli".into(), FindingKind::Unreadable, None)]
     );
 }
 
-/// Without its manifest a tar is gone through by its headers, as far as it goes.
+/// Without its manifest, a tar is checked header by header, as far as possible.
 #[test]
 fn a_tar_whose_manifest_is_damaged_is_still_gone_through() {
     let source = source();
@@ -318,7 +325,7 @@ fn a_tar_whose_manifest_is_damaged_is_still_gone_through() {
     flip(&dir.path().join(json), 200, 3);
     let manifest = (json.to_owned(), FindingKind::Manifest, None);
     assert_eq!(
-        told(&verified(dir.path(), 2).findings),
+        summaries(&verified(dir.path(), 2).findings),
         std::slice::from_ref(&manifest)
     );
     let mut kinds = BTreeSet::new();
@@ -331,7 +338,7 @@ fn a_tar_whose_manifest_is_damaged_is_still_gone_through() {
         flip(&dir.path().join(tar), at, 2);
         let findings = verified(dir.path(), 2).findings;
         flip(&dir.path().join(tar), at, 2);
-        assert!(told(&findings).contains(&manifest));
+        assert!(summaries(&findings).contains(&manifest));
         let hurt: Vec<_> = findings
             .iter()
             .filter(|f| f.file == Path::new(tar))
@@ -345,15 +352,15 @@ fn a_tar_whose_manifest_is_damaged_is_still_gone_through() {
         kinds.insert(unit.kind);
     }
     assert_eq!(kinds.len(), 3);
-    // And so are all of them without the cache's manifest.
+    // All tars are, if the cache's manifest is missing too.
     fs::remove_file(dir.path().join("manifest.json")).unwrap();
     let findings = verified(dir.path(), 2).findings;
     let missing = ("manifest.json".to_owned(), FindingKind::Missing, None);
-    assert_eq!(told(&findings), [missing, manifest]);
+    assert_eq!(summaries(&findings), [missing, manifest]);
 }
 
-/// Zeros are what an archive ends in: those that took the place of samples are no
-/// end of it, whatever is known of the shard.
+/// An archive ends in zeros. Zeros in place of samples do not count as its end, whatever is known
+/// about the shard.
 #[test]
 fn a_shard_that_ends_early_or_late_is_told_with_its_manifest_and_without() {
     let source = source();
@@ -393,7 +400,7 @@ fn a_shard_that_ends_early_or_late_is_told_with_its_manifest_and_without() {
     check("a cache");
     let one = verified(&path, 1);
     assert!(one.is_good() && one.checksums);
-    // With the cache's manifest its length is known, and what is in it is not.
+    // The cache's manifest has the length of the shard, but not its content.
     flip(&dir.path().join(json), 200, 3);
     check("a damaged manifest");
     fs::remove_file(dir.path().join("manifest.json")).unwrap();

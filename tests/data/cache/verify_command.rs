@@ -1,4 +1,4 @@
-//! `cache verify`: what the command says, and by what it exits.
+//! `cache verify`: the output and the exit codes of the command.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,7 +12,7 @@ use featherload::cache::{self, CacheBuilder, FindingKind, VerifyFinding};
 use serde_json::Value;
 
 use super::scene::text;
-use super::small::{built, flip, names, object, run, small, source, told, verified};
+use super::small::{built, flip, names, object, run, small, source, summaries, verified};
 use crate::common::FEATHERLOAD;
 
 #[test]
@@ -40,7 +40,7 @@ fn the_command_says_what_is_hurt_and_exits_by_it() {
     let report = object(&run(&["verify", "--json"], dir.path()));
     assert_eq!(report["good"], false);
     assert_eq!(report["report"]["findings"][0]["kind"], "data");
-    // To people and programs by one name.
+    // People and programs get the same name.
     let index = dir.path().join("index.fli");
     flip(&index, 200, 0);
     let both = run(&["verify"], dir.path());
@@ -49,7 +49,7 @@ fn the_command_says_what_is_hurt_and_exits_by_it() {
     let json = object(&run(&["verify", "--json"], dir.path()));
     assert_eq!(json["report"]["findings"][0]["kind"], "index_file");
     flip(&index, 200, 0);
-    // At most 100 are printed, and all counted.
+    // At most 100 findings are printed, but all are counted.
     fs::write(dir.path().join("shard-000001.tar"), b"").unwrap();
     for i in 0..120 {
         fs::write(dir.path().join(format!("shard-{:06}.idx", 500 + i)), b"").unwrap();
@@ -91,7 +91,7 @@ fn a_shard_of_a_cache_is_checked_by_the_manifest_beside_it() {
     let files = ["tar", "idx", "json"].map(|e| tar.with_extension(e));
     let bytes = files.iter().map(|f| fs::metadata(f).unwrap().len());
     assert_eq!(report.bytes, bytes.sum::<u64>());
-    // In the first picture, and in nothing that a header has.
+    // Damages the first image, and no header.
     flip(&tar, 600, 1);
     let out = run(&["verify"], &tar);
     assert_eq!(out.status.code(), Some(1), "{}", text(&out));
@@ -101,14 +101,17 @@ fn a_shard_of_a_cache_is_checked_by_the_manifest_beside_it() {
     fs::remove_file(&files[1]).unwrap();
     let found = &verified(&tar, 1).findings;
     assert_eq!((found.len(), found[0].kind), (1, FindingKind::Missing));
-    // Of a shard that lost its manifest the cache's knows the length, at least.
+    // For a shard without its manifest, the cache's manifest still has the length.
     fs::remove_file(&files[2]).unwrap();
     let missing =
         |findings: &[VerifyFinding]| findings.iter().all(|f| f.kind == FindingKind::Missing);
     let found = verified(&tar, 1).findings;
     assert!(found.len() == 2 && missing(&found), "{found:?}");
     assert_eq!(run(&["verify"], &tar).status.code(), Some(1));
-    assert_eq!(told(&found), told(&verified(cache.path(), 1).findings));
+    assert_eq!(
+        summaries(&found),
+        summaries(&verified(cache.path(), 1).findings)
+    );
     let whole = fs::read(&tar).unwrap();
     fs::write(&tar, &whole[..whole.len() - 512]).unwrap();
     let found = verified(&tar, 1).findings;
@@ -117,16 +120,16 @@ fn a_shard_of_a_cache_is_checked_by_the_manifest_beside_it() {
         "{found:?}"
     );
     fs::write(&tar, &whole).unwrap();
-    // Without both nothing is known of the contents.
+    // Without both manifests, nothing is known about the contents.
     fs::remove_file(cache.path().join("manifest.json")).unwrap();
     let out = run(&["verify"], &tar);
     assert_eq!(out.status.code(), Some(0), "{}", text(&out));
-    let told = text(&out);
+    let printed = text(&out);
     assert!(
-        told.contains("headers are good; there are no checksums"),
-        "{told}"
+        printed.contains("headers are good; there are no checksums"),
+        "{printed}"
     );
-    assert!(!told.contains(": good"), "{told}");
+    assert!(!printed.contains(": good"), "{printed}");
     assert_eq!(
         object(&run(&["verify", "--json"], &tar))["good"],
         Value::Null
@@ -137,7 +140,7 @@ fn a_shard_of_a_cache_is_checked_by_the_manifest_beside_it() {
 fn a_shard_of_another_version_is_refused_as_its_cache_is() {
     let source = source();
     let cache = built(source.path(), small());
-    // As an earlier version wrote them: other fields, too.
+    // Manifests as an earlier version wrote them, with other fields too.
     let earlier = |name: &str, field: &str| {
         let path = cache.path().join(name);
         let text = fs::read_to_string(&path).unwrap();
@@ -148,7 +151,7 @@ fn a_shard_of_another_version_is_refused_as_its_cache_is() {
     };
     earlier("shard-000001.json", "\"version\":");
     let tar = cache.path().join("shard-000001.tar");
-    // A cache of this version has no such shard.
+    // A cache of this version cannot have such a shard.
     for path in [cache.path(), &tar] {
         let out = run(&["verify"], path);
         assert_eq!(out.status.code(), Some(1), "{}", text(&out));
@@ -161,7 +164,7 @@ fn a_shard_of_another_version_is_refused_as_its_cache_is() {
     };
     refused(cache.path());
     refused(&tar);
-    // By itself, too.
+    // Also without the cache's manifest.
     fs::remove_file(cache.path().join("manifest.json")).unwrap();
     refused(&tar);
 }
@@ -186,7 +189,7 @@ fn a_file_that_is_no_tar_is_refused_with_what_to_give() {
         let path = tgz.to_str().unwrap();
         let out = run(&["verify"], &tgz);
         assert_eq!(out.status.code(), Some(2), "{}", text(&out));
-        // As where it is to be read.
+        // The same text as from a command that reads it.
         let index = Command::new(FEATHERLOAD).args(["index", path]).output();
         let index = text(&index.unwrap());
         assert!(index.contains("compressed by gzip"), "{index}");
@@ -196,7 +199,7 @@ fn a_file_that_is_no_tar_is_refused_with_what_to_give() {
     assert_eq!(absent.status.code(), Some(2), "{}", text(&absent));
     assert!(text(&absent).contains("no such file or folder"));
 
-    // A shard beside a manifest is one, whatever is left of it.
+    // A tar beside its manifest counts as a shard, whatever is left of it.
     let tar = cache.path().join("shard-000001.tar");
     flip(&tar, 5, 1);
     let found = verified(&tar, 1).findings;
@@ -233,7 +236,7 @@ fn tars_of_others_are_gone_through_and_the_lack_of_checksums_is_said() {
     let report = verified(dir.path(), 1);
     assert!(!report.checksums);
     assert_eq!(
-        told(&report.findings),
+        summaries(&report.findings),
         [("train-0.tar".into(), FindingKind::Header, None)]
     );
     assert_eq!(report.findings[0].offset, Some(0));
@@ -248,7 +251,7 @@ fn tars_of_others_are_gone_through_and_the_lack_of_checksums_is_said() {
         fs::write(&tar, &bytes[..len]).unwrap();
         let findings = verified(dir.path(), 1).findings;
         assert_eq!(
-            told(&findings),
+            summaries(&findings),
             [("train-0.tar".into(), kind, None)],
             "{len}"
         );
@@ -276,7 +279,7 @@ fn shards_of_others_that_are_called_as_ours_are_theirs() {
             assert!(text(&out).contains(words), "{}", text(&out));
         }
     }
-    // An index of theirs, kept beside them, does not make them ours.
+    // A saved index beside foreign tars does not make them a cache.
     let (tars, index) = (dir.path().join("*.tar"), dir.path().join("index.fli"));
     let saved = Command::new(FEATHERLOAD)
         .arg("index")
@@ -293,7 +296,7 @@ fn shards_of_others_that_are_called_as_ours_are_theirs() {
     );
 }
 
-/// Nor is a number in a name a count of what is to be looked for.
+/// A number in a name does not decide how many shards are looked for.
 #[test]
 fn without_a_manifest_the_shards_that_are_there_are_checked_and_gaps_told() {
     let source = source();
@@ -307,7 +310,7 @@ fn without_a_manifest_the_shards_that_are_there_are_checked_and_gaps_told() {
     let missing = |name: &str| (name.to_owned(), FindingKind::Missing, None);
     let found = verified(cache.path(), 2);
     let lost = [missing("manifest.json"), missing("shard-000001.tar")];
-    assert_eq!(told(&found.findings), lost);
+    assert_eq!(summaries(&found.findings), lost);
     assert_eq!(found.shards, report.shards - 1);
     for number in [20_240_131, u64::MAX] {
         let stray = at(&format!("shard-{number}.tar"));
@@ -315,32 +318,36 @@ fn without_a_manifest_the_shards_that_are_there_are_checked_and_gaps_told() {
         let found = verified(cache.path(), 2);
         let gap = missing(&format!("shard-{:06}.tar", report.shards));
         assert_eq!(found.found, 5, "{:?}", found.findings);
-        assert!(told(&found.findings).contains(&gap), "{:?}", found.findings);
+        assert!(
+            summaries(&found.findings).contains(&gap),
+            "{:?}",
+            found.findings
+        );
         assert_eq!(found.shards, report.shards);
         fs::remove_file(&stray).unwrap();
     }
 }
 
-/// One whose manifests are damaged is a cache all the same.
+/// A folder whose manifests are all damaged still counts as a cache.
 #[test]
 fn a_cache_is_told_from_tars_of_others_by_what_is_left_of_it() {
     let source = source();
     let cache = built(source.path(), small());
     let tar = cache.path().join("shard-000001.tar");
-    // The beginning, by which it would be known.
+    // Damages the beginning, by which it would be recognised.
     flip(&tar.with_extension("json"), 12, 1);
     let json = ("shard-000001.json".to_owned(), FindingKind::Manifest, None);
     for path in [cache.path(), &tar] {
         let report = verified(path, 1);
         assert!(report.checksums, "{}", path.display());
-        assert_eq!(told(&report.findings), std::slice::from_ref(&json));
+        assert_eq!(summaries(&report.findings), std::slice::from_ref(&json));
     }
     for name in names(cache.path()) {
         if name.ends_with("json") {
             fs::remove_file(cache.path().join(name)).unwrap();
         }
     }
-    // By its index alone.
+    // Recognised by its index alone.
     let report = verified(cache.path(), 1);
     assert!(report.checksums && !report.is_good());
     fs::remove_file(cache.path().join("index.fli")).unwrap();
@@ -392,7 +399,7 @@ fn of_a_build_that_goes_on_the_complete_shards_are_checked() {
         report.findings
     );
     assert!(report.shards >= 2 && report.samples > 0);
-    // To a job that asks by the exit code it is no cache to train on.
+    // For a job that checks the exit code, this is not a cache to train on.
     let out = run(&["verify"], dir.path());
     assert_eq!(out.status.code(), Some(1), "{}", text(&out));
     let words = "NOT COMPLETE: the shards that are there are good; run the build again";

@@ -52,10 +52,10 @@ fn a_long_front_that_labels_share_is_refused_in_little_memory() {
         let out = Command::new("sh").args(["-c", &limited]).output().unwrap();
         String::from_utf8_lossy(&out.stderr).into_owned()
     };
-    let said = run(&path);
-    let due = "row 0: a class name longer than 4096 bytes: name another column";
-    assert!(said.contains(due), "{said}");
-    assert!(!said.contains("panicked"), "{said}");
+    let message = run(&path);
+    let expected = "row 0: a class name longer than 4096 bytes: name another column";
+    assert!(message.contains(expected), "{message}");
+    assert!(!message.contains("panicked"), "{message}");
 
     // Different names, each below the limit.
     let front = "b".repeat(4080);
@@ -64,8 +64,11 @@ fn a_long_front_that_labels_share_is_refused_in_little_memory() {
     let packed = encoded(Encoding::DELTA_BYTE_ARRAY);
     let columns = [pictures(labels.len()), texts("label", &labels)];
     write(&path, &columns, (labels.len(), labels.len()), packed);
-    let said = refused(&path, &ParquetOptions::default());
-    assert!(said.contains("more than 64 MiB of class names"), "{said}");
+    let message = refused(&path, &ParquetOptions::default());
+    assert!(
+        message.contains("more than 64 MiB of class names"),
+        "{message}"
+    );
 }
 
 /// A name that several files have counts once.
@@ -90,10 +93,10 @@ fn class_names_of_all_files_together_are_bounded() {
     let labels = [0, 8_999, 9_000, 17_999].map(|id| index.label(id));
     assert_eq!(labels, [0, 8_999, 0, 8_999].map(Label::Class));
     write_names("c.parquet", "b");
-    let said = refused(dir.path(), &ParquetOptions::default());
+    let message = refused(dir.path(), &ParquetOptions::default());
     assert!(
-        said.contains("more than 64 MiB of class names in all files"),
-        "{said}"
+        message.contains("more than 64 MiB of class names in all files"),
+        "{message}"
     );
 }
 
@@ -140,8 +143,12 @@ fn labels_are_the_same_in_every_encoding() {
         Encoding::DELTA_LENGTH_BYTE_ARRAY,
         Encoding::DELTA_BYTE_ARRAY,
     ] {
-        let due = [4.0, 1.0, 2.0, 3.0, 0.0].repeat(140);
-        assert_eq!(labels(texts("label", &names), encoding), due, "{encoding}");
+        let expected = [4.0, 1.0, 2.0, 3.0, 0.0].repeat(140);
+        assert_eq!(
+            labels(texts("label", &names), encoding),
+            expected,
+            "{encoding}"
+        );
     }
 }
 
@@ -158,13 +165,13 @@ fn a_footer_of_more_columns_or_row_groups_than_a_file_has_is_refused() {
     ];
     let group = [0x15, 2, 0x19, 0x1c, 0x48, 1, b's', 0, 0x16, 0, 0x19];
     let groups = [&group[..], &[0xfc, 0xa0, 0x8d, 0x06], &[0; 100_001]];
-    for (footer, due) in [
+    for (footer, expected) in [
         (columns.concat(), "has 65537 columns, more than 65536"),
         (groups.concat(), "its footer is too short for"),
     ] {
         let len = (footer.len() as u32).to_le_bytes();
         fs::write(&path, [b"PAR1", &footer[..], &len, b"PAR1"].concat()).unwrap();
-        let said = refused(&path, &ParquetOptions::default());
-        assert!(said.contains(due), "{said}");
+        let message = refused(&path, &ParquetOptions::default());
+        assert!(message.contains(expected), "{message}");
     }
 }

@@ -6,7 +6,7 @@ use super::scene::{image, int64, note, photos, plain, ways, write};
 use crate::cache::scene::{build, copy};
 use crate::common::rows::{assert_same, stream};
 use crate::common::{Picture, builder, data};
-use crate::shards::scene::{featherload, json_of, over, text};
+use crate::shards::scene::{featherload, json_of, loader_over, text};
 
 #[test]
 fn a_cache_has_the_pictures_and_labels_of_the_files() {
@@ -28,7 +28,7 @@ fn a_cache_has_the_pictures_and_labels_of_the_files() {
         let report = build(&path, &cache, copy());
         assert_eq!(report.samples, 21, "{way}");
         let source = Source::Cache(cache);
-        let rows = stream(&mut over(source).num_workers(2).build().unwrap(), 1);
+        let rows = stream(&mut loader_over(source).num_workers(2).build().unwrap(), 1);
         assert_same(&rows, &want, way);
     }
 }
@@ -63,10 +63,10 @@ fn the_command_line_reads_counts_and_digests_them() {
         }
     }
     let out = featherload(dir.path(), &["index", path]);
-    let said = text(&out.stdout);
+    let message = text(&out.stdout);
     assert!(
-        said.contains("columns    images picture, labels label"),
-        "{said}"
+        message.contains("columns    images picture, labels label"),
+        "{message}"
     );
     let json = json_of(dir.path(), &["index", path, "--json"]);
     assert_eq!(json["samples"], 10, "{json}");
@@ -85,20 +85,23 @@ fn options_that_say_nothing_are_refused() {
     let at = dir.path().join("a.parquet");
     let picture = Picture::rgb(32, 32, 1).encode();
     write(&at, &[image("image", vec![Some(picture)])], (1, 1), plain());
-    let said = |args: &[&str]| {
+    let message = |args: &[&str]| {
         let out = featherload(dir.path(), &[&["index"], args].concat());
         assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
         text(&out.stderr)
     };
     let path = at.to_str().unwrap();
     for option in ["--root", "--path-column", "--label-field", "--delimiter"] {
-        let said = said(&[path, option, "x"]);
+        let message = message(&[path, option, "x"]);
         assert!(
-            said.contains(&format!("`{option}` has no effect on")),
-            "{said}"
+            message.contains(&format!("`{option}` has no effect on")),
+            "{message}"
         );
     }
     let folder = data(1, 1);
-    let said = said(&[folder.path().to_str().unwrap(), "--image-column", "x"]);
-    assert!(said.contains("`--image-column` has no effect on"), "{said}");
+    let message = message(&[folder.path().to_str().unwrap(), "--image-column", "x"]);
+    assert!(
+        message.contains("`--image-column` has no effect on"),
+        "{message}"
+    );
 }

@@ -39,9 +39,12 @@ fn every_cut_is_an_error() {
     let whole = fs::read(&path).unwrap();
     for len in 0..whole.len() {
         fs::write(&path, &whole[..len]).unwrap();
-        let said = refused(&path, &ParquetOptions::default());
+        let message = refused(&path, &ParquetOptions::default());
         let fits = ["is not a Parquet file", "is damaged", "is an empty file"];
-        assert!(fits.iter().any(|fit| said.contains(fit)), "{len}: {said}");
+        assert!(
+            fits.iter().any(|fit| message.contains(fit)),
+            "{len}: {message}"
+        );
     }
 }
 
@@ -72,10 +75,10 @@ fn pictures_in_another_encoding_are_refused_by_its_name() {
         .set_dictionary_enabled(false)
         .set_writer_version(WriterVersion::PARQUET_2_0);
     written(&path, version2);
-    let said = refused(&path, &ParquetOptions::default());
+    let message = refused(&path, &ParquetOptions::default());
     assert!(
-        said.contains("in the encoding DELTA_BYTE_ARRAY, which is not supported"),
-        "{said}"
+        message.contains("in the encoding DELTA_BYTE_ARRAY, which is not supported"),
+        "{message}"
     );
 }
 
@@ -99,7 +102,7 @@ fn footers_that_count_what_is_not_there_are_refused() {
     }
     deep.push(0);
     let no_schema = "is damaged: its footer has no schema";
-    for (footer, due) in [
+    for (footer, expected) in [
         (&members[..], no_schema),
         (&elements, "has 2147483647 columns, more than 65536"),
         (&deep, no_schema),
@@ -107,19 +110,22 @@ fn footers_that_count_what_is_not_there_are_refused() {
         (&[], no_schema),
     ] {
         fs::write(&path, with_footer(footer)).unwrap();
-        let said = refused(&path, &ParquetOptions::default());
-        assert!(said.contains(due), "{said}");
+        let message = refused(&path, &ParquetOptions::default());
+        assert!(message.contains(expected), "{message}");
     }
     fs::write(&path, b"PAR1\xff\xff\xff\x00PAR1").unwrap();
-    let said = refused(&path, &ParquetOptions::default());
+    let message = refused(&path, &ParquetOptions::default());
     assert!(
-        said.contains("its footer is longer than the file"),
-        "{said}"
+        message.contains("its footer is longer than the file"),
+        "{message}"
     );
     fs::write(&path, b"PAR1\xff\xff\xff\xffPAR1").unwrap();
-    let said = refused(&path, &ParquetOptions::default());
-    assert!(said.contains("more than 32 MiB"), "{said}");
+    let message = refused(&path, &ParquetOptions::default());
+    assert!(message.contains("more than 32 MiB"), "{message}");
     fs::write(&path, b"PAR1\x00\x00\x00\x00PARE").unwrap();
-    let said = refused(&path, &ParquetOptions::default());
-    assert!(said.contains("is an encrypted Parquet file"), "{said}");
+    let message = refused(&path, &ParquetOptions::default());
+    assert!(
+        message.contains("is an encrypted Parquet file"),
+        "{message}"
+    );
 }

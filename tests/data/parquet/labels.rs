@@ -60,10 +60,10 @@ fn labels_are_numbers_names_or_fractions_however_they_are_written() {
             ..ParquetOptions::default()
         };
         assert_eq!(open_with(&path, &none).unwrap().label(3), Label::None);
-        let said = refused(&path, &column("absent"));
+        let message = refused(&path, &column("absent"));
         assert!(
-            said.contains("has no column 'absent' (its columns: 'image', 'label'"),
-            "{said}"
+            message.contains("has no column 'absent' (its columns: 'image', 'label'"),
+            "{message}"
         );
         assert!(refused(&path, &column("image")).contains("which cannot be a label"));
     }
@@ -100,8 +100,11 @@ fn the_note_of_hugging_face_names_classes_by_their_numbers() {
         (3, 3),
         noted(&["ant"]),
     );
-    let said = refused(dir.path(), &ParquetOptions::default());
-    assert!(said.contains("b.parquet: names other classes"), "{said}");
+    let message = refused(dir.path(), &ParquetOptions::default());
+    assert!(
+        message.contains("b.parquet: names other classes"),
+        "{message}"
+    );
 
     write(
         &path,
@@ -109,16 +112,19 @@ fn the_note_of_hugging_face_names_classes_by_their_numbers() {
         (3, 3),
         noted(&zoo),
     );
-    let said = refused(&path, &ParquetOptions::default());
+    let message = refused(&path, &ParquetOptions::default());
     assert!(
-        said.contains("row 1: label -1 is not one of the 3 classes"),
-        "{said}"
+        message.contains("row 1: label -1 is not one of the 3 classes"),
+        "{message}"
     );
 
     let some = int64("label", vec![Some(1), None, Some(2)]);
     write(&path, &[pictures(3), some], (3, 2), noted(&zoo));
-    let said = refused(&path, &ParquetOptions::default());
-    assert!(said.contains("row 1: no label in column 'label'"), "{said}");
+    let message = refused(&path, &ParquetOptions::default());
+    assert!(
+        message.contains("row 1: no label in column 'label'"),
+        "{message}"
+    );
 }
 
 /// `datasets` marks label columns as features. Otherwise common names identify them.
@@ -156,10 +162,10 @@ fn a_column_of_labels_is_found_by_the_note_or_by_its_name() {
     let columns = || [pictures(2), labels(two[0]), labels(two[1])];
     for properties in [plain(), class(&two), class(&["breed"])] {
         write(&path, &columns(), (2, 2), properties);
-        let said = refused(&path, &ParquetOptions::default());
+        let message = refused(&path, &ParquetOptions::default());
         let want = "several columns may be the label: 'fine_label', 'coarse_label': name one with \
                     `label_column`";
-        assert!(said.contains(want), "{said}");
+        assert!(message.contains(want), "{message}");
     }
     // A column with classes wins over another; a plain name wins over both.
     write(&path, &columns(), (2, 2), class(&two[1..]));
@@ -194,8 +200,11 @@ fn the_column_of_pictures_is_found_or_named() {
         assert_eq!(open(&path).unwrap().len(), 2, "{name}");
     }
     write(&path, &[raw("left"), raw("right")], (2, 2), plain());
-    let said = refused(&path, &ParquetOptions::default());
-    assert!(said.contains("may be images ('left', 'right')"), "{said}");
+    let message = refused(&path, &ParquetOptions::default());
+    assert!(
+        message.contains("may be images ('left', 'right')"),
+        "{message}"
+    );
     let named = |name: &str| ParquetOptions {
         image_column: Some(name.into()),
         ..ParquetOptions::default()
@@ -210,18 +219,18 @@ fn the_column_of_pictures_is_found_or_named() {
         plain(),
     );
     for options in [ParquetOptions::default(), named("image")] {
-        let said = refused(&path, &options);
+        let message = refused(&path, &options);
         assert!(
-            said.contains("has paths in column 'image', but no images"),
-            "{said}"
+            message.contains("has paths in column 'image', but no images"),
+            "{message}"
         );
     }
     write(&path, &[image("image", vec![None, None])], (2, 2), plain());
-    let said = refused(&path, &ParquetOptions::default());
-    assert!(said.contains("has paths in column 'image'"), "{said}");
+    let message = refused(&path, &ParquetOptions::default());
+    assert!(message.contains("has paths in column 'image'"), "{message}");
     write(&path, &[int32("label", vec![1, 2])], (2, 2), plain());
-    let said = refused(&path, &ParquetOptions::default());
-    assert!(said.contains("has no image column"), "{said}");
+    let message = refused(&path, &ParquetOptions::default());
+    assert!(message.contains("has no image column"), "{message}");
     assert!(refused(&path, &named("label")).contains("neither bytes nor a struct"));
 }
 
@@ -240,7 +249,7 @@ fn files_without_rows_are_left_out_and_files_of_other_labels_refused() {
     assert_eq!(columns, "images image, labels label");
     let named = [pictures(1), texts("label", &["x"])];
     write(&at("c.parquet"), &named, (1, 1), plain());
-    let said = refused(dir.path(), &ParquetOptions::default());
+    let message = refused(dir.path(), &ParquetOptions::default());
     let want = "c.parquet: its labels are class names, but the first file has whole";
-    assert!(said.contains(want), "{said}");
+    assert!(message.contains(want), "{message}");
 }

@@ -6,7 +6,7 @@ use featherload::{OnError, RowStatus, Source};
 use super::scene::{image, int64, open, photos, plain, ways, write};
 use crate::common::rows::{assert_same, stream};
 use crate::common::{Picture, builder, data};
-use crate::shards::scene::over;
+use crate::shards::scene::loader_over;
 
 #[test]
 fn files_stream_as_the_folder_of_the_same_pictures_however_they_are_written() {
@@ -40,14 +40,20 @@ fn files_stream_as_the_folder_of_the_same_pictures_however_they_are_written() {
         for workers in [0, 2] {
             let source = Source::detect(dir.path()).unwrap();
             assert!(matches!(source, Source::Parquet(..)));
-            let rows = stream(&mut over(source).num_workers(workers).build().unwrap(), 2);
+            let rows = stream(
+                &mut loader_over(source).num_workers(workers).build().unwrap(),
+                2,
+            );
             assert_same(&rows, &want, &format!("{way}, {workers} workers"));
         }
         // A saved index still locates packed pages.
         let saved = dir.path().join("saved.fli");
         index.save(&saved).unwrap();
         let rows = stream(
-            &mut over(Source::Saved(saved)).num_workers(1).build().unwrap(),
+            &mut loader_over(Source::Saved(saved))
+                .num_workers(1)
+                .build()
+                .unwrap(),
             2,
         );
         assert_same(&rows, &want, &format!("{way}, saved"));
@@ -67,7 +73,7 @@ fn a_row_without_a_picture_is_a_failed_sample_with_its_file_and_its_number() {
                 let files = vec![path.clone()];
                 Source::Parquet(files, ParquetOptions::default())
             };
-            let builder = || over(source()).num_workers(workers);
+            let builder = || loader_over(source()).num_workers(workers);
             let mut loader = builder().on_error(OnError::Stop).build().unwrap();
             let e = loader.epoch().find_map(Result::err).unwrap().to_string();
             let of = |row| format!("{}/row-{row}", path.display());
@@ -96,7 +102,7 @@ fn a_forecast_has_the_page_that_a_worker_holds() {
             (4, 4),
             properties,
         );
-        let builder = over(Source::detect(&path).unwrap()).num_workers(2);
+        let builder = loader_over(Source::detect(&path).unwrap()).num_workers(2);
         builder.memory_plan(0).unwrap().memory
     };
     let snappy = plain().set_compression(parquet::basic::Compression::SNAPPY);
@@ -116,7 +122,7 @@ fn a_file_that_was_replaced_fails_by_name() {
         write(&path, &[pictures(1)], (3, 3), properties.clone());
         let index = open(&path).unwrap();
         write(&path, &[pictures(2)], (3, 2), properties);
-        let mut loader = over(index.into()).num_workers(1).build().unwrap();
+        let mut loader = loader_over(index.into()).num_workers(1).build().unwrap();
         let e = loader.epoch().find_map(Result::err).unwrap().to_string();
         assert!(e.contains("changed since its index was made"), "{way}: {e}");
     }

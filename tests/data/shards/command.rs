@@ -83,13 +83,13 @@ fn a_damaged_tail_warns_with_counts_and_ends_with_0() {
     for _ in 0..2 {
         let out = featherload(cache.path(), &args);
         object(&out);
-        let told = text(&out.stderr);
-        let line = told
+        let printed = text(&out.stderr);
+        let line = printed
             .lines()
             .find(|line| line.starts_with("warning: "))
-            .unwrap_or(&told);
-        assert!(line.contains("part-001.tar: cut off"), "{told}");
-        assert!(line.contains("samples lost"), "{told}");
+            .unwrap_or(&printed);
+        assert!(line.contains("part-001.tar: cut off"), "{printed}");
+        assert!(line.contains("samples lost"), "{printed}");
     }
     let found = object(&featherload(cache.path(), &["index", pattern, "--json"]));
     let damaged = &found["damaged"][0];
@@ -112,16 +112,19 @@ fn every_command_that_opens_shards_tells_what_is_lost_and_left_out() {
     drop(file);
     let pattern = tars.path().join("*.tar");
     let pattern = pattern.to_str().unwrap();
-    let told = |args: &[&str]| {
+    let printed = |args: &[&str]| {
         let out = featherload(cache.path(), args);
-        let said = text(&out.stderr);
-        assert!(said.contains("warning: "), "{args:?}: {said}");
-        assert!(said.contains("part-001.tar: cut off"), "{args:?}: {said}");
+        let message = text(&out.stderr);
+        assert!(message.contains("warning: "), "{args:?}: {message}");
+        assert!(
+            message.contains("part-001.tar: cut off"),
+            "{args:?}: {message}"
+        );
         let left = "left out: 1 x empty shard (such as part-002.tar)";
-        assert!(said.contains(left), "{args:?}: {said}");
+        assert!(message.contains(left), "{args:?}: {message}");
         out
     };
-    told(&["plan", pattern]);
+    printed(&["plan", pattern]);
     let index = object(&featherload(cache.path(), &["index", pattern, "--json"]));
     let ceiling = "--ceiling full --pairs 1 --window 0.05 --num-workers 0";
     for (command, more) in [
@@ -132,7 +135,7 @@ fn every_command_that_opens_shards_tells_what_is_lost_and_left_out() {
     ] {
         let mut args = vec![command, pattern, "--json", "--batch-size", "4"];
         args.extend(more.split(' '));
-        let scan = &object(&told(&args))["scan"];
+        let scan = &object(&printed(&args))["scan"];
         assert_eq!(scan["skipped"], 1, "{args:?}: {scan}");
         assert_eq!(scan["left_out"]["empty shard"], 1, "{args:?}");
         for key in ["skipped", "left_out", "examples", "damaged", "other_fields"] {
@@ -165,10 +168,13 @@ fn index_counts_classes_that_are_numbers() {
     let shard = dir.path().join("a.tar");
     labelled(&shard, "cls", &["3", "7", "3"]);
     let args = ["index", shard.to_str().unwrap(), "--no-headers"];
-    let said = text(&featherload(dir.path(), &args).stdout);
-    assert!(said.starts_with("3 samples, 2 classes under"), "{said}");
+    let message = text(&featherload(dir.path(), &args).stdout);
+    assert!(
+        message.starts_with("3 samples, 2 classes under"),
+        "{message}"
+    );
     let line = "classes    smallest number 7 (1), largest number 3 (2)";
-    assert!(said.lines().any(|l| l == line), "{said}");
+    assert!(message.lines().any(|l| l == line), "{message}");
     let found = object(&featherload(dir.path(), &[&args[..], &["--json"]].concat()));
     assert_eq!(found["classes"], 2);
     assert_eq!(found["smallest_class"]["number"], 7);
@@ -177,11 +183,11 @@ fn index_counts_classes_that_are_numbers() {
 #[test]
 fn help_and_messages_have_one_list_of_what_src_may_be() {
     let dir = tempfile::tempdir().unwrap();
-    let said = |args: &[&str]| {
+    let message = |args: &[&str]| {
         let out = featherload(dir.path(), args);
-        let said = text(&out.stdout) + &text(&out.stderr);
+        let message = text(&out.stdout) + &text(&out.stderr);
         // Lines are broken to the terminal's width.
-        said.split_whitespace().collect::<Vec<_>>().join(" ")
+        message.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     for args in [
         &["index", "--help"][..],
@@ -191,10 +197,10 @@ fn help_and_messages_have_one_list_of_what_src_may_be() {
         &["bench"],
         &["bench", "/nowhere/at/all"],
     ] {
-        let said = said(args);
-        assert!(said.contains(Source::KINDS), "{args:?}: {said}");
+        let message = message(args);
+        assert!(message.contains(Source::KINDS), "{args:?}: {message}");
     }
-    assert!(!said(&["index", "--help"]).contains("PaddleClas"));
+    assert!(!message(&["index", "--help"]).contains("PaddleClas"));
 }
 
 #[test]
@@ -248,15 +254,15 @@ fn a_shard_cut_in_front_of_a_label_costs_one_sample() {
     fs::write(&shards[1], &bytes[..at]).unwrap();
     for args in [&["index"][..], &["plan"], &["bench", "--num-workers", "1"]] {
         let out = featherload(cache.path(), &[&args[..1], &[pattern], &args[1..]].concat());
-        let told = text(&out.stderr);
-        assert_eq!(out.status.code(), Some(0), "{args:?}: {told}");
+        let printed = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(0), "{args:?}: {printed}");
         assert!(
-            told.contains("part-001.tar: ends at byte"),
-            "{args:?}: {told}"
+            printed.contains("part-001.tar: ends at byte"),
+            "{args:?}: {printed}"
         );
         assert!(
-            told.contains("; at least 1 samples lost"),
-            "{args:?}: {told}"
+            printed.contains("; at least 1 samples lost"),
+            "{args:?}: {printed}"
         );
     }
     let found = object(&featherload(cache.path(), &["index", pattern, "--json"]));
@@ -287,9 +293,12 @@ fn a_tail_of_zeros_is_said_by_index_bench_and_verify() {
         (&["cache", "verify", tars], 1),
     ] {
         let out = featherload(cache.path(), args);
-        let told = text(&out.stderr) + &text(&out.stdout);
-        assert_eq!(out.status.code(), Some(code), "{args:?}: {told}");
-        assert!(told.contains("bytes after it are zero"), "{args:?}: {told}");
+        let printed = text(&out.stderr) + &text(&out.stdout);
+        assert_eq!(out.status.code(), Some(code), "{args:?}: {printed}");
+        assert!(
+            printed.contains("bytes after it are zero"),
+            "{args:?}: {printed}"
+        );
     }
 }
 
@@ -362,11 +371,11 @@ fn addresses_are_refused_and_files_that_look_like_them_open() {
         ("a.tar::b.tar", "name several shards by braces or a glob"),
     ] {
         let out = index(source);
-        let told = text(&out.stderr);
-        assert_eq!(out.status.code(), Some(2), "{told}");
-        assert!(told.contains(want), "{source}: {told}");
+        let printed = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{printed}");
+        assert!(printed.contains(want), "{source}: {printed}");
         let cwd = dir.path().to_str().unwrap();
-        assert!(!told.contains(cwd), "{source}: {told}");
+        assert!(!printed.contains(cwd), "{source}: {printed}");
     }
     for (name, source) in [
         ("a:b.tar", "a:b.tar"),
@@ -388,9 +397,12 @@ fn a_compressed_shard_is_refused_with_what_to_do() {
         fs::write(&path, bytes).unwrap();
         let out = featherload(dir.path(), &["index", path.to_str().unwrap()]);
         assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
-        let told = std::str::from_utf8(&out.stderr).unwrap();
-        assert!(told.contains(want), "{told}");
-        assert!(told.trim_end().chars().all(|c| !c.is_control()), "{told:?}");
+        let printed = std::str::from_utf8(&out.stderr).unwrap();
+        assert!(printed.contains(want), "{printed}");
+        assert!(
+            printed.trim_end().chars().all(|c| !c.is_control()),
+            "{printed:?}"
+        );
     };
     let gzip = b"\x1f\x8b\x08\x00\x1b[31m \xff\x07\n";
     let want = "is compressed by gzip: unpack it to a plain tar, since samples are read in place";
@@ -439,10 +451,10 @@ fn empty_shards_are_named_and_hidden_ones_not_found() {
         let args = ["index", pattern.to_str().unwrap(), "--no-headers"];
         let out = featherload(dir.path(), &args);
         assert_eq!(out.status.code(), Some(0));
-        let told = text(&out.stderr);
+        let printed = text(&out.stderr);
         assert!(
-            told.contains("left out: 2 x empty shard (such as b.tar, c.tar)"),
-            "{told}"
+            printed.contains("left out: 2 x empty shard (such as b.tar, c.tar)"),
+            "{printed}"
         );
     }
     let e = Index::from_shards(&paths[1..], &options()).unwrap_err();

@@ -135,34 +135,34 @@ fn no_idx_vouches_for_a_shard_that_may_be_cut() {
     };
     for _ in 0..2 {
         let out = run(&["--write-idx"]);
-        let told = text(&out.stderr);
-        assert_eq!(out.status.code(), Some(2), "{told}");
+        let output = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{output}");
         // What is read, what is lost, and what was not written.
         let printed = text(&out.stdout);
         assert!(printed.contains("1 indexes for DALI"), "{printed}");
         assert!(printed.contains("3 samples, "), "{printed}");
-        assert!(told.contains("at least 1 samples lost"), "{told}");
-        assert!(told.contains("such as b.tar/README"), "{told}");
+        assert!(output.contains("at least 1 samples lost"), "{output}");
+        assert!(output.contains("such as b.tar/README"), "{output}");
         let why = "so it may be cut off: make the shard again";
         assert!(
-            told.contains(why) && told.contains("b.tar: ends at"),
-            "{told}"
+            output.contains(why) && output.contains("b.tar: ends at"),
+            "{output}"
         );
         assert!(a.with_extension("idx").exists() && !b.with_extension("idx").exists());
         assert!(!dir.path().join("featherload").exists());
         // The next one says it as well.
         let out = run(&[]);
-        let told = text(&out.stderr);
-        assert_eq!(out.status.code(), Some(0), "{told}");
-        assert!(told.contains("at least 1 samples lost"), "{told}");
+        let output = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(0), "{output}");
+        assert!(output.contains("at least 1 samples lost"), "{output}");
     }
     // No tar at all is refused as it is elsewhere, and nothing is written.
     fs::remove_file(a.with_extension("idx")).unwrap();
     fs::write(&b, b"\x1f\x8b\x08 and more").unwrap();
     let out = run(&["--write-idx"]);
-    let told = text(&out.stderr);
-    assert_eq!(out.status.code(), Some(2), "{told}");
-    assert!(told.contains("b.tar: is compressed by gzip"), "{told}");
+    let output = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{output}");
+    assert!(output.contains("b.tar: is compressed by gzip"), "{output}");
     assert!(!a.with_extension("idx").exists());
 }
 
@@ -193,12 +193,12 @@ fn a_kept_index_says_what_it_is_and_leaves_with_its_version() {
     assert!(text(&bytes[..300]).contains(&of));
     // As a source.
     let out = featherload(dir.path(), &["index", kept.to_str().unwrap()]);
-    let told = text(&out.stderr);
-    assert_eq!(out.status.code(), Some(2), "{told}");
+    let output = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{output}");
     assert!(
-        told.contains(&of)
-            && told.contains("open the shards, or save an index of them with `--save`"),
-        "{told}"
+        output.contains(&of)
+            && output.contains("open the shards, or save an index of them with `--save`"),
+        "{output}"
     );
 
     // What this version kept stays, and so does what only looks like it.

@@ -9,7 +9,7 @@ use featherload::index::{ClassList, KeepIndex, Label, ShardLabels, ShardOptions}
 use featherload::{BatchLabels, Index, Source};
 
 use super::scene::{
-    classes, featherload, json_of, labelled, options, over, shard, shards_of, text,
+    classes, featherload, json_of, labelled, loader_over, options, shard, shards_of, text,
 };
 use crate::common::data;
 
@@ -27,7 +27,7 @@ fn labels_come_from_json_as_classes_and_as_vectors() {
             labels,
             ..options()
         };
-        let mut loader = over(Source::Shards(shards.clone(), options))
+        let mut loader = loader_over(Source::Shards(shards.clone(), options))
             .num_workers(1)
             .build()
             .unwrap();

@@ -56,8 +56,8 @@ fn statuses(source: Source, workers: usize) -> (Vec<RowStatus>, Vec<String>) {
         .build()
         .unwrap();
     let batch = loader.epoch().next().unwrap().unwrap();
-    let said = batch.faults().iter().map(|f| f.fault.reason.clone());
-    (batch.status().to_vec(), said.collect())
+    let message = batch.faults().iter().map(|f| f.fault.reason.clone());
+    (batch.status().to_vec(), message.collect())
 }
 
 #[test]
@@ -66,12 +66,13 @@ fn samples_of_a_replaced_shard_fail_and_say_so() {
     for workers in [0, 1] {
         let (shards, index, other) = scene(folder.path());
         fs::rename(&other, &shards[0]).unwrap();
-        let (status, said) = statuses(index.into(), workers);
+        let (status, message) = statuses(index.into(), workers);
         let (failed, good) = (RowStatus::Failed, RowStatus::Ok);
         let want = [failed, failed, failed, failed, good, good, good, good];
         assert_eq!(status, want, "{workers} workers");
         assert!(
-            said.iter()
+            message
+                .iter()
                 .all(|s| s.contains("changed since its index was made"))
         );
         // And in which way: by its time, or where that is the same by its inode.
@@ -79,7 +80,11 @@ fn samples_of_a_replaced_shard_fail_and_say_so() {
             "of the same length, modified ",
             "of the same length and time, inode ",
         ];
-        assert!(said.iter().all(|s| ways.iter().any(|way| s.contains(way))));
+        assert!(
+            message
+                .iter()
+                .all(|s| ways.iter().any(|way| s.contains(way)))
+        );
     }
 }
 

@@ -73,7 +73,7 @@ pub fn options() -> ShardOptions {
     }
 }
 
-pub fn over(source: Source) -> LoaderBuilder {
+pub fn loader_over(source: Source) -> LoaderBuilder {
     Loader::builder(source)
         .helper(FEATHERLOAD)
         .launch(LaunchMethod::Exec)

@@ -6,13 +6,16 @@ use std::path::PathBuf;
 use featherload::index::SkipReason;
 use featherload::{OnError, RowStatus, Source};
 
-use super::scene::{append, options, over, shards_of};
+use super::scene::{append, loader_over, options, shards_of};
 use crate::common::rows::{Row, assert_same, stream};
 use crate::common::{Picture, builder, data, npy};
 
 fn rows(shards: &[PathBuf], workers: usize) -> Vec<Row> {
     let source = Source::Shards(shards.to_vec(), options());
-    stream(&mut over(source).num_workers(workers).build().unwrap(), 2)
+    stream(
+        &mut loader_over(source).num_workers(workers).build().unwrap(),
+        2,
+    )
 }
 
 #[test]
@@ -45,14 +48,14 @@ fn a_picture_that_is_garbage_is_a_failed_sample_named_by_shard_and_member() {
     tar.finish().unwrap();
     for workers in [0, 2] {
         let source = || Source::Shards(vec![path.clone()], options());
-        let mut loader = over(source())
+        let mut loader = loader_over(source())
             .num_workers(workers)
             .on_error(OnError::Stop)
             .build()
             .unwrap();
         let e = loader.epoch().find_map(Result::err).unwrap().to_string();
         assert!(e.contains(&format!("{}/d/1.jpg", path.display())), "{e}");
-        let mut loader = over(source())
+        let mut loader = loader_over(source())
             .num_workers(workers)
             .on_error(OnError::Skip)
             .build()
@@ -81,16 +84,19 @@ fn an_array_that_is_no_picture_fails_with_the_name_that_would_make_it_none() {
     };
     write("1.npy");
     let source = || Source::Shards(vec![path.clone()], options());
-    let mut loader = over(source())
+    let mut loader = loader_over(source())
         .num_workers(0)
         .on_error(OnError::Stop)
         .build()
         .unwrap();
     let e = loader.epoch().find_map(Result::err).unwrap();
-    let said = e.to_string();
-    assert!(e.is_sample() && said.contains("a.tar/1.npy"), "{said}");
-    assert!(said.contains("dtype '<f4'"), "{said}");
-    assert!(said.contains("such as KEY.depth.npy"), "{said}");
+    let message = e.to_string();
+    assert!(
+        e.is_sample() && message.contains("a.tar/1.npy"),
+        "{message}"
+    );
+    assert!(message.contains("dtype '<f4'"), "{message}");
+    assert!(message.contains("such as KEY.depth.npy"), "{message}");
     // As it says.
     write("1.depth.npy");
     let (index, report) = source().open().unwrap();
@@ -107,7 +113,7 @@ fn a_forecast_has_mapped_shards_apart() {
     let all = shards.iter().map(|path| fs::metadata(path).unwrap().len());
     let all = all.sum::<u64>();
     let forecast = |source: Source, workers| {
-        let builder = over(source).num_workers(workers);
+        let builder = loader_over(source).num_workers(workers);
         builder.memory_plan(0).unwrap().memory
     };
     let of_shards = |workers| forecast(Source::Shards(shards.clone(), options()), workers);

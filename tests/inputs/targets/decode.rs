@@ -1,10 +1,9 @@
 //! Decoding into the row of a slot: any bytes, under several recipes and limits.
 //!
-//! The first byte chooses the recipe, the second the position in the epoch
-//! (hence crop and flip), the rest is the file. The row has guards on both
-//! sides, which must stay; and what is decoded must not depend on what was
-//! decoded before: a fresh decoder and one that has seen everything since the
-//! process began must agree on the verdict and on every byte.
+//! The first byte selects the recipe. The second selects the position in the epoch, and so crop and
+//! flip. The rest is the file. The row has guards on both sides, which must stay unchanged. The
+//! result must not depend on earlier inputs. A new decoder and one that has decoded all inputs
+//! since the process began must agree on the result and on every byte.
 
 use featherload::recipe::{
     AlphaMode, AugMix, AutoAugment, BackgroundColor, BoundedResizedCrop, CenterCrop, ColorJitter,
@@ -20,7 +19,7 @@ use super::Target;
 const GUARD: usize = 64;
 const CANARY: u8 = 0xa5;
 pub const RECIPES: usize = 12;
-/// The row of pictures of their own size.
+/// The row of images of their own size.
 const OWN_ROW: usize = 4096;
 
 /// Recipe `number`, with its limits in pixels and bytes.
@@ -33,7 +32,7 @@ fn recipe(number: usize) -> (Recipe, u64, u64) {
     let flip = RandomHorizontalFlip::default;
     let shape = 37.0 / 29.0;
     let (recipe, mode, level, dtype, layout, (pixels, scratch)) = match number {
-        // The identity, for the project's own pictures.
+        // The identity, for the project's own images.
         0 => {
             let whole = RandomResizedCrop {
                 scale: Span(1.0, 1.0),
@@ -70,7 +69,7 @@ fn recipe(number: usize) -> (Recipe, u64, u64) {
             let ops = base().then(Resize::shorter(2)).then(CenterCrop::new(1));
             (ops, full, 255, DataType::U8, nhwc, small)
         }
-        // Rows of the pictures' own size.
+        // Rows of the images' own size.
         7 => (base(), full, 200, DataType::U8, nhwc, large),
         // Every kind of step on pixels, in bytes and in floats.
         8 => {
@@ -98,7 +97,7 @@ fn recipe(number: usize) -> (Recipe, u64, u64) {
                 .then(RandomErasing::default());
             (ops, full, 80, DataType::F32, nchw, large)
         }
-        // Policies, on pictures of any size; orientation and alpha as stored.
+        // Policies, on images of any size; orientation and alpha as stored.
         10 => {
             let mix = AugMix {
                 p: 1.0,
@@ -159,14 +158,14 @@ fn run(used: &mut [RowDecoder], data: &[u8]) {
     assert!(
         first == again,
         "the second time {} gives another result",
-        shown(&again)
+        outcome_text(&again)
     );
     let used = fill(&mut used[number], bytes, position);
     assert!(
         first == used,
         "{} with a fresh decoder, {} with a used one",
-        shown(&first),
-        shown(&used)
+        outcome_text(&first),
+        outcome_text(&used)
     );
 }
 
@@ -185,7 +184,7 @@ fn fill(decoder: &mut RowDecoder, bytes: &[u8], position: u64) -> Outcome {
     }
 }
 
-fn shown(outcome: &Outcome) -> String {
+fn outcome_text(outcome: &Outcome) -> String {
     match outcome {
         Ok(pixels) => format!("{} bytes of pixels", pixels.len()),
         Err((_, reason)) => format!("'{reason}'"),

@@ -1,7 +1,7 @@
-//! Headers of pictures: any bytes.
+//! Headers of images: any bytes.
 //!
-//! Read as a survey of a data set does, in pieces, and as a worker does, whole.
-//! Neither may panic, and what both accept they must see alike.
+//! Read in pieces, like a survey of a data set, and completely, like a worker. Neither may panic.
+//! Headers that both accept must be equal.
 
 use featherload::tests_support::{format, opened, surveyed};
 
@@ -28,6 +28,6 @@ fn run(data: &[u8]) {
     assert!(w > 0 && h > 0, "{h} x {w}");
     assert!(u64::from(w) * u64::from(h) <= MAX_PIXELS, "{h} x {w}");
     assert!(worker.upright == (w, h) || worker.upright == (h, w));
-    // A survey must not refuse what a worker would have decoded.
+    // A survey must not reject a file that a worker would have decoded.
     assert_eq!(survey.ok(), Some(worker));
 }

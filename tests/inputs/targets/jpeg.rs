@@ -1,8 +1,8 @@
 //! JPEG: any bytes, at each scale, whole and in a window, by each form of the decoder.
 //!
-//! The first byte chooses the scale, the next four the window, the rest is the file. All forms
-//! agree on the verdict, its words and the pixels, and so do new decoders, which have decoded no
-//! other input. A window is refused like the whole picture, and has the same pixels.
+//! The first byte selects the scale, the next four the window, and the rest is the file. All forms
+//! agree on the result, the message and the pixels. So do new decoders, which have decoded no other
+//! input. A window is rejected if the whole image is, and has the same pixels.
 //! (`src/picture/jpeg/verdict_tests.rs` compares them with libjpeg-turbo's.)
 
 use featherload::tests_support::{JpegForms, WindowPixels};
@@ -63,7 +63,7 @@ fn run(forms: &mut JpegForms, data: &[u8]) {
     }
 }
 
-/// What each form makes of a window.
+/// The result of all forms for a window, which must be the same.
 fn agreed(forms: &mut JpegForms, bytes: &[u8], denominator: u32, window: [u32; 4]) -> WindowPixels {
     let mut results = forms.decode(bytes, denominator, window);
     let (name, last) = results.pop().expect("one form at least");
@@ -73,7 +73,7 @@ fn agreed(forms: &mut JpegForms, bytes: &[u8], denominator: u32, window: [u32; 4
     last
 }
 
-/// The same pixels, or the same fault in the same words.
+/// Whether both have the same pixels, or the same fault with the same message.
 fn are_same(one: &WindowPixels, other: &WindowPixels) -> bool {
     match (one, other) {
         (Ok(one), Ok(other)) => one == other,

@@ -1,8 +1,8 @@
-//! What becomes of any bytes from outside: a function for each kind of them, which
-//! panics when what must hold does not.
+//! Targets for any bytes from outside: one function for each kind of input. It panics if an
+//! invariant is violated.
 //!
-//! `smoke` feeds them a few thousand inputs, always the same. `scripts/fuzz` feeds
-//! them new ones for as long as one likes, with AddressSanitizer.
+//! `smoke` feeds them a few thousand inputs, always the same. `scripts/fuzz` feeds them new inputs
+//! for any time, with AddressSanitizer.
 
 pub mod decode;
 mod header;
@@ -19,10 +19,10 @@ use std::path::Path;
 /// Takes one input after the other.
 pub type Target = Box<dyn FnMut(&[u8])>;
 
-/// A target that has seen nothing yet.
+/// Makes a target without earlier inputs.
 pub type Make = fn() -> Target;
 
-/// What makes each target, by its name.
+/// The makers of all targets, by name.
 pub const TARGETS: &[(&str, Make)] = &[
     ("decode", decode::target),
     ("header", header::target),
@@ -35,7 +35,7 @@ pub const TARGETS: &[(&str, Make)] = &[
     ("tar", tar::target),
 ];
 
-/// True for a path that stays under the folder that it starts from.
+/// Whether a path stays under the folder that it starts from.
 fn within(path: &Path) -> bool {
     use std::path::Component::{CurDir, Normal, ParentDir};
     let mut depth = 0i64;

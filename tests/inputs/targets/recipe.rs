@@ -25,9 +25,9 @@ fn run(data: &[u8]) {
     let recipe = match Recipe::from_text(text, format, "fuzz") {
         Ok(recipe) => recipe,
         Err(error) => {
-            let said = error.to_string();
-            assert!(error.is_usage() && said.starts_with("fuzz"), "{said}");
-            assert!(!said.contains('\n') && said.len() < 4096, "{said}");
+            let message = error.to_string();
+            assert!(error.is_usage() && message.starts_with("fuzz"), "{message}");
+            assert!(!message.contains('\n') && message.len() < 4096, "{message}");
             return;
         }
     };

@@ -40,7 +40,7 @@ fn take(drill: &mut RingDrill, step: u8, bytes: &mut impl Iterator<Item = u8>) -
         1..=3 => drill.work(lane, false),
         4 => drill.work(lane, true),
         5 | 6 => drill.consume(),
-        7 => drill.look(),
+        7 => drill.check(),
         8 => drill.release(),
         9 => drill.cancel(),
         10 => drill.die(lane, argument >> 1),

@@ -57,8 +57,10 @@ pub fn run(args: &BenchArgs, setup: &RunSetup<'_>, part: LoaderPart) -> Result<C
     let pairs = measure(args, (part, &recipe), &mut loader, workers, &bar);
     bar.finish_and_clear();
     let pairs = match pairs {
-        Err(_) if interrupt::caught().is_some() => {
-            output::complain("featherload: interrupted before all pairs were measured: no figures");
+        Err(_) if interrupt::received_signal().is_some() => {
+            output::print_to_stderr(
+                "featherload: interrupted before all pairs were measured: no figures",
+            );
             return Ok(CommandOutcome::of_run());
         }
         pairs => pairs?,

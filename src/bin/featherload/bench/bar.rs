@@ -21,7 +21,7 @@ pub struct TerminalBar {
     /// When the first batch arrived, and its images. They do not count: they were made before.
     first: Option<(Instant, u64)>,
     memory: Option<u64>,
-    next_look: Instant,
+    next_read: Instant,
 }
 
 impl TerminalBar {
@@ -33,19 +33,19 @@ impl TerminalBar {
             epochs,
             first: None,
             memory: None,
-            next_look: Instant::now() + LOOK_EVERY,
+            next_read: Instant::now() + LOOK_EVERY,
         }
     }
 
     /// Sets the number of images so far, and the current epoch.
-    pub fn tell(&mut self, epoch: u64, images: u64) {
+    pub fn update(&mut self, epoch: u64, images: u64) {
         if self.bar.is_hidden() {
             return;
         }
         let now = Instant::now();
         let (since, before) = *self.first.get_or_insert((now, images));
-        if now >= self.next_look {
-            self.look(now);
+        if now >= self.next_read {
+            self.read_memory(now);
         }
         let seconds = (now - since).as_secs_f64();
         let words = Words {
@@ -59,12 +59,12 @@ impl TerminalBar {
         self.bar.set_message(words.text());
     }
 
-    fn look(&mut self, now: Instant) {
-        let members = pool_processes::under(std::process::id() as i32);
+    fn read_memory(&mut self, now: Instant) {
+        let members = pool_processes::pool_of(std::process::id() as i32);
         let total = TreeSample::read(&members).total();
         self.memory = Some(total.pss_bytes - total.pss_input_bytes.min(total.pss_bytes));
-        let took = now.elapsed();
-        self.next_look = now + (took * LOOKS).max(LOOK_EVERY);
+        let duration = now.elapsed();
+        self.next_read = now + (duration * LOOKS).max(LOOK_EVERY);
     }
 
     pub fn finish(&self) {

@@ -36,8 +36,8 @@ pub struct RunTimeline {
     batches: Vec<(f64, u64)>,
     /// When dead workers were found, and how many.
     deaths: Vec<(f64, u64)>,
-    asked: f64,
-    dead: u64,
+    last_report: f64,
+    dead_workers: u64,
     /// Messages of earlier reports, which the last report does not repeat.
     events: Vec<String>,
     /// Number of events that were not kept.
@@ -50,8 +50,8 @@ impl RunTimeline {
             began,
             batches: Vec::new(),
             deaths: Vec::new(),
-            asked: 0.0,
-            dead: 0,
+            last_report: 0.0,
+            dead_workers: 0,
             events: Vec::new(),
             lost: 0,
         }
@@ -64,8 +64,8 @@ impl RunTimeline {
         if self.batches.len() >= MOST_MARKS {
             self.batches = halved(&self.batches);
         }
-        if at - self.asked >= ASK_S {
-            self.asked = at;
+        if at - self.last_report >= ASK_S {
+            self.last_report = at;
             let mut report = epoch.report()?;
             self.count(at, report.worker_deaths);
             self.events.append(&mut report.processes.events);
@@ -89,13 +89,13 @@ impl RunTimeline {
         report.processes.events_lost += self.lost;
     }
 
-    fn count(&mut self, at: f64, dead: u64) {
-        if dead > self.dead {
-            self.deaths.push((at, dead - self.dead));
+    fn count(&mut self, at: f64, dead_workers: u64) {
+        if dead_workers > self.dead_workers {
+            self.deaths.push((at, dead_workers - self.dead_workers));
             if self.deaths.len() >= MOST_EVENTS {
                 self.deaths = halved(&self.deaths);
             }
-            self.dead = dead;
+            self.dead_workers = dead_workers;
         }
     }
 
@@ -103,14 +103,14 @@ impl RunTimeline {
         let subject = &report.subject;
         let title = format!("Throughput by time: {}, {}", subject.source, subject.recipe);
         let stalls = self.stalls();
-        let mut sheet = ChartSheet::new(&title, &[self.under(report, &stalls)]);
+        let mut sheet = ChartSheet::new(&title, &[self.caption(report, &stalls)]);
         self.keys(&mut sheet, report, &stalls);
         self.plot(&mut sheet, report, &stalls);
         stages(&mut sheet, report);
         sheet.finish()
     }
 
-    fn under(&self, report: &BenchReport, stalls: &[(f64, f64)]) -> String {
+    fn caption(&self, report: &BenchReport, stalls: &[(f64, f64)]) -> String {
         let mut words = format!(
             "{} samples in {} batches, {:.2} s, {} workers; the first batch after {:.0} ms.",
             crate::output::grouped(report.samples),
@@ -326,8 +326,8 @@ mod tests {
         let images = |marks: &[(f64, u64)]| marks.iter().map(|(_, n)| n).sum::<u64>();
         assert_eq!(images(&fewer), images(&marks));
         let mut timeline = timeline(&[]);
-        for dead in 1..=5000 {
-            timeline.count(dead as f64, dead);
+        for dead_workers in 1..=5000 {
+            timeline.count(dead_workers as f64, dead_workers);
         }
         assert!(timeline.deaths.len() < MOST_EVENTS);
         assert_eq!(images(&timeline.deaths), 5000);

@@ -11,7 +11,7 @@ use crate::output::fields::field;
 #[derive(Default)]
 pub struct DeviceWatch {
     /// Least and most memory used since the first batch.
-    seen: Option<(u64, u64)>,
+    used_range: Option<(u64, u64)>,
 }
 
 /// Field names are part of the `--json` format.
@@ -28,18 +28,18 @@ pub struct DeviceUse {
 
 impl DeviceWatch {
     /// Reads the memory, if there is a device.
-    pub fn look(&mut self, epoch: &Epoch<'_>) -> Result<()> {
+    pub fn read(&mut self, epoch: &Epoch<'_>) -> Result<()> {
         if let Some(memory) = epoch.device_memory()? {
             let now = memory.used_bytes;
-            let (least, most) = self.seen.unwrap_or((now, now));
-            self.seen = Some((least.min(now), most.max(now)));
+            let (least, most) = self.used_range.unwrap_or((now, now));
+            self.used_range = Some((least.min(now), most.max(now)));
         }
         Ok(())
     }
 
     pub fn finish(self, memory: DeviceMemory) -> DeviceUse {
         let now = memory.used_bytes;
-        let (least, most) = self.seen.unwrap_or((now, now));
+        let (least, most) = self.used_range.unwrap_or((now, now));
         DeviceUse {
             peak_bytes: memory.at_start_bytes.max(most),
             steady_min_bytes: least,

@@ -519,7 +519,7 @@ mod tests {
             idle,
             ..cores(2.1, 8)
         };
-        for (idle, more, said) in [
+        for (idle, more, expected) in [
             (
                 Some(5.8),
                 Some("--num-workers 8"),
@@ -541,7 +541,7 @@ mod tests {
             let faster = faster.filter(|faster| faster.starts_with("--num-workers"));
             assert_eq!(faster.as_deref(), more, "{idle:?}");
             let text = with(idle).text(decode, &s, 2);
-            assert_eq!(text, format!("2.1 of 8 cores used, {said}"));
+            assert_eq!(text, format!("2.1 of 8 cores used, {expected}"));
         }
         // Not known.
         assert_eq!(with(None).text(decode, &s, 2), "2.1 of 8 cores used");

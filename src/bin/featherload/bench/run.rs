@@ -56,7 +56,7 @@ impl Started {
 
 pub fn run(args: &BenchArgs, setup: &RunSetup<'_>, began: Instant) -> Result<CommandOutcome> {
     let workers = setup.worker_count(args.run.one_count()?);
-    let mut report = one(args, setup, workers, began)?;
+    let mut report = run_once(args, setup, workers, began)?;
     let file = args.failures.as_deref();
     output::report(&report, args.json, |report| {
         report.print(args.verbose, file)
@@ -68,7 +68,7 @@ pub fn run(args: &BenchArgs, setup: &RunSetup<'_>, began: Instant) -> Result<Com
 }
 
 /// Runs a fresh pool. An error of writing a file at the end does not lose the report.
-pub fn one(
+pub fn run_once(
     args: &BenchArgs,
     setup: &RunSetup<'_>,
     workers: usize,
@@ -103,14 +103,14 @@ pub fn one(
         .min(args.limit.unwrap_or(u64::MAX));
     let batches_planned = planned(args, &loader, &first);
     let mut bar = TerminalBar::new(rows, args.run.epochs, !args.json);
-    let mut seen = Seen {
+    let mut counters = Seen {
         counts: RunCounts::new(args.limit, FailureLog::new(args.failures.as_deref())?),
         digest: args.digest.then(StreamDigest::default),
         watch: DeviceWatch::default(),
         timeline: args.svg.is_some().then(|| RunTimeline::new(began)),
         row: None,
     };
-    let ended = consume(args, &mut loader, &mut seen, &mut bar);
+    let ended = consume(args, &mut loader, &mut counters, &mut bar);
     bar.finish();
     let end = Instant::now();
     let mut written = Ok(());
@@ -119,18 +119,18 @@ pub fn one(
         written = write_state(file, &broken_off.unwrap_or_else(|| loader.state()));
     }
     if let Err(e) = ended {
-        if let (_, Err(e)) | (Err(e), _) = (written, seen.counts.failures.finish()) {
-            output::complain(&format!("featherload: {e}"));
+        if let (_, Err(e)) | (Err(e), _) = (written, counters.counts.failures.finish()) {
+            output::print_to_stderr(&format!("featherload: {e}"));
         }
         return Err(consumer::suggest_policy(e));
     }
     let subject = BenchSubject::of(setup, loader.index())?;
-    let timeline = seen.timeline.take();
+    let timeline = counters.timeline.take();
     let length = (args.run.epochs, args.limit);
     let mut report = report(
         setup,
         &loader,
-        seen,
+        counters,
         subject,
         workers,
         (started, end),
@@ -162,7 +162,7 @@ fn planned(args: &BenchArgs, loader: &Loader, first: &State) -> u64 {
 fn consume(
     args: &BenchArgs,
     loader: &mut Loader,
-    seen: &mut Seen,
+    counters: &mut Seen,
     bar: &mut TerminalBar,
 ) -> Result<Option<State>> {
     // A device makes one batch while the consumer waits for the next, as in training.
@@ -177,19 +177,19 @@ fn consume(
             && let Some(batch) = epoch.next()
         {
             let batch = batch?;
-            if seen.counts.batches == 0 {
+            if counters.counts.batches == 0 {
                 consumer::wait(&batch)?;
                 let shape = batch.shape();
-                seen.row = shape.ok().and(batch.rows().next().map(|row| row.size()));
+                counters.row = shape.ok().and(batch.rows().next().map(|row| row.size()));
             }
             let arrived = Instant::now();
-            let rows = seen.counts.add(&batch, arrived);
-            seen.watch.look(&epoch)?;
-            if let Some(timeline) = &mut seen.timeline {
+            let rows = counters.counts.add(&batch, arrived);
+            counters.watch.read(&epoch)?;
+            if let Some(timeline) = &mut counters.timeline {
                 timeline.add(&epoch, &batch, arrived)?;
             }
-            bar.tell(batch.epoch(), seen.counts.samples);
-            if seen.counts.is_full() || interrupt::caught().is_some() {
+            bar.update(batch.epoch(), counters.counts.samples);
+            if counters.counts.is_full() || interrupt::received_signal().is_some() {
                 let mut state = epoch.state();
                 if rows < batch.len() {
                     // A resumed run gets the whole batch again, so no sample is lost.
@@ -197,7 +197,7 @@ fn consume(
                 }
                 stopped = Some(state);
             }
-            match &mut seen.digest {
+            match &mut counters.digest {
                 Some(digest) => digest.add(&batch.to_host()?, rows, epoch.index())?,
                 None if batch.on_device().is_some() => {
                     if let Some(last) = last.replace(batch) {
@@ -220,7 +220,7 @@ fn consume(
 fn report(
     setup: &RunSetup<'_>,
     loader: &Loader,
-    seen: Seen,
+    counters: Seen,
     subject: BenchSubject,
     workers: usize,
     (started, end): (Started, Instant),
@@ -228,7 +228,7 @@ fn report(
 ) -> Result<BenchReport> {
     let clocks = CpuClocks::read();
     let r = loader.report()?;
-    let device = loader.device_memory()?.map(|m| seen.watch.finish(m));
+    let device = loader.device_memory()?.map(|m| counters.watch.finish(m));
     let pids = r
         .coordinator
         .into_iter()
@@ -247,10 +247,18 @@ fn report(
     };
     let shares = StageShares::of(&r, &of_workers, running_s);
     let limit = RateLimit::of(&shares, &processors, workers);
-    let mut facts = facts(setup, loader, &r, &subject, workers, seen.row, &seen.digest)?;
+    let mut facts = facts(
+        setup,
+        loader,
+        &r,
+        &subject,
+        workers,
+        counters.row,
+        &counters.digest,
+    )?;
     // Slots that may be full when the first batch arrives.
     let ahead = u64::from(loader.depth().unwrap_or_default());
-    let counts = seen.counts;
+    let counts = counters.counts;
     let images_per_s = counts.pace.images_per_s(end, ahead);
     let too_short = images_per_s.is_none().then(|| {
         let unit = if counts.batches == 1 {
@@ -275,12 +283,12 @@ fn report(
                 && facts.gpu_decoding == GpuDecoding::Impossible
                 && (limit == RateLimit::OtherWork || processors.room(workers).is_none())
                 && counts.failures.is_empty()
-                && interrupt::caught().is_none() =>
+                && interrupt::received_signal().is_none() =>
         {
             // This is only advice: an error here does not end the run.
             scaled_gain::measure(setup, loader, workers, decode).unwrap_or_else(|e| {
-                if interrupt::caught().is_none() {
-                    output::complain(&format!(
+                if interrupt::received_signal().is_none() {
+                    output::print_to_stderr(&format!(
                         "featherload: the gain of --decode scaled was not measured: {}",
                         flags::in_place(&e.to_string())
                     ));
@@ -307,7 +315,7 @@ fn report(
     };
     let mut failures = counts.failures;
     let written = failures.finish();
-    let (digests, digest) = seen.digest.map(StreamDigest::finish).unzip();
+    let (digests, digest) = counters.digest.map(StreamDigest::finish).unzip();
     let m = &memory.memory;
     let processes = m
         .pss_bytes
@@ -334,7 +342,7 @@ fn report(
         repeated: counts.repeated,
         batches: counts.batches,
         batches_planned: counts.batches,
-        interrupted: interrupt::caught().is_some(),
+        interrupted: interrupt::received_signal().is_some(),
         worker_deaths: r.worker_deaths,
         failures: failures.kept,
         failure_kinds: failures.kinds,

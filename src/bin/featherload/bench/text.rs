@@ -9,7 +9,7 @@ use featherload::{DecodeOn, Result};
 use super::device::{print_jpegs, print_times};
 use super::failures::{FailedSample, grouped as by_kind};
 use super::report::BenchReport;
-use crate::output::fields::{TextTone, below, field, toned};
+use crate::output::fields::{TextTone, below, field, field_in_tone};
 use crate::output::{self, grouped};
 
 impl BenchReport {
@@ -35,7 +35,7 @@ impl BenchReport {
                 "after {}{of} batches: the figures cover these",
                 grouped(self.batches)
             );
-            toned(TextTone::Warning, "interrupted", &ran)?;
+            field_in_tone(TextTone::Warning, "interrupted", &ran)?;
         }
         match (self.images_per_s, &self.too_short) {
             (None, Some(too_short)) => field("images/s", too_short)?,
@@ -77,7 +77,7 @@ impl BenchReport {
         }
         if let died @ 1.. = self.worker_deaths.saturating_sub(ordered) {
             let died = format!("{} died and were replaced (-v shows why)", grouped(died));
-            toned(TextTone::Warning, "workers", &died)?;
+            field_in_tone(TextTone::Warning, "workers", &died)?;
         }
         if let Some(digest) = &self.digest {
             field("digest", digest)?;
@@ -144,7 +144,7 @@ impl BenchReport {
                 grouped(samples)
             ),
         };
-        toned(TextTone::Warning, "failures", &counts)?;
+        field_in_tone(TextTone::Warning, "failures", &counts)?;
         let mut named = 0;
         for group in by_kind(&self.failures, &self.failure_kinds) {
             below(0, &format!("{} {}", grouped(group.count), group.kind))?;

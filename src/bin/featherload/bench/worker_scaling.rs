@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::args::BenchArgs;
 use super::limit::RateLimit;
 use super::report::BenchReport;
-use super::run::one;
+use super::run::run_once;
 use super::text::{rate, workers};
 use crate::outcome::CommandOutcome;
 use crate::output::fields::field;
@@ -63,7 +63,7 @@ pub fn run(args: &BenchArgs, setup: &RunSetup<'_>) -> Result<CommandOutcome> {
     let counts = args.run.counts();
     let mut runs = Vec::new();
     for &count in counts {
-        let report = one(args, setup, count, Instant::now())?;
+        let report = run_once(args, setup, count, Instant::now())?;
         if !args.json {
             if runs.is_empty() {
                 report.subject.print("")?;
@@ -72,11 +72,11 @@ pub fn run(args: &BenchArgs, setup: &RunSetup<'_>) -> Result<CommandOutcome> {
             output::line(&row(&report))?;
         }
         runs.push(report);
-        if interrupt::caught().is_some() {
+        if interrupt::received_signal().is_some() {
             break;
         }
     }
-    let interrupted = interrupt::caught();
+    let interrupted = interrupt::received_signal();
     let lines: Vec<Line> = runs.iter().map(Line::of).collect();
     let several = Several {
         verdict: interrupted.is_none().then(|| verdict(&lines)).flatten(),
@@ -176,10 +176,10 @@ impl Several {
         all.any(|r| r.digest.as_ref() != first)
     }
 
-    fn print(&self, asked: usize, verbose: bool) -> Result<()> {
+    fn print(&self, planned: usize, verbose: bool) -> Result<()> {
         output::line("")?;
         if self.interrupted {
-            let ran = format!("in run {} of {asked}", self.runs.len());
+            let ran = format!("in run {} of {planned}", self.runs.len());
             field("interrupted", &ran)?;
         }
         if let Some(verdict) = &self.verdict {
@@ -224,19 +224,19 @@ mod tests {
 
     #[test]
     fn the_fewest_that_are_as_fast_as_the_fastest_are_enough() {
-        let said = |all: &[_]| verdict(&lines(all)).unwrap();
-        let v = said(&[(1, 498.0, 62.0), (2, 983.0, 64.0), (4, 993.0, 68.0)]);
+        let verdict_of = |all: &[_]| verdict(&lines(all)).unwrap();
+        let v = verdict_of(&[(1, 498.0, 62.0), (2, 983.0, 64.0), (4, 993.0, 68.0)]);
         assert_eq!(v.workers, Some(2));
         assert_eq!(
             v.text,
             "2 workers are enough: 4 are 1% faster and take 4 MiB more"
         );
-        let v = said(&[(4, 560.0, 68.0), (1, 700.0, 62.0)]);
+        let v = verdict_of(&[(4, 560.0, 68.0), (1, 700.0, 62.0)]);
         assert_eq!(
             v.text,
             "1 worker is enough: 4 are 20% slower and take 6 MiB more"
         );
-        let v = said(&[(1, 498.0, 62.0), (2, 983.0, 64.0)]);
+        let v = verdict_of(&[(1, 498.0, 62.0), (2, 983.0, 64.0)]);
         assert_eq!(v.workers, Some(2));
         assert!(v.text.contains("more may be faster"), "{}", v.text);
         let mut all = lines(&[(1, 498.0, 62.0), (2, 983.0, 64.0)]);

@@ -147,7 +147,7 @@ pub fn run(args: BuildArgs) -> Result<CommandOutcome> {
 
 fn build(args: &BuildArgs) -> Result<CommandOutcome> {
     let builder = args.builder()?;
-    let mut told = ProgressPrinter::new(!args.json, args.progress);
+    let mut printer = ProgressPrinter::new(!args.json, args.progress);
     let (mut begun, mut announced, mut failed) = (false, None, None);
     let built = builder.build_watched(&mut |progress| {
         if !begun {
@@ -160,16 +160,16 @@ fn build(args: &BuildArgs) -> Result<CommandOutcome> {
         if progress.phase == BuildPhase::Writing && announced != Some(progress.share) {
             announced = Some(progress.share);
             if args.progress == ProgressForm::Text {
-                told.beside(|| announce(args, progress));
+                printer.print_between(|| announce(args, progress));
             }
         }
-        told.tell(progress);
-        match failed.is_some() || interrupt::caught().is_some() {
+        printer.update(progress);
+        match failed.is_some() || interrupt::received_signal().is_some() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
     });
-    told.finish();
+    printer.finish();
     if let Some(e) = failed {
         return Err(e);
     }
@@ -187,7 +187,7 @@ fn build(args: &BuildArgs) -> Result<CommandOutcome> {
             ))?,
         }
     }
-    match (report.complete, interrupt::caught()) {
+    match (report.complete, interrupt::received_signal()) {
         (false, Some(signal)) => Ok(CommandOutcome::Interrupted(signal)),
         _ => Ok(CommandOutcome::Done),
     }
@@ -203,7 +203,7 @@ fn parse_share(text: &str) -> std::result::Result<BuildPart, String> {
 /// Fields of the samples that a cache does not keep, before anything is written.
 fn print_fields(scan: Option<&ScanReport>) {
     if let Some(fields) = scan.and_then(|scan| progress::fields(&scan.other_fields)) {
-        output::complain(&format!(
+        output::print_to_stderr(&format!(
             "left out: {fields}: a cache has image and label, other fields are not copied"
         ));
     }
@@ -215,7 +215,7 @@ fn announce(args: &BuildArgs, progress: &BuildProgress<'_>) {
         CacheEncoding::Jpeg { .. } => "about ",
         _ => "",
     };
-    output::complain(&format!(
+    output::print_to_stderr(&format!(
         "{}: {}{about}{} will be written, for {} of {} samples",
         args.dst.display(),
         progress::part(progress),

@@ -57,13 +57,13 @@ impl ProgressPrinter {
         }
     }
 
-    pub fn tell(&mut self, progress: &BuildProgress<'_>) {
+    pub fn update(&mut self, progress: &BuildProgress<'_>) {
         let now = Instant::now();
         let begins = self.pace.is_none_or(|p| p.phase != progress.phase);
         let pace = Pace::at(self.pace, progress.phase, progress.done, now);
         if self.form == ProgressForm::Json {
             self.pace = Some(pace);
-            self.tell_program(progress, begins, now);
+            self.print_json(progress, begins, now);
             return;
         }
         if begins {
@@ -79,15 +79,15 @@ impl ProgressPrinter {
         let (pace, is_due) = pace.is_due(now);
         self.pace = Some(pace);
         if is_due && self.bar.is_hidden() {
-            output::complain(&words);
+            output::print_to_stderr(&words);
         }
         self.bar.set_message(words);
     }
 
     /// Prints an object at the start and end of a phase, and at intervals between.
-    fn tell_program(&mut self, progress: &BuildProgress<'_>, begins: bool, now: Instant) {
-        let due = self.object.is_none_or(|last| now - last >= OBJECTS);
-        if !due && !begins && progress.done < progress.samples {
+    fn print_json(&mut self, progress: &BuildProgress<'_>, begins: bool, now: Instant) {
+        let is_due = self.object.is_none_or(|last| now - last >= OBJECTS);
+        if !is_due && !begins && progress.done < progress.samples {
             return;
         }
         self.object = Some(now);
@@ -107,11 +107,11 @@ impl ProgressPrinter {
             "shards_up": progress.shards_up,
             "share": progress.share,
         }});
-        output::complain_json(&object);
+        output::print_json_to_stderr(&object);
     }
 
     /// Prints other lines without disturbing the bar.
-    pub fn beside(&self, print: impl FnOnce()) {
+    pub fn print_between(&self, print: impl FnOnce()) {
         self.bar.suspend(print);
     }
 
@@ -190,12 +190,12 @@ fn what(phase: BuildPhase) -> &'static str {
 
 /// Lists the fields that a cache does not keep. None if there are none.
 pub fn fields(fields: &BTreeMap<String, u64>) -> Option<String> {
-    let said = |(name, samples): (&String, &u64)| match samples {
+    let field_text = |(name, samples): (&String, &u64)| match samples {
         1 => format!("{name} in 1 sample"),
         n => format!("{name} in {} samples", grouped(*n)),
     };
-    let said: Vec<_> = fields.iter().map(said).collect();
-    (!said.is_empty()).then(|| said.join(", "))
+    let field_text: Vec<_> = fields.iter().map(field_text).collect();
+    (!field_text.is_empty()).then(|| field_text.join(", "))
 }
 
 #[cfg(test)]
@@ -208,18 +208,18 @@ mod tests {
         let at = |seconds| begin + Duration::from_secs(seconds);
         let gib = 3 << 30;
         let pace = Pace::at(None, BuildPhase::Writing, 60_000, begin);
-        let (pace, due) = pace.is_due(at(29));
-        assert!(!due);
-        let (pace, due) = pace.is_due(at(30));
-        assert!(due);
+        let (pace, is_due) = pace.is_due(at(29));
+        assert!(!is_due);
+        let (pace, is_due) = pace.is_due(at(30));
+        assert!(is_due);
         let line = pace.words(123_000, 1_281_167, Some(gib), at(30));
         assert_eq!(
             line,
             "123,000 of 1,281,167 samples, 2,100/s, 3,072 MiB, 10 min left"
         );
         assert!(!pace.is_due(at(59)).1);
-        let (pace, due) = pace.is_due(at(60));
-        assert!(due);
+        let (pace, is_due) = pace.is_due(at(60));
+        assert!(is_due);
         let line = pace.words(1_281_000, 1_281_167, Some(16 * gib), at(60));
         assert!(line.ends_with("/s, 48.0 GiB, 1 s left"), "{line}");
         // The bar is printed before it.
@@ -228,10 +228,10 @@ mod tests {
         // Another phase has its own rate, but shares the timer for lines.
         let pace = Pace::at(Some(pace), BuildPhase::ReadingHeaders, 0, at(70));
         assert!(!pace.is_due(at(89)).1);
-        let (pace, due) = pace.is_due(at(90));
-        assert!(due);
-        let due = "reading headers: 10 of 100 samples, 1/s, 3 min left";
-        assert_eq!(pace.words(10, 100, None, at(90)), due);
+        let (pace, is_due) = pace.is_due(at(90));
+        assert!(is_due);
+        let expected = "reading headers: 10 of 100 samples, 1/s, 3 min left";
+        assert_eq!(pace.words(10, 100, None, at(90)), expected);
         let pace = Pace::at(Some(pace), BuildPhase::Checking, 0, at(100));
         assert!(pace.is_due(at(200)).1);
         let line = pace.words(0, 100, None, at(200));
@@ -244,7 +244,7 @@ mod tests {
     fn fields_are_named_with_their_numbers() {
         assert_eq!(fields(&BTreeMap::new()), None);
         let two = BTreeMap::from([("txt".to_owned(), 1_234_567), ("seg.png".to_owned(), 1)]);
-        let said = fields(&two).unwrap();
-        assert_eq!(said, "seg.png in 1 sample, txt in 1,234,567 samples");
+        let field_text = fields(&two).unwrap();
+        assert_eq!(field_text, "seg.png in 1 sample, txt in 1,234,567 samples");
     }
 }

@@ -203,7 +203,7 @@ enum Shape {
         left: f32,
         right: f32,
         /// Movement of the two sides for each pixel down.
-        lean: [f32; 2],
+        slant: [f32; 2],
     },
     /// A sheared ellipse: heads, stones, leaves, lights.
     Ellipse {
@@ -223,11 +223,11 @@ impl Shape {
                 bottom,
                 left,
                 right,
-                lean,
+                slant,
             } => {
                 let cover = ramp(y - top, edge) * ramp(bottom - y, edge);
                 let down = y - top;
-                (cover > 0.0).then_some((left + lean[0] * down, right + lean[1] * down, cover))
+                (cover > 0.0).then_some((left + slant[0] * down, right + slant[1] * down, cover))
             }
             Self::Ellipse {
                 centre,
@@ -270,7 +270,7 @@ impl Scene {
             bottom: 2.0 * height,
             left: -1.0,
             right: width + 1.0,
-            lean: [0.0; 2],
+            slant: [0.0; 2],
         };
         let edge = s.between(1.0, 5.0);
         surfaces.push(Surface {
@@ -291,7 +291,7 @@ impl Scene {
                 bottom: top + height * s.between(0.1, 0.9),
                 left,
                 right: left + thick,
-                lean: [s.between(-0.4, 0.4), s.between(-0.4, 0.4)],
+                slant: [s.between(-0.4, 0.4), s.between(-0.4, 0.4)],
             };
             surfaces.push(palette.surface(shape, [left + thick / 2.0, top], thick, &mut s));
         }

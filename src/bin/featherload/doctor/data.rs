@@ -310,8 +310,8 @@ mod tests {
             (slow(), false, false),
             (fast(), true, false),
         ] {
-            let said = with_order(place, in_shards).meaning;
-            assert_eq!(said.contains("--sampler shard-shuffle"), want, "{said}");
+            let text = with_order(place, in_shards).meaning;
+            assert_eq!(text.contains("--sampler shard-shuffle"), want, "{text}");
         }
     }
 }

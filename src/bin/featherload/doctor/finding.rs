@@ -81,9 +81,9 @@ impl fmt::Display for DoctorFinding {
             FindingVerdict::Limited => "limited",
             FindingVerdict::Missing => "missing",
         };
-        let said = format!("{}: {}", self.value, self.meaning);
+        let text = format!("{}: {}", self.value, self.meaning);
         let head = format!("{verdict:<8} {:<22} ", self.name);
-        f.write_str(&with_text(&head, TEXT, &said))
+        f.write_str(&with_text(&head, TEXT, &text))
     }
 }
 

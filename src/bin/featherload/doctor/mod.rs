@@ -25,7 +25,7 @@ use serde::Serialize;
 
 use crate::outcome::CommandOutcome;
 use crate::output;
-use crate::output::fields::beside;
+use crate::output::fields::print_beside;
 use finding::DoctorFinding;
 
 /// Check this machine, and report the consequences for a run.
@@ -95,7 +95,7 @@ fn print(report: &Report) -> Result<()> {
         return output::line("everything that a run needs is there");
     }
     for promise in &report.broken_promises {
-        beside("not kept here: ", promise)?;
+        print_beside("not kept here: ", promise)?;
     }
     Ok(())
 }

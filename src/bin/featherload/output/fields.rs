@@ -31,11 +31,11 @@ pub fn head(parts: &[String]) -> Result<()> {
 
 /// Prints a labelled text, on as many lines as needed.
 pub fn field(label: &str, text: &str) -> Result<()> {
-    toned(TextTone::Plain, label, text)
+    field_in_tone(TextTone::Plain, label, text)
 }
 
 /// Like [`field`], with a tone.
-pub fn toned(tone: TextTone, label: &str, text: &str) -> Result<()> {
+pub fn field_in_tone(tone: TextTone, label: &str, text: &str) -> Result<()> {
     let style = match tone {
         TextTone::Plain => Style::new().bold(),
         TextTone::Warning => Style::new().bold().red(),
@@ -88,7 +88,7 @@ fn joined(parts: &[String]) -> String {
 }
 
 /// Prints `head`, then a text whose further lines are aligned with its start.
-pub fn beside(head: &str, text: &str) -> Result<()> {
+pub fn print_beside(head: &str, text: &str) -> Result<()> {
     super::lines(&with_text(head, head.chars().count(), text))
 }
 

@@ -106,12 +106,12 @@ fn write(text: &str) -> Result<()> {
 }
 
 /// Prints one line on stderr, printable. Ignores a closed stderr, for which `eprintln` would panic.
-pub fn complain(text: &str) {
+pub fn print_to_stderr(text: &str) {
     let _ = writeln!(io::stderr(), "{}", printable_within(text, LONGEST_LINE));
 }
 
-/// Like [`complain`], for one JSON object.
-pub fn complain_json(object: &serde_json::Value) {
+/// Like [`print_to_stderr`], for one JSON object.
+pub fn print_json_to_stderr(object: &serde_json::Value) {
     let _ = writeln!(io::stderr(), "{}", harmless_json(&object.to_string()));
 }
 

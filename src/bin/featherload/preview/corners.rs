@@ -16,7 +16,7 @@ impl Back {
     const NOTHING: Self = Self([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
 
     /// Adds a step. Its inverse is applied first.
-    fn behind(self, step: [[f64; 3]; 3]) -> Self {
+    fn then(self, step: [[f64; 3]; 3]) -> Self {
         let cell = |i: usize, j: usize| (0..3).map(|k| self.0[i][k] * step[k][j]).sum();
         Self([0, 1, 2].map(|i| [0, 1, 2].map(|j| cell(i, j))))
     }
@@ -54,7 +54,7 @@ pub fn of((width, height): (u32, u32), steps: &[(String, Step)]) -> RowCorners {
             Step::UpsideDown => [[1.0, 0.0, 0.0], [0.0, -1.0, h], [0.0, 0.0, 1.0]],
             Step::Turn(quarters) => {
                 for _ in 0..*quarters {
-                    back = back.behind([[0.0, -1.0, w], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]);
+                    back = back.then([[0.0, -1.0, w], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]);
                     (w, h) = (h, w);
                 }
                 continue;
@@ -87,7 +87,7 @@ pub fn of((width, height): (u32, u32), steps: &[(String, Step)]) -> RowCorners {
             // These move no pixel, or each pixel differently.
             _ => continue,
         };
-        back = back.behind(undone);
+        back = back.then(undone);
     }
     [[0.0, 0.0], [w, 0.0], [w, h], [0.0, h]].map(|corner| back.of(corner))
 }

@@ -6,10 +6,13 @@ use serde_json::Value;
 
 /// A word or two for each step that depends on the draw.
 pub fn of(steps: &[(String, Step)]) -> Vec<String> {
-    steps.iter().filter_map(|(_, step)| one(step)).collect()
+    steps
+        .iter()
+        .filter_map(|(_, step)| short_text(step))
+        .collect()
 }
 
-fn one(step: &Step) -> Option<String> {
+fn short_text(step: &Step) -> Option<String> {
     match step {
         Step::Crop(r) => Some(format!(
             "crop {} x {} at {}, {}",
@@ -26,18 +29,18 @@ fn one(step: &Step) -> Option<String> {
             "erase {} x {} at {}, {}",
             r.width, r.height, r.left, r.top
         )),
-        Step::Augment(augment) => said(augment),
-        _ => said(step),
+        Step::Augment(augment) => step_text(augment),
+        _ => step_text(step),
     }
 }
 
 /// The name of a step as in JSON, and its numbers. Lists, choices of the recipe and keys of random
 /// numbers are left out.
-fn said(step: &impl Serialize) -> Option<String> {
+fn step_text(step: &impl Serialize) -> Option<String> {
     let value = serde_json::to_value(step).ok()?;
     let (name, value) = match &value {
         Value::String(name) => (name, &Value::Null),
-        Value::Object(one) => one.iter().next()?,
+        Value::Object(short_text) => short_text.iter().next()?,
         _ => return None,
     };
     let mut words = vec![name.replace('_', " ")];
@@ -67,24 +70,27 @@ mod tests {
 
     #[test]
     fn steps_are_said_with_their_numbers() {
-        let said = |step: Step| one(&step).unwrap_or_default();
+        let step_text = |step: Step| short_text(&step).unwrap_or_default();
         let rect = PixelRect {
             left: 40,
             top: 12,
             width: 312,
             height: 280,
         };
-        assert_eq!(said(Step::Crop(rect)), "crop 312 x 280 at 40, 12");
-        assert_eq!(said(Step::Mirror), "mirror");
-        assert_eq!(said(Step::Turn(3)), "turn 3");
-        assert_eq!(said(Step::Brightness(1.2)), "brightness 1.20");
+        assert_eq!(step_text(Step::Crop(rect)), "crop 312 x 280 at 40, 12");
+        assert_eq!(step_text(Step::Mirror), "mirror");
+        assert_eq!(step_text(Step::Turn(3)), "turn 3");
+        assert_eq!(step_text(Step::Brightness(1.2)), "brightness 1.20");
         assert_eq!(
-            said(Step::Augment(AugmentStep::AutoContrast)),
+            step_text(Step::Augment(AugmentStep::AutoContrast)),
             "auto contrast"
         );
-        assert_eq!(said(Step::Augment(AugmentStep::Color(0.75))), "color 0.75");
         assert_eq!(
-            said(Step::Augment(AugmentStep::Posterize { bits: 4 })),
+            step_text(Step::Augment(AugmentStep::Color(0.75))),
+            "color 0.75"
+        );
+        assert_eq!(
+            step_text(Step::Augment(AugmentStep::Posterize { bits: 4 })),
             "posterize 4"
         );
         let turned = AugmentStep::Rotate {
@@ -92,6 +98,6 @@ mod tests {
             interpolation: InterpolationMode::Nearest,
             fill: [0; 3],
         };
-        assert_eq!(said(Step::Augment(turned)), "rotate -12.50");
+        assert_eq!(step_text(Step::Augment(turned)), "rotate -12.50");
     }
 }

@@ -151,7 +151,7 @@ impl<'a> Line<'a> {
             let height = shown.as_ref().map_or(tallest, |s| s.picture.height());
             height + 2 * FRAME + 4 + lines as u32 * LINE
         };
-        let texts = sample.draws.iter().map(|draw| under(draw, side).len());
+        let texts = sample.draws.iter().map(|draw| draw_lines(draw, side).len());
         let height = draws
             .iter()
             .zip(texts)
@@ -181,7 +181,7 @@ impl<'a> Line<'a> {
             }
             None => self.plate(canvas, (at.0, at.1, side, self.tallest), &self.sample.fault),
         };
-        for (i, (words, font)) in self.about(side).into_iter().enumerate() {
+        for (i, (words, font)) in self.sample_lines(side).into_iter().enumerate() {
             let at = (GAP + FRAME, below(original_at, i));
             let ink = if i == 0 { INK } else { SOFT };
             canvas.text(font, ink, at, &words);
@@ -201,7 +201,7 @@ impl<'a> Line<'a> {
                 None => self.plate(canvas, (x, y, side, self.tallest), &draw.fault),
             };
             draws_at.push(place);
-            for (i, (words, ink)) in under(draw, side).into_iter().enumerate() {
+            for (i, (words, ink)) in draw_lines(draw, side).into_iter().enumerate() {
                 canvas.text(&SMALL, ink, (x, below(place, i)), &words);
             }
         }
@@ -250,7 +250,7 @@ impl<'a> Line<'a> {
     }
 
     /// Id, label, size and path.
-    fn about(&self, side: u32) -> Vec<(String, &'static MonoFont<'static>)> {
+    fn sample_lines(&self, side: u32) -> Vec<(String, &'static MonoFont<'static>)> {
         let sample = self.sample;
         let label = sample.label.as_deref().unwrap_or("no label");
         let fit = |words: String, font| ascii(&fitted(&ascii(&words), letters(font, side)));
@@ -271,7 +271,7 @@ impl<'a> Line<'a> {
 }
 
 /// Text under a draw: its label if it differs, and the drawn values.
-fn under(draw: &SampleDraw, side: u32) -> Vec<(String, InkColor)> {
+fn draw_lines(draw: &SampleDraw, side: u32) -> Vec<(String, InkColor)> {
     let most = letters(&SMALL, side);
     let label = draw
         .label

@@ -41,11 +41,11 @@ struct Report<'a> {
     height: u32,
     recipe: &'a str,
     seed: u64,
-    samples: Vec<Told<'a>>,
+    samples: Vec<PreviewReport<'a>>,
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct PreviewReport<'a> {
     #[serde(flatten)]
     sample: &'a PreviewSample,
     /// Positions of the original and each draw in the picture.
@@ -73,15 +73,15 @@ pub fn run(args: PreviewArgs) -> Result<CommandOutcome> {
         output::write_whole(file, &png(&picture)?)?;
     }
     if args.json {
-        let told = preview.samples.iter().zip(placed);
+        let shown = preview.samples.iter().zip(placed);
         output::json(&Report {
             file: file.map(|file| file.display().to_string()),
             width: picture.width(),
             height: picture.height(),
             recipe: &preview.recipe,
             seed: preview.seed,
-            samples: told
-                .map(|(sample, placed)| Told { sample, placed })
+            samples: shown
+                .map(|(sample, placed)| PreviewReport { sample, placed })
                 .collect(),
         })?;
         return Ok(CommandOutcome::Done);
@@ -99,8 +99,8 @@ pub fn run(args: PreviewArgs) -> Result<CommandOutcome> {
 
 /// Rejects flags of a run that have no effect here.
 fn refuse_what_has_no_effect(args: &PreviewArgs) -> Result<()> {
-    let said = &args.loader.options;
-    let what = match (said.batch_size, said.on_error) {
+    let options = &args.loader.options;
+    let what = match (options.batch_size, options.on_error) {
         (Some(_), _) => "--batch-size has no effect here: the samples make one batch; give --rows",
         (_, Some(_)) => "--on-error has no effect here: failed samples are shown as such",
         _ => return Ok(()),

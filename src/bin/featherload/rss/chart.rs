@@ -33,12 +33,12 @@ pub fn draw(report: &RssReport) -> String {
         "Memory of all processes: {}, {}, batch {}, depth {} at most",
         report.source, report.recipe, report.batch, report.depth
     );
-    let mut sheet = ChartSheet::new(&title, &under(report));
+    let mut sheet = ChartSheet::new(&title, &caption(report));
     draw_stack(&mut sheet, &report.rows);
     sheet.finish()
 }
 
-fn under(report: &RssReport) -> Vec<String> {
+fn caption(report: &RssReport) -> Vec<String> {
     let fewest = report.rows.iter().map(|r| r.steady.samples).min();
     let mut lines = vec![format!(
         "MiB. Medians of {} samples or more of PSS, which counts memory that processes share \

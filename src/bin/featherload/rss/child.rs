@@ -19,8 +19,8 @@ use crate::scene::RaysArgs;
 use crate::setup::RunSetup;
 use crate::{consumer, index, output};
 
-/// The hidden sub-command of a measured consumer. Its arguments: the number of workers, [`IMAGES`] or
-/// [`RAYS`], then the arguments of the command.
+/// The hidden sub-command of a measured consumer. Its arguments: the number of workers, [`IMAGES`]
+/// or [`RAYS`], then the arguments of the command.
 pub const CHILD_COMMAND: &str = "__rss";
 
 /// The pool makes batches of images; the arguments are those of `rss`.
@@ -33,11 +33,11 @@ pub const RAYS: &str = "rays";
 const TELL: Duration = Duration::from_millis(20);
 
 pub fn child(args: impl Iterator<Item = OsString>) -> ExitCode {
-    match live(args) {
+    match run_child(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             // If this fails too, the parent has ended.
-            let _ = tell(&ChildMessage::Failed {
+            let _ = send(&ChildMessage::Failed {
                 is_usage: e.is_usage(),
                 what: consumer::suggest_policy(e).to_string(),
             });
@@ -46,17 +46,17 @@ pub fn child(args: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn tell(message: &ChildMessage) -> Result<()> {
+fn send(message: &ChildMessage) -> Result<()> {
     output::line(&output::json_text(message)?)
 }
 
-fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
+fn run_child(mut args: impl Iterator<Item = OsString>) -> Result<()> {
     let missing = || Error::config("a measured consumer takes two arguments before those of rss");
     let mut word = || args.next().and_then(|a| a.into_string().ok());
     let workers: usize = word().and_then(|n| n.parse().ok()).ok_or_else(missing)?;
     let how = word().ok_or_else(missing)?;
     if how == RAYS {
-        return live_on_rays(workers, args);
+        return run_rays(workers, args);
     }
     let own_name = OsString::from("rss");
     let args = RssArgs::try_parse_from(std::iter::once(own_name).chain(args))
@@ -70,7 +70,7 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
     if args.num_workers.0.first() == Some(&workers) {
         index::print_skipped(loader.scan_report());
     }
-    tell(&ChildMessage::Ready(ReadyMessage {
+    send(&ChildMessage::Ready(ReadyMessage {
         samples: loader.index().len(),
         ring_bytes: loader.report()?.ring_bytes,
         scan: serde_json::to_value(loader.scan_report())
@@ -86,15 +86,15 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
             progress.status.skipped += batch.faults().len() as u64;
             drop(batch);
             if progress.is_due() {
-                progress.tell_loader(epoch.report()?)?;
+                progress.send_loader(epoch.report()?)?;
             }
         }
         drop(epoch);
         progress.status.epochs += 1;
-        progress.tell_loader(loader.report()?)?;
+        progress.send_loader(loader.report()?)?;
         // Each epoch but the first waits for a line.
         if args.epochs.is_some() {
-            tell(&ChildMessage::EpochOver(progress.status.epochs - 1))?;
+            send(&ChildMessage::EpochOver(progress.status.epochs - 1))?;
             // The sender ends with this process.
             let _ = go_on.recv();
         }
@@ -102,7 +102,7 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
 }
 
 /// Reports readiness after every image is decoded: its memory from then on is that of training.
-fn live_on_rays(workers: usize, args: impl Iterator<Item = OsString>) -> Result<()> {
+fn run_rays(workers: usize, args: impl Iterator<Item = OsString>) -> Result<()> {
     let builder = RaysArgs::parsed(args)?.builder()?;
     let mut rays = builder.num_workers(workers).build()?;
     // No lines arrive. The end of the input ends this process.
@@ -115,14 +115,14 @@ fn live_on_rays(workers: usize, args: impl Iterator<Item = OsString>) -> Result<
             continue;
         }
         let report = rays.report()?;
-        if progress.told.is_none() {
-            tell(&ChildMessage::Ready(ReadyMessage {
+        if progress.last_sent.is_none() {
+            send(&ChildMessage::Ready(ReadyMessage {
                 samples: report.images,
                 ring_bytes: report.ring_bytes,
                 scan: serde_json::Value::Null,
             }))?;
         }
-        progress.tell(ChildStatus {
+        progress.send(ChildStatus {
             coordinator: report.coordinator,
             workers: report.workers,
             rows_by_worker: report.work.rows_by_worker,
@@ -153,14 +153,14 @@ fn read_input() -> Result<Receiver<()>> {
 
 /// Progress of this process, and when it last reported it.
 struct Progress {
-    told: Option<Instant>,
+    last_sent: Option<Instant>,
     status: ChildStatus,
 }
 
 impl Progress {
     fn new() -> Self {
         Self {
-            told: None,
+            last_sent: None,
             status: ChildStatus {
                 consumer: std::process::id() as i32,
                 ..ChildStatus::default()
@@ -169,11 +169,12 @@ impl Progress {
     }
 
     fn is_due(&self) -> bool {
-        self.told.is_none_or(|told| told.elapsed() >= TELL)
+        self.last_sent
+            .is_none_or(|last_sent| last_sent.elapsed() >= TELL)
     }
 
-    fn tell_loader(&mut self, report: LoaderReport) -> Result<()> {
-        self.tell(ChildStatus {
+    fn send_loader(&mut self, report: LoaderReport) -> Result<()> {
+        self.send(ChildStatus {
             coordinator: report.coordinator,
             workers: report.workers.clone(),
             rows_by_worker: report.rows_by_worker.clone(),
@@ -182,8 +183,8 @@ impl Progress {
         })
     }
 
-    fn tell(&mut self, status: ChildStatus) -> Result<()> {
-        self.told = Some(Instant::now());
-        tell(&ChildMessage::Status(status))
+    fn send(&mut self, status: ChildStatus) -> Result<()> {
+        self.last_sent = Some(Instant::now());
+        send(&ChildMessage::Status(status))
     }
 }

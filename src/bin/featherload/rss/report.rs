@@ -101,8 +101,8 @@ pub fn own(memory: &ProcessMemory) -> u64 {
     without_ring(memory).saturating_sub(memory.pss_input_bytes)
 }
 
-/// Growth over the epochs in MiB. The ring does not count: its slots are allocated before their first
-/// use. Mapped input does not count either: a run maps more and more of it.
+/// Growth over the epochs in MiB. The ring does not count: its slots are allocated before their
+/// first use. Mapped input does not count either: a run maps more and more of it.
 pub fn growth_mib(epochs: &[EpochMedian]) -> Option<f64> {
     let medians: Vec<f64> = epochs.iter().map(|e| mib(e.pss_own_bytes)).collect();
     growth(&medians, GROWTH_EPOCHS)

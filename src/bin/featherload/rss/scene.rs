@@ -14,7 +14,7 @@ use super::child;
 use super::report::{own, slope_mib};
 use super::watch::{WatchedMemory, rows};
 use crate::outcome::CommandOutcome;
-use crate::output::fields::beside;
+use crate::output::fields::print_beside;
 use crate::output::{line, mib};
 use crate::scene::RaysArgs;
 use crate::{interrupt, output};
@@ -98,7 +98,7 @@ impl SceneRss {
             self.scene.display(),
             self.seconds
         );
-        beside("", &head)?;
+        print_beside("", &head)?;
         line("")?;
         line("workers    total   images  batches the rest     peak  deaths")?;
         for row in &self.rows {

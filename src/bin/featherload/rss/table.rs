@@ -5,7 +5,7 @@ use featherload::measure::{ProcessMemory, ProcessRole, SteadyProcess};
 
 use super::report::{ReportRow, RssReport};
 use super::watch::WARM_ROWS;
-use crate::output::fields::{WIDTH, beside};
+use crate::output::fields::{WIDTH, print_beside};
 use crate::output::{line, mib, mib_at_most};
 
 /// Columns of a figure in MiB.
@@ -21,13 +21,13 @@ pub fn print(report: &RssReport) -> Result<()> {
     let (samples, recipe) = (report.samples, &report.recipe);
     let (batch, depth) = (report.batch, report.depth);
     let run = format!("{samples} samples, {recipe}, batch {batch}, depth {depth} at most");
-    beside("", &format!("{}: {run}", report.source))?;
+    print_beside("", &format!("{}: {run}", report.source))?;
     let span = match (report.seconds, report.epochs) {
         (_, Some(epochs)) => format!("{epochs} epochs"),
         (Some(seconds), None) => format!("{seconds} s at least"),
         (None, None) => String::new(),
     };
-    beside(
+    print_beside(
         "",
         &format!("MiB; medians over {span}, after every worker has committed {WARM_ROWS} rows"),
     )?;
@@ -47,12 +47,12 @@ pub fn print(report: &RssReport) -> Result<()> {
 
 /// Prints an explanation of a table.
 fn note(words: &str) -> Result<()> {
-    beside(&" ".repeat(NOTE), words)
+    print_beside(&" ".repeat(NOTE), words)
 }
 
 /// Prints a figure and its meaning.
 fn conclusion(figure: &str, words: &str) -> Result<()> {
-    beside(&format!("{figure:>10} "), words)
+    print_beside(&format!("{figure:>10} "), words)
 }
 
 fn figures(values: &[f64]) -> String {
@@ -168,7 +168,7 @@ const OF_PROCESSES: [&[Part]; 2] = [
 ];
 
 fn print_processes(report: &RssReport) -> Result<()> {
-    beside(
+    print_beside(
         "",
         "by process; anon, file and shmem are parts of PSS: private memory, mapped files, shared \
          memory (ring, index); input is page cache of input files",
@@ -214,7 +214,7 @@ fn print_memory(row: &ReportRow, name: &str, memory: &ProcessMemory, parts: &[Pa
 }
 
 fn print_epochs(report: &RssReport) -> Result<()> {
-    beside(
+    print_beside(
         "",
         "PSS of all processes without the ring and mapped input, the median of each epoch",
     )?;
@@ -265,9 +265,9 @@ fn print_conclusions(report: &RssReport) -> Result<()> {
         )?;
     }
     for bound in &report.broken_bounds {
-        beside("FAILED     ", bound)?;
+        print_beside("FAILED     ", bound)?;
     }
-    beside("verdict    ", &report.verdict)
+    print_beside("verdict    ", &report.verdict)
 }
 
 #[cfg(test)]

@@ -188,7 +188,7 @@ impl WatchedMemory {
         match &self.status {
             Some(status) => status.members(),
             // Its pool starts before it reports the processes.
-            None => pool_processes::under(self.consumer.id()),
+            None => pool_processes::pool_of(self.consumer.id()),
         }
     }
 

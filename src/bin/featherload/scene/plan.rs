@@ -31,11 +31,11 @@ fn print_text(scene: &Path, f: &SceneMemoryPlan, [one, many]: &[String; 2]) -> R
     line(&format!(
         "{} | {} | {} | {}",
         scene.display(),
-        counted(f.images, "image", "images"),
+        count_text(f.images, "image", "images"),
         [(f.masks, "mask", "masks"), (f.depths, "depth", "depths")]
-            .map(|(n, one, more)| counted(n, one, more))
+            .map(|(n, one, more)| count_text(n, one, more))
             .join(", "),
-        counted(u64::from(m.workers), "worker", "workers"),
+        count_text(u64::from(m.workers), "worker", "workers"),
     ))?;
     line("")?;
     if !f.store.in_file {
@@ -100,8 +100,8 @@ fn print_text(scene: &Path, f: &SceneMemoryPlan, [one, many]: &[String; 2]) -> R
     }
     line("")?;
     match &f.store.folder {
-        None => told("images", "in memory")?,
-        Some(folder) => told(
+        None => field("images", "in memory")?,
+        Some(folder) => field(
             "images",
             &format!(
                 "in a file of {} in {}",
@@ -111,7 +111,7 @@ fn print_text(scene: &Path, f: &SceneMemoryPlan, [one, many]: &[String; 2]) -> R
         )?,
     }
     if let (Some(room), Some(limit)) = (f.store.room_bytes, &f.limit) {
-        told(
+        field(
             "why",
             &format!(
                 "with images in memory the run takes {}, and there is room for {}",
@@ -123,7 +123,7 @@ fn print_text(scene: &Path, f: &SceneMemoryPlan, [one, many]: &[String; 2]) -> R
             true => "; a quarter is kept for the trainer",
             false => "",
         };
-        told(
+        field(
             "limit",
             &format!(
                 "{} ({}{kept})",
@@ -133,7 +133,7 @@ fn print_text(scene: &Path, f: &SceneMemoryPlan, [one, many]: &[String; 2]) -> R
         )?;
     }
     if let Some(image) = &f.largest {
-        told(
+        field(
             "largest",
             &format!(
                 "{} ({}, {} x {}) takes the most to decode: {}",
@@ -159,7 +159,7 @@ fn print_device(d: &SceneDeviceMemory) -> Result<()> {
         d.batch_bytes,
         &format!(
             "{} and the kernel",
-            counted(u64::from(d.batches), "batch", "batches")
+            count_text(u64::from(d.batches), "batch", "batches")
         ),
     )?;
     row(d.scene_bytes, "cameras, masks, tables")?;
@@ -171,14 +171,14 @@ fn print_device(d: &SceneDeviceMemory) -> Result<()> {
     }
     row(d.total_bytes, "in all")?;
     if let Some(limit) = d.limit_bytes {
-        told(
+        field(
             "limit",
             &format!("{} (--gpu-memory-limit)", error::size_rounded_down(limit)),
         )?;
     }
     match d.host_image_bytes {
         0 => Ok(()),
-        bytes => told(
+        bytes => field(
             "images",
             &format!(
                 "{} do not fit and are read from the host's memory",
@@ -208,11 +208,11 @@ fn row(bytes: u64, what: &str) -> Result<()> {
     line(&format!("{:>10.1} MiB {what}", mib_at_most(bytes)))
 }
 
-fn told(what: &str, text: &str) -> Result<()> {
+fn field(what: &str, text: &str) -> Result<()> {
     line(&format!("{what:<10} {text}"))
 }
 
-fn counted(n: u64, one: &str, many: &str) -> String {
+fn count_text(n: u64, one: &str, many: &str) -> String {
     match n {
         0 => format!("no {many}"),
         1 => format!("1 {one}"),

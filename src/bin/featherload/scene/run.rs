@@ -91,7 +91,7 @@ pub fn measure<K: SceneKind>(
             decoded = Some(now);
         }
         bar.inc(1);
-        signal = interrupt::caught();
+        signal = interrupt::received_signal();
         if signal.is_some() {
             break;
         }
@@ -191,7 +191,7 @@ impl<W: Serialize> RunMeasurement<W> {
             run.workers.len(),
         ))?;
         output::line("")?;
-        if interrupt::caught().is_some() {
+        if interrupt::received_signal().is_some() {
             output::line("  interrupted    the figures cover the steps before that")?;
         }
         output::line(&format!(

@@ -47,7 +47,7 @@ impl TestRing {
     }
 
     /// A ready slot with these bytes at its beginning.
-    pub(in crate::device::cuda) fn held(&mut self, bytes: &[u8]) -> HeldSlot {
+    pub(in crate::device::cuda) fn held_slot(&mut self, bytes: &[u8]) -> HeldSlot {
         self.sequence += 1;
         let free = self.slots.take_free().expect("a free slot");
         let ticket = Ticket {
@@ -63,8 +63,8 @@ impl TestRing {
             };
             worker_side::commit(&w, l, 1, claim, RowOutcome::Done).unwrap();
         }
-        let mut held = self.slots.hold(posted).unwrap();
-        held.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
-        held
+        let mut slot = self.slots.hold(posted).unwrap();
+        slot.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+        slot
     }
 }

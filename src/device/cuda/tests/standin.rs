@@ -46,14 +46,14 @@ pub(in crate::device::cuda) fn with_compiled(
         .envs(environment.iter().copied())
         .output()
         .unwrap();
-    let (said, also) = (
+    let (printed, errors) = (
         String::from_utf8_lossy(&out.stdout),
         String::from_utf8_lossy(&out.stderr),
     );
     let calls = fs::read_to_string(&log).unwrap_or_default();
     assert!(
-        out.status.success() && said.contains("1 passed"),
-        "the child of {test} ended with {}:\n{said}\n{also}\n{calls}",
+        out.status.success() && printed.contains("1 passed"),
+        "the child of {test} ended with {}:\n{printed}\n{errors}\n{calls}",
         out.status
     );
     Some(Log(calls.lines().map(str::to_owned).collect()))

@@ -11,7 +11,7 @@ use crate::recipe::{ColorSpace, MemoryLayout, OutputFormat};
 /// The largest distance of an element of a row in `f32` from the expected one, before it
 /// is normalised: levels, and units of the other colour spaces. `space` is the one
 /// that the pixels were converted to.
-pub(crate) fn apart(
+pub(crate) fn largest_distance(
     made: &[f32],
     wanted: &[f32],
     emission: &OutputFormat,
@@ -91,17 +91,20 @@ fn hsv_stands_for_levels_and_is_told_apart_where_they_are() {
         assert_eq!(levels([hue, 1.0, 1.0]), want);
     }
     assert_eq!(levels([77.0, 0.0, 0.5]), [127.5; 3]);
-    let apart = |a, b| hsv_apart(a, b);
+    let distance = |a, b| hsv_apart(a, b);
     // Across the seam, and of nearly grey pixels: the same colour.
-    assert!(apart([359.9999, 0.5, 0.8], [0.0001, 0.5, 0.8]) < 2e-3);
-    assert!(apart([10.0, 1e-6, 0.8], [200.0, 1e-6, 0.8]) < 1e-3);
+    assert!(distance([359.9999, 0.5, 0.8], [0.0001, 0.5, 0.8]) < 2e-3);
+    assert!(distance([10.0, 1e-6, 0.8], [200.0, 1e-6, 0.8]) < 1e-3);
     // Others: by a degree, a hundredth, and on the other side of a sector's edge.
-    assert!(apart([40.0, 0.5, 0.8], [41.0, 0.5, 0.8]) > 1.6);
-    assert!(apart([40.0, 0.5, 0.8], [40.0, 0.51, 0.8]) > 2.0);
-    assert!(apart([40.0, 0.5, 0.8], [40.0, 0.5, 0.81]) > 2.5);
-    assert!(apart([59.0, 0.5, 0.8], [61.0, 0.5, 0.8]) > 1.6);
+    assert!(distance([40.0, 0.5, 0.8], [41.0, 0.5, 0.8]) > 1.6);
+    assert!(distance([40.0, 0.5, 0.8], [40.0, 0.51, 0.8]) > 2.0);
+    assert!(distance([40.0, 0.5, 0.8], [40.0, 0.5, 0.81]) > 2.5);
+    assert!(distance([59.0, 0.5, 0.8], [61.0, 0.5, 0.8]) > 1.6);
     for wrong in [[360.0, 0.5, 0.5], [-0.1, 0.5, 0.5], [1.0, 1.1, 0.5]] {
-        assert_eq!(apart(wrong, wrong), f64::INFINITY);
+        assert_eq!(distance(wrong, wrong), f64::INFINITY);
     }
-    assert_eq!(apart([1.0, 0.5, f64::NAN], [1.0, 0.5, 0.5]), f64::INFINITY);
+    assert_eq!(
+        distance([1.0, 0.5, f64::NAN], [1.0, 0.5, 0.5]),
+        f64::INFINITY
+    );
 }

@@ -18,7 +18,7 @@ use proptest::test_runner::TestRunner;
 
 use self::cases::{File, cases, side};
 use crate::decode_plan::crop_row::CropStep;
-use crate::device::tests::reference::color_distance::apart;
+use crate::device::tests::reference::color_distance::largest_distance;
 use crate::device::tests::reference::worker_rows::{
     PARTS, extent, filled, handed, handed_coded, random,
 };
@@ -107,10 +107,10 @@ fn step_by_step(
     let mut resampler = resampler();
     let in_floats = [Step::Cast(DataType::F32)];
     // Brightness by 1 holds levels to 0 to 255, which a sharp filter leaves.
-    let held = [Step::Brightness(1.0)];
+    let brightness = [Step::Brightness(1.0)];
     let order: &[&[Step]] = match whole {
         true => &[shapes, &in_floats, colors],
-        false => &[&in_floats, shapes, &held, colors],
+        false => &[&in_floats, shapes, &brightness, colors],
     };
     for step in order.iter().copied().flatten() {
         canvas.apply([step].into_iter(), false, &mut resampler);
@@ -238,7 +238,7 @@ fn a_crop_becomes_the_row_of_its_steps_one_by_one() {
             prop_assert!(short == elements(made.clone(), half), "{}", half);
             let whole = was_resized(&header);
             let wanted = step_by_step(&program, &file, position, size, whole, 1).unwrap();
-            let worst = apart(&made, &wanted, &program.output_format, case.space);
+            let worst = largest_distance(&made, &wanted, &program.output_format, case.space);
             prop_assert!(worst <= TOLERANCE, "{} levels off, {:?}", worst, header);
             let mut seen = seen.borrow_mut();
             seen.add(if whole { "no room" } else { "by a device" });
@@ -314,7 +314,7 @@ fn a_centre_crop_of_a_smaller_picture_is_handed_over_with_its_border() {
             let fits = file.upright.0 >= 160 && file.upright.1 >= 150;
             assert!(fits || was_resized(&header), "{width} x {height}");
             let wanted = step_by_step(&program, &file, 0, None, !fits, 1).unwrap();
-            let worst = apart(&made, &wanted, &program.output_format, None);
+            let worst = largest_distance(&made, &wanted, &program.output_format, None);
             assert!(worst <= TOLERANCE, "{worst} levels off, {header:?}");
             if file.what == "png" {
                 continue;

@@ -41,7 +41,7 @@ pub(crate) fn filled(
         check_size: &|_| Ok(()),
     };
     decoder
-        .fill(file, &request, &mut row, &mut StageMeter::default())
+        .make_row(file, &request, &mut row, &mut StageMeter::default())
         .map(|()| row)
         .map_err(|f| f.reason)
 }

@@ -53,16 +53,16 @@ pub(crate) struct RowPartners {
     /// Numbers of these rows in the batch.
     pub(crate) rows: Vec<usize>,
     /// For each of them, the index in `rows` of its partner. A permutation.
-    pub(crate) of: Vec<usize>,
+    pub(crate) partner_of: Vec<usize>,
 }
 
 impl RowPartners {
     /// Fisher-Yates: all permutations are equally likely, including those in which a row is its own
     /// partner.
     fn shuffle(&mut self, random: &mut PositionRandom) {
-        for last in (1..self.of.len()).rev() {
+        for last in (1..self.partner_of.len()).rev() {
             let other = random.below(last as u64 + 1) as usize;
-            self.of.swap(last, other);
+            self.partner_of.swap(last, other);
         }
     }
 }
@@ -77,8 +77,8 @@ pub(crate) fn draw(
 ) -> MixOperation {
     partners.rows.clear();
     partners.rows.extend(sampled);
-    partners.of.clear();
-    partners.of.extend(0..sampled.len());
+    partners.partner_of.clear();
+    partners.partner_of.extend(0..sampled.len());
     match op {
         MixOp::OneOf(choices) => {
             let at = random.next_f64();
@@ -106,7 +106,7 @@ pub(crate) fn draw(
                 (true, true) => random.next_f64() < *switch_p,
                 (_, cuts) => cuts,
             };
-            partners.of.reverse();
+            partners.partner_of.reverse();
             match cuts {
                 true => paste(beta(*cutmix_alpha, random), size, random),
                 false => MixOperation::Blend {
@@ -183,15 +183,15 @@ pub(crate) fn beta(a: f64, random: &mut PositionRandom) -> f64 {
 /// One attempt. At least half of them succeed. Uses logarithms, since for small `a` both powers may
 /// underflow.
 fn johnk(a: f64, random: &mut PositionRandom) -> Option<f64> {
-    let mut power = || libm::log(open(random)) / a;
+    let mut power = || libm::log(nonzero_uniform(random)) / a;
     let (x, y) = (power(), power());
     if libm::exp(x) + libm::exp(y) > 1.0 {
         return None;
     }
     Some(match y - x {
         // Both logarithms are infinite: the greater one decides.
-        apart if apart.is_nan() => f64::from(u8::from(x > y)),
-        apart => 1.0 / (1.0 + libm::exp(apart)),
+        difference if difference.is_nan() => f64::from(u8::from(x > y)),
+        difference => 1.0 / (1.0 + libm::exp(difference)),
     })
 }
 
@@ -200,7 +200,7 @@ fn cheng(a: f64, random: &mut PositionRandom) -> Option<f64> {
     let sum = 2.0 * a;
     let slope = ((sum - 2.0) / (2.0 * a * a - sum)).sqrt();
     let gamma = a + 1.0 / slope;
-    let (u, v) = (open(random), open(random));
+    let (u, v) = (nonzero_uniform(random), nonzero_uniform(random));
     let v1 = slope * libm::log(u / (1.0 - u));
     let w = a * libm::exp(v1);
     let z = u * u * v;
@@ -214,13 +214,13 @@ fn cheng(a: f64, random: &mut PositionRandom) -> Option<f64> {
 }
 
 /// Uniform, never 0.
-fn open(random: &mut PositionRandom) -> f64 {
+fn nonzero_uniform(random: &mut PositionRandom) -> f64 {
     random.next_f64().max(1.0 / (1u64 << 53) as f64)
 }
 
 /// Two numbers of a normal distribution, by Box and Muller.
 pub(crate) fn normals(random: &mut PositionRandom) -> (f64, f64) {
-    let radius = (-2.0 * libm::log(open(random))).sqrt();
+    let radius = (-2.0 * libm::log(nonzero_uniform(random))).sqrt();
     let (sin, cos) = libm::sincos(std::f64::consts::TAU * random.next_f64());
     (radius * cos, radius * sin)
 }

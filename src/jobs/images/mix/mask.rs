@@ -56,12 +56,12 @@ impl MixMask {
             MemoryLayout::Nchw => 1,
             MemoryLayout::Nhwc => shape.channels,
         };
-        self.cut(keep, max_soft, up, channels);
+        self.threshold(keep, max_soft, up, channels);
     }
 
     /// The highest values of the field become 1, the lowest 0. In between, weights decrease evenly
     /// by rank.
-    fn cut(&mut self, keep: f64, max_soft: f64, up: bool, channels: usize) {
+    fn threshold(&mut self, keep: f64, max_soft: f64, up: bool, channels: usize) {
         let field = &self.field;
         let pixels = field.len();
         let part = keep * pixels as f64;

@@ -109,9 +109,9 @@ pub(crate) fn combine_partners<T: Copy>(
         let row = partners.rows[i];
         row * width..(row + 1) * width
     };
-    let mut done = vec![false; partners.of.len()];
-    for first in 0..partners.of.len() {
-        if done[first] || partners.of[first] == first {
+    let mut done = vec![false; partners.partner_of.len()];
+    for first in 0..partners.partner_of.len() {
+        if done[first] || partners.partner_of[first] == first {
             continue;
         }
         saved.clear();
@@ -119,7 +119,7 @@ pub(crate) fn combine_partners<T: Copy>(
         let mut at = first;
         loop {
             done[at] = true;
-            let next = partners.of[at];
+            let next = partners.partner_of[at];
             if next == first {
                 combine(&mut all[place(at)], saved);
                 break;

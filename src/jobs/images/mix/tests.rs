@@ -337,7 +337,7 @@ fn permutations_are_equally_likely() {
             &mut random(at),
             &mut partners,
         );
-        *count.entry(partners.of.clone()).or_insert(0f64) += 1.0;
+        *count.entry(partners.partner_of.clone()).or_insert(0f64) += 1.0;
         assert_eq!(partners.rows, [0, 2, 3, 5]);
     }
     assert_eq!(count.len(), 24);
@@ -389,7 +389,7 @@ fn timms_kinds_and_partners() {
             let rows = [0, 1, 3, 4, 6];
             let how = draw::draw(op, &rows, (8, 8), &mut random(at), &mut partners);
             if how != MixOperation::Nothing {
-                assert_eq!(partners.of, [4, 3, 2, 1, 0]);
+                assert_eq!(partners.partner_of, [4, 3, 2, 1, 0]);
             }
             count[match how {
                 MixOperation::Blend { .. } => 0,
@@ -433,8 +433,8 @@ fn labels_are_smoothed() {
     let sharp = one_hot([Some(2)].into_iter(), 3, 0.0).unwrap();
     assert_eq!(sharp, [0.0, 0.0, 1.0]);
     for bad in [-1, 3, i64::MAX] {
-        let said = one_hot([Some(bad)].into_iter(), 3, 0.0).unwrap_err();
-        assert!(said.to_string().contains(&format!("label {bad} ")));
+        let message = one_hot([Some(bad)].into_iter(), 3, 0.0).unwrap_err();
+        assert!(message.to_string().contains(&format!("label {bad} ")));
     }
     let many = one_hot((0..5i32).map(|c| Some(i64::from(c))), 1000, 0.1).unwrap();
     for row in many.chunks(1000) {
@@ -586,13 +586,13 @@ fn the_bytes_count_row_label_and_mask() {
 fn vectors_have_a_number_for_each_class() {
     let mixing = Mixing::new(5).then(MIXUP);
     assert!(check_vectors(&mixing, 5).is_ok());
-    let said = check_vectors(&mixing, 6).unwrap_err().to_string();
-    assert!(said.contains("use num_classes 6"), "{said}");
+    let message = check_vectors(&mixing, 6).unwrap_err().to_string();
+    assert!(message.contains("use num_classes 6"), "{message}");
     let smooth = mixing.then(MixOp::LabelSmoothing { epsilon: 0.1 });
-    let said = check_vectors(&smooth, 5).unwrap_err().to_string();
+    let message = check_vectors(&smooth, 5).unwrap_err().to_string();
     assert!(
-        said.contains("label_smoothing smooths class labels"),
-        "{said}"
+        message.contains("label_smoothing smooths class labels"),
+        "{message}"
     );
 }
 
@@ -613,7 +613,7 @@ fn what_is_drawn_stays_what_it_is() {
     let drawn = |op: &MixOp| {
         let mut partners = RowPartners::default();
         let how = draw::draw(op, &rows, (40, 60), &mut of_batch(), &mut partners);
-        assert_eq!(partners.of, [5, 1, 0, 4, 2, 6, 3]);
+        assert_eq!(partners.partner_of, [5, 1, 0, 4, 2, 6, 3]);
         how
     };
     let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-14, "{a}, {b}");

@@ -69,7 +69,7 @@ fn made(decoder: &mut SampleDecoder, file: &[u8], size: Size, position: u64) -> 
         part: None,
         check_size: &|_| Ok(()),
     };
-    let filled = decoder.fill(file, &request, &mut out, &mut StageMeter::default());
+    let filled = decoder.make_row(file, &request, &mut out, &mut StageMeter::default());
     assert_eq!(out[bytes..], [0xa5; 5], "behind the row");
     out.truncate(bytes);
     filled.map(|()| out).map_err(|fault| fault.reason)
@@ -212,7 +212,10 @@ fn a_file_that_is_cut_is_a_failed_sample_that_names_its_shape() {
     let size = (30, 20);
     let [npy, _] = twins(size, 3);
     let mut decoder = decoder(&program);
-    let said = made(&mut decoder, &npy[..npy.len() - 1], size, 0).unwrap_err();
-    assert!(said.contains("(30, 20, 3) needs 2312 bytes"), "{said}");
+    let message = made(&mut decoder, &npy[..npy.len() - 1], size, 0).unwrap_err();
+    assert!(
+        message.contains("(30, 20, 3) needs 2312 bytes"),
+        "{message}"
+    );
     made(&mut decoder, &npy, size, 0).unwrap();
 }

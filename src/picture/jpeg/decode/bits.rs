@@ -1,10 +1,10 @@
-//! A place in unstuffed data, and the bits that come next: read eight bytes at a time, without a
-//! test for their end.
+//! A position in unstuffed data, and the next bits. Reads eight bytes at a time, without a test for
+//! the end of the data.
 
 /// Bytes of the buffer that hold data.
 pub(super) const DATA: usize = 1 << 13;
 
-/// Bytes behind, so that eight can be read at each place.
+/// Extra bytes after them, so that eight can be read at each place.
 pub(super) const SLACK: usize = 64;
 
 /// Unstuffed data.
@@ -12,14 +12,14 @@ pub(super) type UnstuffedData = [u8; DATA + SLACK];
 
 pub(super) const EMPTY: UnstuffedData = [0; DATA + SLACK];
 
-/// A place in unstuffed data.
+/// A position in unstuffed data.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BitPosition {
     /// The next bits, from the top.
     pub(super) next: u64,
-    /// How many of them are counted: the low six bits.
+    /// How many of them count: the low six bits.
     pub(super) count: u64,
-    /// The byte behind those that are counted.
+    /// The byte after the counted bits.
     pub(super) at: usize,
 }
 
@@ -44,15 +44,15 @@ impl BitPosition {
         self.count |= 56;
     }
 
-    /// Takes this many bits, which must be there.
+    /// Takes bits, which must have been filled.
     #[inline(always)]
     pub(super) fn take(&mut self, bits: u32) {
         self.next = self.next.wrapping_shl(bits);
         self.count = self.count.wrapping_sub(u64::from(bits));
     }
 
-    /// The place in front of the bits that were taken last: as many as the low six bits of `taken`
-    /// say. Where it lies in `data` is all that is known of it.
+    /// The position before the bits that were taken last. The low six bits of `taken` count them.
+    /// Only the position in `data` is used, not the buffered bits.
     #[inline(always)]
     pub(super) fn back(self, taken: u64, data: &UnstuffedData) -> Self {
         let count = self.count.wrapping_add(taken) & 63;

@@ -1,20 +1,19 @@
-//! Decoding the coefficients of a block (ITU-T T.81, F.2.2): in full, or their lengths only.
+//! Decodes the coefficients of a block (ITU-T T.81, F.2.2), in full or by their lengths only.
 //!
-//! The loops have one branch that is not foreseen, the end of the block. What is rare is found
-//! there, taken back and done by hand: long codes, runs of 16 zeros, and a lookup that ran over
-//! the end of the block.
+//! The loops have one unpredictable branch, the end of the block. Rare cases are found there, taken
+//! back and decoded by hand: long codes, runs of 16 zeros, and lookups past the end of the block.
 
 use super::super::standard_tables::ZIGZAG;
 use super::bits::{BitPosition, UnstuffedData};
 use super::huffman::{AcTable, DcTable, END, END_ALONE};
 
-/// The coefficients of two blocks: rows of eight of the first and eight of the second.
-/// The last rows take what has no place.
+/// The coefficients of two blocks: rows of eight of the first and eight of the second. The last
+/// rows receive values that have no place.
 #[derive(Debug, Clone)]
 #[repr(align(32))]
 pub(super) struct BlockPair(pub(super) [i16; 256]);
 
-/// Where two blocks of samples go in the buffer of planes: the first sample of each. The second
+/// Offsets of two blocks of samples in the buffer of planes: the first sample of each. The second
 /// may be absent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PairTarget {
@@ -23,8 +22,9 @@ pub(super) struct PairTarget {
     pub(super) pitch: usize,
 }
 
-/// Of each place in zigzag order, counted from 1, its place in a [`BlockPair`], for the first and the
-/// second block. From 129 on once more, for the end of the block; all others lie in the last rows.
+/// The place in a [`BlockPair`] of each place in zigzag order, counted from 1, for the first and
+/// the second block. They repeat from 129 on, for entries with the end of the block. All other
+/// places are in the last rows.
 pub(super) type PairPlaces = [[u8; 512]; 2];
 
 pub(super) const PLACES: PairPlaces = places();
@@ -46,10 +46,10 @@ const fn places() -> PairPlaces {
     places
 }
 
-/// No block ends there: it is damaged.
+/// An end that no block has: the block is damaged.
 pub(super) const BROKEN: u64 = 100;
 
-/// The difference of a DC coefficient; none for no code.
+/// Decodes the difference of a DC coefficient; `None` for an invalid code.
 #[inline(always)]
 fn difference(bits: &mut BitPosition, data: &UnstuffedData, table: &DcTable) -> Option<i32> {
     let mut entry = table.entry(bits.next);
@@ -59,7 +59,7 @@ fn difference(bits: &mut BitPosition, data: &UnstuffedData, table: &DcTable) -> 
     }
     let first = bits.next.wrapping_shl(entry >> 8 & 255);
     bits.take(entry & 255);
-    // One bit less, and then the rest: there may be none.
+    // Shifts in two steps: the value may have no bits.
     let shift = entry >> 16;
     let all = (u64::MAX >> 1).wrapping_shr(shift);
     let positive = (first as i64 >> 63) as u64;
@@ -67,7 +67,7 @@ fn difference(bits: &mut BitPosition, data: &UnstuffedData, table: &DcTable) -> 
     Some(value.wrapping_sub(all & !positive) as i32)
 }
 
-/// The component of a block, and its tables.
+/// A block's component and tables.
 #[derive(Clone, Copy)]
 pub(super) struct BlockTables<'a> {
     pub(super) component: usize,
@@ -75,8 +75,8 @@ pub(super) struct BlockTables<'a> {
     pub(super) ac: &'a AcTable,
 }
 
-/// Decodes a block: all but its DC coefficient goes to `to`. The difference of that, and one more
-/// than the last place that has a coefficient, 1 to 64; more for a damaged block.
+/// Decodes a block. All coefficients except DC go to `to`. Returns the DC difference, and one more
+/// than the last place with a coefficient: 1 to 64, or more for a damaged block.
 #[inline(always)]
 pub(super) fn decode(
     bits: &mut BitPosition,
@@ -94,8 +94,8 @@ pub(super) fn decode(
     (difference, end)
 }
 
-/// As [`decode`] of blocks one after another, without any AC coefficient: `dc` has the last DC
-/// coefficient of each component. False for a damaged block.
+/// Like [`decode`], for several blocks, without storing AC coefficients. Adds to `dc`, the last DC
+/// coefficient of each component. Returns false for a damaged block.
 #[inline(always)]
 pub(super) fn decode_dc(
     bits: &mut BitPosition,
@@ -118,18 +118,18 @@ pub(super) fn decode_dc(
     true
 }
 
-/// A value whose bits stand at the top of `bits` (T.81, F.2.2.1, EXTEND); `shift` is 64 less
-/// how many, at least one, and `all` so many bits set.
+/// The value whose bits are at the top of `bits` (T.81, F.2.2.1, EXTEND). `shift` is 64 minus its
+/// number of bits, at least one; `all` has that number of bits set.
 #[inline(always)]
 fn value(bits: u64, shift: u32, all: u64) -> i16 {
-    // Less `all`, and that again for a first bit of 1.
+    // Subtracts `all`, and adds it again if the first bit is 1.
     let positive = (bits as i64 >> 63) as u64;
     let value = bits.wrapping_shr(shift).wrapping_sub(all);
     value.wrapping_add(all & positive) as i16
 }
 
-/// Decodes the AC coefficients of a block. One more than the last place that has one, 1 to 64;
-/// more for a damaged block.
+/// Decodes the AC coefficients of a block. Returns one more than the last place with a coefficient:
+/// 1 to 64, or more for a damaged block.
 #[inline(always)]
 fn coefficients(
     bits: &mut BitPosition,
@@ -141,7 +141,7 @@ fn coefficients(
     let mut b = *bits;
     let mut k = 1u64;
     let mut entry;
-    // One lookup. `bits.fill` comes after it, so that it is not waited for.
+    // One lookup. The fill comes after it, so that the lookup does not wait for it.
     macro_rules! step {
         ($($fill:expr)?) => {
             entry = table.pair(b.next);
@@ -184,7 +184,7 @@ fn coefficients(
     end_of(k)
 }
 
-/// As [`coefficients`], without their values.
+/// Like [`coefficients`], without values.
 #[inline(always)]
 fn skip(bits: &mut BitPosition, data: &UnstuffedData, table: &AcTable) -> u64 {
     let mut b = *bits;
@@ -211,7 +211,7 @@ fn skip(bits: &mut BitPosition, data: &UnstuffedData, table: &AcTable) -> u64 {
             }
         }
         let go = entry >> 8;
-        // 255 is by hand; of the others those from END on hold the end of the block.
+        // 255 means by hand. Other entries from END on hold the end of the block.
         if k == 64 || ((END..255).contains(&go) && k > END && k < END + 64) {
             break;
         }
@@ -233,8 +233,8 @@ fn end_of(k: u64) -> u64 {
     }
 }
 
-/// One AC symbol at place `k`, whatever it is. The next place, with [`END`] for the end of
-/// the block.
+/// Decodes any AC symbol at place `k`. Returns the next place, plus [`END`] for the end of the
+/// block.
 #[cold]
 #[inline(never)]
 fn by_hand(

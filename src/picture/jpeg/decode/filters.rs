@@ -1,15 +1,15 @@
-//! Enlarging rows of samples (jdsample.c) and turning them into RGB (jdcolor.c), one sample at
-//! a time.
+//! Enlarges rows of samples (jdsample.c) and converts them to RGB (jdcolor.c), one sample at a
+//! time.
 
-/// Each sample so many times.
+/// Repeats each sample `times` times.
 pub(super) fn repeat(from: &[u8], times: usize, to: &mut [u8]) {
     for (to, &sample) in to.chunks_mut(times).zip(from) {
         to.fill(sample);
     }
 }
 
-/// Twice as many samples across: 3/4 of the nearer one and 1/4 of the next
-/// (`h2v1_fancy_upsample`). `from` begins with the sample on the left of the first.
+/// Doubles the samples across: 3/4 of the nearer one and 1/4 of the next (`h2v1_fancy_upsample`).
+/// `from` begins with the sample left of the first.
 pub(super) fn across(from: &[u8], count: usize, to: &mut [u8]) {
     for (to, from) in to.chunks_exact_mut(2).zip(from.windows(3)).take(count) {
         let [left, middle, right] = [from[0], from[1], from[2]].map(u16::from);
@@ -18,8 +18,8 @@ pub(super) fn across(from: &[u8], count: usize, to: &mut [u8]) {
     }
 }
 
-/// As many samples across: 3/4 of the nearer row and 1/4 of the next (`h1v2_fancy_upsample`).
-/// `far` lies above the near one or below.
+/// Blends two rows: 3/4 of the nearer and 1/4 of the other (`h1v2_fancy_upsample`). `is_below`: the
+/// other row is the one below.
 pub(super) fn down(near: &[u8], far: &[u8], is_below: bool, to: &mut [u8]) {
     let bias = if is_below { 2 } else { 1 };
     for ((to, &near), &far) in to.iter_mut().zip(near).zip(far) {
@@ -27,8 +27,8 @@ pub(super) fn down(near: &[u8], far: &[u8], is_below: bool, to: &mut [u8]) {
     }
 }
 
-/// Twice as many samples across, of two rows: 9/16, 3/16, 3/16 and 1/16 (`h2v2_fancy_upsample`).
-/// Rows begin with the sample on the left of the first.
+/// Doubles the samples across, blending two rows: 9/16, 3/16, 3/16 and 1/16
+/// (`h2v2_fancy_upsample`). Rows begin with the sample left of the first.
 pub(super) fn both(near: &[u8], far: &[u8], count: usize, to: &mut [u8]) {
     let windows = near.windows(3).zip(far.windows(3));
     for (to, (near, far)) in to.chunks_exact_mut(2).zip(windows).take(count) {
@@ -38,7 +38,7 @@ pub(super) fn both(near: &[u8], far: &[u8], count: usize, to: &mut [u8]) {
     }
 }
 
-/// RGB of a pixel (`ycc_rgb_convert`): factors of ITU-T T.871 with 16 bits of fraction.
+/// Converts a pixel to RGB (`ycc_rgb_convert`): factors of ITU-T T.871 with 16 bits of fraction.
 pub(super) fn rgb(y: u8, cb: u8, cr: u8) -> [u8; 3] {
     const HALF: i32 = 1 << 15;
     let (y, cb, cr) = (i32::from(y), i32::from(cb) - 128, i32::from(cr) - 128);
@@ -50,7 +50,8 @@ pub(super) fn rgb(y: u8, cb: u8, cr: u8) -> [u8; 3] {
     .map(|value| value.clamp(0, 255) as u8)
 }
 
-/// Sixteen pixels at a time, in loops of wide registers: factors fit in 16 bits there.
+/// Converts 16 pixels at a time, in loops that the compiler vectorizes. The factors fit 16 bits
+/// there.
 pub(super) fn ycc_to_rgb([y, cb, cr]: [&[u8]; 3], pixels: usize, to: &mut [u8]) {
     const RUN: usize = 16;
     let rows = y.chunks_exact(RUN).zip(cb.chunks_exact(RUN));
@@ -87,7 +88,7 @@ pub(super) fn interleave([a, b, c]: [&[u8]; 3], pixels: usize, to: &mut [u8]) {
     }
 }
 
-/// Four planes next to each other. With `ycc` the first three are inverted YCbCr
+/// Interleaves four planes. With `ycc` the first three are YCbCr of inverted colours
 /// (`ycck_cmyk_convert`).
 pub(super) fn inks(rows: [&[u8]; 4], ycc: bool, to: &mut [u8]) {
     let [a, b, c, k] = rows;

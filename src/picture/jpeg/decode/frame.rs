@@ -1,13 +1,13 @@
-//! The header of a baseline JPEG: the markers in front of its only scan (ITU-T T.81, B.2).
+//! The header of a baseline JPEG: the markers before its only scan (ITU-T T.81, B.2).
 //!
-//! Strict on purpose: whatever a usual writer does not write is `Unsupported`, and another
+//! Strict on purpose: anything that a usual writer does not write is `Unsupported`. Then another
 //! decoder judges the file.
 
 use super::super::standard_tables::ZIGZAG;
 use super::huffman::HuffmanSpec;
 use super::request::DecodeRefusal;
 
-/// How the components become RGB (`default_decompress_parms` of libjpeg).
+/// How components become RGB (`default_decompress_parms` of libjpeg).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JpegColors {
     Grey,
@@ -18,8 +18,8 @@ pub(super) enum JpegColors {
 }
 
 impl JpegColors {
-    /// That of a frame of so many components, which scans call by `ids`; `adobe` is the transform
-    /// that Adobe's marker states.
+    /// The colours of a frame. `ids` are the components' ids, and `adobe` is the transform of
+    /// Adobe's marker.
     pub(super) fn of(ids: &[u8], has_jfif: bool, adobe: Option<u8>) -> Self {
         match (ids.len(), adobe) {
             (1, _) => Self::Grey,
@@ -41,7 +41,7 @@ impl JpegColors {
     }
 }
 
-/// A component as frame and scan header state it.
+/// A component, from frame header and scan header.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FrameComponent {
     pub(super) id: u8,
@@ -57,7 +57,7 @@ pub(super) struct FrameComponent {
 /// Factors in natural order, as 16 bits that wrap (`ISLOW_MULT_TYPE`).
 pub(super) type QuantizationTable = [i16; 64];
 
-/// All that the header states.
+/// The content of the header.
 #[derive(Debug)]
 pub(super) struct FrameHeader {
     pub(super) width: usize,
@@ -65,7 +65,7 @@ pub(super) struct FrameHeader {
     pub(super) components: [FrameComponent; 4],
     pub(super) count: usize,
     pub(super) colour: JpegColors,
-    /// MCUs between two restart markers; 0 = there are none.
+    /// MCUs between two restart markers; 0 = no markers.
     pub(super) restart_interval: u32,
     /// Offset of the first byte of coded data.
     pub(super) scan: usize,
@@ -74,13 +74,13 @@ pub(super) struct FrameHeader {
     pub(super) ac: [HuffmanSpec; 2],
 }
 
-/// Blocks of an MCU of several components (T.81, B.2.3).
+/// Maximum blocks of an MCU with several components (T.81, B.2.3).
 pub(super) const MAX_BLOCKS: usize = 10;
 
-/// Pixels along a side that libjpeg takes (`JPEG_MAX_DIMENSION`).
+/// The longest side in pixels that libjpeg accepts (`JPEG_MAX_DIMENSION`).
 pub(super) const MAX_SIDE: usize = 65500;
 
-/// Bytes of the segments of JFIF and Adobe that libjpeg needs to believe them.
+/// Minimum content bytes of JFIF and Adobe segments. libjpeg ignores shorter ones.
 pub(super) const JFIF_BYTES: usize = 14;
 pub(super) const ADOBE_BYTES: usize = 12;
 
@@ -101,11 +101,11 @@ impl Default for FrameHeader {
     }
 }
 
-/// What the parser has met so far.
+/// The markers read so far.
 #[derive(Default)]
 struct FoundMarkers {
     jfif: bool,
-    /// The transform that Adobe's marker states.
+    /// The transform of Adobe's marker.
     adobe: Option<u8>,
     frame: bool,
     quantization: [bool; 4],
@@ -118,8 +118,8 @@ impl FrameHeader {
         &self.components[..self.count.min(4)]
     }
 
-    /// A frame of components that another process has read: sampling factors and Huffman tables
-    /// of each. Without tables and colour; none where [`Self::read`] refuses.
+    /// A frame whose components another process has read: sampling factors and Huffman table
+    /// numbers of each. It has no tables and no colours. `None` if [`Self::read`] would reject it.
     pub(super) fn of(
         (width, height): (usize, usize),
         restart_interval: u32,
@@ -155,8 +155,8 @@ impl FrameHeader {
         is_right.then_some(frame)
     }
 
-    /// Reads the markers up to the first scan. What an earlier picture left is overwritten,
-    /// and none of it is used.
+    /// Reads the markers up to the first scan. It overwrites the values of an earlier picture, and
+    /// uses none of them.
     pub(super) fn read(&mut self, bytes: &[u8]) -> Result<(), DecodeRefusal> {
         if !bytes.starts_with(&[0xFF, 0xD8]) {
             return Err(DecodeRefusal::Unsupported);
@@ -306,7 +306,7 @@ impl FrameHeader {
             return Err(DecodeRefusal::Unsupported);
         }
         if let [only] = &mut self.components[..count] {
-            // A scan of one component has a block to the MCU, whatever its factors (T.81, A.2.2).
+            // A scan of one component has one block per MCU, whatever its factors (T.81, A.2.2).
             (only.h, only.v) = (1, 1);
         }
         let blocks: usize = self.components().iter().map(|c| c.h * c.v).sum();
@@ -318,7 +318,7 @@ impl FrameHeader {
     }
 }
 
-/// The segment at `at`: its marker, its content, and where the next one begins.
+/// The segment at `at`: its marker, its content, and the offset of the next one.
 fn segment(bytes: &[u8], mut at: usize) -> Option<(u8, &[u8], usize)> {
     if *bytes.get(at)? != 0xFF {
         return None;
@@ -329,7 +329,7 @@ fn segment(bytes: &[u8], mut at: usize) -> Option<(u8, &[u8], usize)> {
     let &[marker, high, low] = bytes.get(at..at + 3)? else {
         return None;
     };
-    // Markers without a length, and what is no segment of a header.
+    // Markers without a length, and markers that no header has.
     if marker < 0xC0 || matches!(marker, 0xD0..=0xD9) {
         return None;
     }

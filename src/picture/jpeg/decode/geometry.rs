@@ -1,17 +1,17 @@
-//! Which blocks and which rows of each component a window of the picture needs, and where
-//! they stand in the buffer of planes.
+//! The blocks and rows of each component that a window needs, and their places in the buffer of
+//! planes.
 //!
 //! Pure arithmetic, after libjpeg's `jpeg_calc_output_dimensions` and `jinit_upsampler`. A
-//! component is decoded to samples; those are enlarged to the size of the picture by
-//! replication or by a blend with their neighbours ("fancy upsampling").
+//! component is decoded to samples. They are enlarged to the size of the picture by repeating them,
+//! or by blending them with their neighbours ("fancy upsampling").
 
 use super::frame::{FrameHeader, MAX_BLOCKS};
 use super::request::{DecodeRefusal, JpegWindow};
 
-/// How the samples of a component become as many as there are pixels.
+/// How a component's samples are enlarged to the number of pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UpsampleFilter {
-    /// Each so many times to the right and down.
+    /// Repeats each sample, across and down.
     Repeat,
     /// 2 x 1, blended (`h2v1_fancy_upsample`).
     Across,
@@ -21,13 +21,13 @@ pub(super) enum UpsampleFilter {
     Both,
 }
 
-/// The samples of a component: a buffer of a row of MCUs, or of two in turns where some component
+/// The samples of a component. The buffer holds one row of MCUs, or two in turns if any component
 /// is blended downwards.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SamplePlane {
     /// Side of a block after the inverse transform: 1, 2, 4 or 8 samples.
     pub(super) side: usize,
-    /// Blocks of an MCU.
+    /// Blocks of the component per MCU, across and down.
     pub(super) h: usize,
     pub(super) v: usize,
     pub(super) quantization: usize,
@@ -35,31 +35,31 @@ pub(super) struct SamplePlane {
     pub(super) width: usize,
     pub(super) height: usize,
     pub(super) filter: UpsampleFilter,
-    /// How many pixels a sample has to the right and down.
+    /// Pixels per sample, across and down.
     pub(super) across: usize,
     pub(super) down: usize,
-    /// The blocks that are needed: first and last column, first and last row.
+    /// The needed blocks: first and last column, first and last row.
     pub(super) columns: (usize, usize),
     pub(super) rows: (usize, usize),
-    /// Where the first sample of the first needed column stands in the buffer.
+    /// Offset in the buffer of the first sample in the first needed column.
     pub(super) start: usize,
     pub(super) pitch: usize,
-    /// Rows of the buffer.
+    /// Rows of samples in the buffer.
     pub(super) ring: usize,
 }
 
 impl SamplePlane {
-    /// Where a row of samples begins in the buffer: its first needed column.
+    /// Offset of a row of samples in the buffer, at its first needed column.
     pub(super) fn row(&self, row: usize) -> usize {
         self.start + row % self.ring * self.pitch
     }
 
-    /// The column of the first sample that is decoded.
+    /// The column of the first decoded sample.
     pub(super) fn left(&self) -> usize {
         self.columns.0 * self.side
     }
 
-    /// Samples of a row that are decoded.
+    /// Number of decoded samples in a row.
     pub(super) fn decoded(&self) -> usize {
         (self.columns.1 - self.columns.0 + 1) * self.side
     }
@@ -76,24 +76,24 @@ pub(super) struct McuBlock {
     pub(super) component: usize,
     pub(super) dc: usize,
     pub(super) ac: usize,
-    /// Its place among those of its component in the MCU.
+    /// Its position among the component's blocks in the MCU.
     pub(super) x: usize,
     pub(super) y: usize,
-    /// The MCUs of a row in which it is needed: the first, and how many.
+    /// The MCUs of a row in which it is needed: the first, and their number.
     pub(super) first: usize,
     pub(super) count: usize,
 }
 
-/// A decode of one window.
+/// The geometry of one window's decode.
 #[derive(Debug)]
 pub(super) struct WindowGeometry {
     planes: [SamplePlane; 4],
     count: usize,
     blocks: [McuBlock; MAX_BLOCKS],
     blocks_of_mcu: usize,
-    /// MCUs of a row.
+    /// Number of MCUs in a row.
     pub(super) mcus: usize,
-    /// Of the last row, how many up to the last that is needed.
+    /// Number of MCUs in the last row, up to the last one that is needed.
     pub(super) last_mcus: usize,
     /// The first and the last row of MCUs that are needed.
     pub(super) mcu_rows: (usize, usize),
@@ -103,7 +103,7 @@ pub(super) struct WindowGeometry {
     pub(super) mcu_height: usize,
 }
 
-/// Samples in front of each plane, and behind each row: a row is read 16 and 32 at a time.
+/// Extra samples before each plane and after each row, because rows are read 16 and 32 at a time.
 const MARGIN: usize = 64;
 
 const NO_PLANE: SamplePlane = SamplePlane {
@@ -132,13 +132,13 @@ impl WindowGeometry {
         &self.planes[component & 3]
     }
 
-    /// Of an MCU, in order.
+    /// The blocks of an MCU, in order.
     pub(super) fn blocks(&self) -> &[McuBlock] {
         &self.blocks[..self.blocks_of_mcu]
     }
 
-    /// `block` is the side of a block of luma: 8 for the full size, and 4, 2, 1 for a half, a
-    /// quarter and an eighth.
+    /// Computes the geometry. `block` is the side of a luma block: 8 for the full size, and 4, 2, 1
+    /// for a half, a quarter and an eighth.
     pub(super) fn new(
         frame: &FrameHeader,
         block: usize,
@@ -159,7 +159,7 @@ impl WindowGeometry {
             mcu_height: v_max * block,
         };
         for (number, component) in components.iter().enumerate() {
-            // Chroma is enlarged by its inverse transform where that is possible.
+            // Where possible, chroma is enlarged by its inverse transform.
             let mut side = block;
             while side < 8
                 && (h_max * block).is_multiple_of(component.h * side * 2)
@@ -190,7 +190,7 @@ impl WindowGeometry {
                     let (left, right) = plan.planes[number].columns;
                     let first = left.saturating_sub(x).div_ceil(component.h);
                     let end = (right + component.h - x) / component.h;
-                    // There may be more if no scan holds all components.
+                    // There may be more blocks if no scan holds all components.
                     let Some(block) = plan.blocks.get_mut(plan.blocks_of_mcu) else {
                         continue;
                     };
@@ -217,7 +217,7 @@ impl WindowGeometry {
         planes.any(|plane| matches!(plane.filter, UpsampleFilter::Down | UpsampleFilter::Both))
     }
 
-    /// Gives each plane its part of the buffer.
+    /// Assigns each plane its part of the buffer.
     fn place(&mut self) {
         let turns = if self.blends_down() { 2 } else { 1 };
         for plane in &mut self.planes[..self.count] {
@@ -228,10 +228,10 @@ impl WindowGeometry {
         }
     }
 
-    /// Finds the filter of a component, and which blocks of it are needed.
+    /// Finds a component's filter and its needed blocks.
     fn needed(&mut self, mut plane: SamplePlane, block: usize, window: JpegWindow) -> SamplePlane {
         plane.filter = match (plane.across, plane.down) {
-            // With one sample to the MCU there is no blending.
+            // With one sample per block there is no blending.
             _ if block == 1 => UpsampleFilter::Repeat,
             (1, 2) => UpsampleFilter::Down,
             (2, 1) if plane.width > 2 => UpsampleFilter::Across,

@@ -1,21 +1,21 @@
 //! Huffman tables (ITU-T T.81, Annex C and F.2.2), as lookups by the next bits of the stream.
 //!
-//! | table | indexed by | an entry stands for |
+//! | table | indexed by | content of an entry |
 //! |---|---|---|
 //! | [`DcTable`] | 9 bits | a code and the length of its difference |
 //! | [`AcTable::pairs`] | 10 bits | up to two coefficients and the end of the block |
-//! | [`AcTable::lengths`] | 11 bits | as many symbols as the bits hold, without values |
+//! | [`AcTable::lengths`] | 11 bits | all symbols that the bits hold, without values |
 //!
-//! Codes that are longer than the index are found by their 16 bits ([`CodesByLength::long`]).
+//! Codes longer than the index are found by their 16 bits ([`CodesByLength::long`]).
 
 use super::request::DecodeRefusal;
 
-/// A table as DHT states it.
+/// A table as in DHT.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HuffmanSpec {
-    /// How many codes have 1 to 16 bits.
+    /// Number of codes with 1 to 16 bits.
     counts: [u8; 16],
-    /// The symbols in order of their codes; behind them zeros.
+    /// The symbols in order of their codes; zeros after them.
     symbols: [u8; 256],
 }
 
@@ -29,7 +29,7 @@ impl Default for HuffmanSpec {
 }
 
 impl HuffmanSpec {
-    /// Takes the counts and as many symbols; what lies behind them.
+    /// Reads the symbols that `counts` announces from `rest`. Returns the bytes after them.
     pub(super) fn read<'a>(&mut self, counts: &[u8], rest: &'a [u8]) -> Option<&'a [u8]> {
         let codes = counts.iter().map(|&n| usize::from(n)).sum::<usize>();
         let (symbols, behind) = rest.split_at_checked(codes)?;
@@ -49,17 +49,17 @@ impl HuffmanSpec {
         (&self.counts, &self.symbols)
     }
 
-    /// Whether [`DcTable::set`] takes it.
+    /// Whether [`DcTable::set`] accepts it.
     pub(super) fn is_dc(&self) -> bool {
         self.is_code() && self.symbols().all(|(_, size)| size <= 15)
     }
 
-    /// Whether [`AcTable::set`] takes it.
+    /// Whether [`AcTable::set`] accepts it.
     pub(super) fn is_ac(&self) -> bool {
         self.is_code() && self.symbols().all(|symbol| symbol != (1, 0xF0))
     }
 
-    /// Codes do not overlap, and none is of ones alone. There are 256 at most.
+    /// Whether there are at most 256 codes, which do not overlap, and none is all ones.
     fn is_code(&self) -> bool {
         let codes: usize = self.counts.iter().map(|&n| usize::from(n)).sum();
         let mut code = 0u32;
@@ -73,7 +73,7 @@ impl HuffmanSpec {
             })
     }
 
-    /// Symbols with the lengths of their codes, in order of the codes.
+    /// The lengths of codes and their symbols, in order of the codes.
     pub(super) fn symbols(&self) -> impl Iterator<Item = (u32, u8)> {
         let lengths = (1u32..)
             .zip(self.counts)
@@ -86,31 +86,34 @@ impl HuffmanSpec {
     }
 }
 
-/// The codes of a table by their length (T.81, Figure F.15).
+/// The codes of a table by length (T.81, Figure F.15).
 #[derive(Debug, Default, Clone)]
 pub(super) struct CodesByLength {
-    /// Of each length: the 16 bits just above its last code.
+    /// For each length, the 16 bits just above its last code.
     above: [u32; 16],
-    /// Of each length: the index of a symbol less its code.
+    /// For each length, the index of a symbol minus its code.
     offset: [i32; 16],
     spec: HuffmanSpec,
-    /// Whether these codes, and the lookups of the table that has them, are those of `spec`. A
-    /// file may state any table, so none of them can stand for "no table yet".
+    /// Whether these codes, and the lookups of the table that holds them, are those of `spec`. A
+    /// file may have any table, so no `spec` can mean "no table yet".
     is_made: bool,
 }
 
 impl CodesByLength {
-    /// Whether the table of `spec` is made as a whole.
+    /// Whether the complete table of `spec` has been built.
     pub(super) fn are_of(&self, spec: &HuffmanSpec) -> bool {
         self.is_made && self.spec == *spec
     }
 
-    /// The table is made as a whole.
+    /// Marks the table as complete.
     pub(super) fn finish(&mut self) {
         self.is_made = true;
     }
 
-    /// Fails where libjpeg does: codes that overlap, or one of ones alone.
+    /// Sets the codes of `spec`.
+    ///
+    /// # Errors
+    /// `Unsupported` where libjpeg fails: codes that overlap, or a code of only ones.
     pub(super) fn set(&mut self, spec: &HuffmanSpec) -> Result<(), DecodeRefusal> {
         self.is_made = false;
         let (mut code, mut codes) = (0u32, 0);
@@ -129,7 +132,7 @@ impl CodesByLength {
         Ok(())
     }
 
-    /// The length of the code at the top of `bits`, and its symbol; none for no code.
+    /// Length and symbol of the code at the top of `bits`; `None` for an invalid code.
     #[cold]
     #[inline(never)]
     pub(super) fn long(&self, bits: u64) -> Option<(u32, u8)> {
@@ -145,8 +148,8 @@ const DC_BITS: u32 = 9;
 /// The table of DC differences.
 #[derive(Debug, Clone)]
 pub(super) struct DcTable {
-    /// Bits of code and difference; from bit 8 bits of the code; from bit 16 63 less the bits of
-    /// the difference. 0 = the code is longer, or there is none.
+    /// Bits of code and difference; from bit 8 bits of the code; from bit 16 63 minus the bits of
+    /// the difference. 0 = the code is longer, or invalid.
     entries: [u32; 1 << DC_BITS],
     codes: CodesByLength,
 }
@@ -161,7 +164,7 @@ impl Default for DcTable {
 }
 
 impl DcTable {
-    /// Makes the table of `spec`, unless it is that already.
+    /// Builds the table of `spec`, unless this is its table already.
     pub(super) fn set(&mut self, spec: &HuffmanSpec) -> Result<(), DecodeRefusal> {
         if self.codes.are_of(spec) {
             return Ok(());
@@ -189,7 +192,7 @@ impl DcTable {
         self.entries[(bits >> (64 - DC_BITS)) as usize]
     }
 
-    /// The entry of a code that [`Self::entry`] has not; `bits` holds 16 that are read.
+    /// The entry of a code that [`Self::entry`] does not have. Reads 16 bits of `bits`.
     #[cold]
     pub(super) fn long(&self, bits: u64) -> Option<u32> {
         let (length, size) = self.codes.long(bits)?;
@@ -205,13 +208,14 @@ fn dc_entry(length: u32, size: u8) -> u32 {
 pub(super) const PAIR_BITS: u32 = 10;
 const SKIP_BITS: u32 = 11;
 
-/// Bits that one lookup may take: after two of them 12 of 56 are left, enough for the next index.
+/// Maximum bits that one lookup takes: after two of them 12 of 56 are left, enough for the next
+/// index.
 const MOST_BITS: u32 = 22;
 
-/// Bits of a value that an entry has room for; of baseline they are at most 10 (T.81, F.1.2.2).
+/// Maximum bits of a value in an entry. Baseline values have at most 10 (T.81, F.1.2.2).
 const MOST_OF_VALUE: u32 = 11;
 
-/// How far an entry says to go: with the end of the block; that end alone; by hand.
+/// Steps of entries: with the end of the block, with that end alone, and by hand.
 pub(super) const END: u64 = 128;
 pub(super) const END_ALONE: u64 = 256;
 const BY_HAND: u64 = 400;
@@ -224,15 +228,16 @@ const LENGTH_BY_HAND: u16 = 255 << 8;
 pub(super) struct AcTable {
     /// See [`PairEntry`].
     pub(super) pairs: [PairEntry; 1 << PAIR_BITS],
-    /// Bits that are taken; from bit 8 coefficients to go, with [`END`] for the end of the block;
-    /// 255 = by hand.
+    /// Bits to take; from bit 8 coefficients to go, plus [`END`] for the end of the block; 255 = by
+    /// hand.
     pub(super) lengths: [u16; 1 << SKIP_BITS],
-    /// Bits of the code; from bit 8 those of the value; from bit 16 the zeros before it. 0 = longer.
+    /// Bits of the code; from bit 8 those of the value; from bit 16 the zeros before it. 0 =
+    /// longer.
     single: [u32; 1 << PAIR_BITS],
-    /// Tables of fewer bits, of which `lengths` is made.
+    /// Tables of fewer bits, from which `lengths` is built.
     shorter: [u16; 1 << SKIP_BITS],
     codes: CodesByLength,
-    /// Whether `pairs` and `lengths` are made; else they say "by hand" throughout.
+    /// Whether `pairs` and `lengths` are built. If not, all their entries are "by hand".
     has_lookups: bool,
 }
 
@@ -249,18 +254,18 @@ impl Default for AcTable {
     }
 }
 
-/// An entry of [`AcTable::pairs`]: up to two coefficients, of which the first has its value in the
-/// entry, and the last takes it from the stream.
+/// An entry of [`AcTable::pairs`]: up to two coefficients. The entry holds the value of the first.
+/// The last one's value comes from the stream.
 ///
-/// | bits | what |
+/// | bits | content |
 /// |---|---|
-/// | `step`, 0 to 7 | bits of the stream that are taken |
-/// | 8 to 15 | bits in front of the last value |
-/// | 16 to 21 | 64 less the bits of the last value, 1 to 11 |
-/// | 23 to 31 | places to go; the last value is just in front of the new place |
+/// | `step`, 0 to 7 | bits of the stream to take |
+/// | 8 to 15 | bits before the last value |
+/// | 16 to 21 | 64 minus the bits of the last value, 1 to 11 |
+/// | 23 to 31 | places to go; the last value belongs just before the new place |
 /// | `values`, 0 to 15 | the first value |
-/// | 16 to 20 | places to the one behind the first value |
-/// | 21 to 31 | what a last value that begins with 0 is less than its bits: those all set |
+/// | 16 to 20 | places to the one after the first value |
+/// | 21 to 31 | mask of the last value's bits, which is subtracted if it begins with 0 |
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PairEntry {
     pub(super) step: u32,
@@ -279,9 +284,9 @@ impl PairEntry {
 }
 
 impl AcTable {
-    /// Makes the tables of `spec`, unless they are that already. For the `few` bytes of a small
-    /// picture it makes no lookups of several symbols, which would take longer than the picture,
-    /// unless the file before had the same table.
+    /// Builds the tables of `spec`, unless they are complete. With `few` bytes of coded data it
+    /// builds no lookups of several symbols, because they take longer than decoding by hand. It
+    /// builds them if the previous file had the same table.
     pub(super) fn set(&mut self, spec: &HuffmanSpec, few: bool) -> Result<(), DecodeRefusal> {
         let is_made = self.codes.are_of(spec);
         if is_made && self.has_lookups {
@@ -290,7 +295,7 @@ impl AcTable {
         if !is_made {
             self.set_single(spec)?;
         }
-        // Not before they are made as a whole.
+        // Stays false until they are complete.
         self.has_lookups = false;
         let with_lookups = is_made || !few;
         if with_lookups {
@@ -308,7 +313,7 @@ impl AcTable {
     }
 
     fn set_single(&mut self, spec: &HuffmanSpec) -> Result<(), DecodeRefusal> {
-        // A run of zeros in one bit: so many would fit in an index that places overflow.
+        // A code of one bit for 16 zeros: one index could hold too many of them for `places`.
         if spec.symbols().any(|symbol| symbol == (1, 0xF0)) {
             return Err(DecodeRefusal::Unsupported);
         }
@@ -331,7 +336,8 @@ impl AcTable {
         Ok(())
     }
 
-    /// The entry of the symbol at the top of these 10 bits: bits of the code, of the value, zeros.
+    /// The symbol at the top of these 10 bits: bits of the code, bits of the value, zeros before
+    /// it.
     fn single(&self, bits: u32) -> (u32, u32, u32) {
         let entry = self.single[bits as usize & ((1 << PAIR_BITS) - 1)];
         (entry & 255, entry >> 8 & 255, entry >> 16)
@@ -349,7 +355,7 @@ impl AcTable {
         if taken > MOST_BITS || size > MOST_OF_VALUE {
             return PairEntry::BY_HAND;
         }
-        // Adds the end of the block to an entry, if its code is among the bits too.
+        // Adds the end of the block to an entry, if the bits hold its code, too.
         let with_end = |mut entry: PairEntry, taken: u32| {
             if taken < PAIR_BITS {
                 let (length, size, run) = self.single(bits << taken);
@@ -384,9 +390,9 @@ impl AcTable {
         )
     }
 
-    /// Tables of 1 to 11 bits, each made of the shorter ones.
+    /// Builds the tables of 1 to 11 bits, each from the shorter ones.
     fn set_lengths(&mut self, spec: &HuffmanSpec) -> Result<(), DecodeRefusal> {
-        // The table of n bits begins at 2^n; that of no bits is one entry: nothing more fits.
+        // The table of n bits begins at 2^n. The table of 0 bits has one entry: nothing more fits.
         self.shorter[1] = 0;
         for bits in 1..SKIP_BITS {
             let (shorter, own) = self.shorter.split_at_mut(1 << bits);
@@ -411,8 +417,8 @@ impl AcTable {
         u64::from(self.lengths[(bits >> (64 - SKIP_BITS)) as usize])
     }
 
-    /// The symbol at the top of `bits`, of which 16 are read: bits of its code, bits of its
-    /// value, zeros before it. None for no code.
+    /// The symbol at the top of `bits`, of which 16 are read: bits of its code, bits of its value,
+    /// zeros before it. `None` for an invalid code.
     pub(super) fn symbol(&self, bits: u64) -> Option<(u32, u32, u32)> {
         let (length, size, run) = self.single((bits >> (64 - PAIR_BITS)) as u32);
         if length > 0 {
@@ -423,8 +429,8 @@ impl AcTable {
     }
 }
 
-/// Makes the table of so many bits: what follows a symbol is the entry of the bits that it
-/// leaves, in one of the `shorter` tables. `none` stands where no symbol is.
+/// Fills the table of `bits` bits. After a symbol comes the entry for the remaining bits, from one
+/// of the `shorter` tables. `none` is the entry where there is no symbol.
 fn fill_lengths(
     spec: &HuffmanSpec,
     bits: u32,
@@ -447,7 +453,7 @@ fn fill_lengths(
         } else if size >= left {
             range.fill(entry);
         } else {
-            // Whatever the value of the symbol, the same follows: made once, and copied.
+            // The entries repeat for each value of the symbol: they are built once, and copied.
             let mut done = 1 << (left - size);
             let following = &shorter[done..2 * done];
             for (to, next) in range.iter_mut().zip(following) {

@@ -1,14 +1,14 @@
-//! The hot loops that have a form for wide registers, and their plain form.
+//! The hot loops that have forms for wide registers, and their plain form.
 
 use super::bits::{BitPosition, UnstuffedData};
 use super::blocks::{self, BlockPair, BlockTables, PairTarget};
 use super::frame::QuantizationTable;
 use super::{filters, transform};
 
-/// What there is in several forms. All give the same bytes.
+/// Loops in several forms. All forms return the same bytes.
 pub(super) trait DecodeKernels: Copy {
-    /// Copies bytes up to the first 0xff, or as far as they are copied at once; how many. Behind
-    /// them anything may be written.
+    /// Copies bytes up to the first 0xff, or fewer. Returns their number. It may write any bytes
+    /// after them.
     fn copy_clean(self, from: &[u8], to: &mut [u8]) -> usize;
 
     /// `blocks::decode`.
@@ -30,8 +30,8 @@ pub(super) trait DecodeKernels: Copy {
         dc: &mut [i32; 4],
     ) -> bool;
 
-    /// The inverse transform of two blocks to 8 x 8 samples. `end`: no coefficient stands at
-    /// this place in zigzag order or behind it.
+    /// The inverse transform of two blocks to 8 x 8 samples. No coefficient is at place `end` in
+    /// zigzag order, or after it.
     fn transform8(
         self,
         from: &BlockPair,
@@ -41,28 +41,28 @@ pub(super) trait DecodeKernels: Copy {
         at: PairTarget,
     );
 
-    /// The same to 4 x 4 samples.
+    /// The inverse transform of two blocks to 4 x 4 samples.
     fn transform4(self, from: &BlockPair, q: &QuantizationTable, to: &mut [u8], at: PairTarget);
 
-    /// The same to 2 x 2 samples.
+    /// The inverse transform of two blocks to 2 x 2 samples.
     fn transform2(self, from: &BlockPair, q: &QuantizationTable, to: &mut [u8], at: PairTarget);
 
-    /// Twice as many samples across, blended. `near` and `far` begin with the sample on the left
-    /// of the first; 2 x `count` samples are written to `to`, whose length is a multiple of 32
-    /// that holds them, and some behind. Rows hold 32 more than are used.
+    /// Doubles the samples across, blended. `near` begins with the sample left of the first. Writes
+    /// 2 x `count` samples to `to`, and some after them. The length of `to` is a multiple of 32.
+    /// Rows hold 32 samples more than are used.
     fn across(self, near: &[u8], count: usize, to: &mut [u8]);
 
-    /// The same for a picture whose chroma is halved downwards too: `far` is the other row.
+    /// The same for chroma that is halved downwards, too: `far` is the other row.
     fn both(self, near: &[u8], far: &[u8], count: usize, to: &mut [u8]);
 
-    /// A row of YCbCr to RGB. `to` may go on behind the row, and is written there.
+    /// Converts a row of YCbCr to RGB. `to` may extend past the row, and is overwritten there.
     fn ycc_to_rgb(self, rows: [&[u8]; 3], pixels: usize, to: &mut [u8]);
 
-    /// A row of three planes to RGB as they are.
+    /// Interleaves a row of three planes as RGB, without conversion.
     fn interleave(self, rows: [&[u8]; 3], pixels: usize, to: &mut [u8]);
 }
 
-/// Runs code with the kernels of a form: the plain ones where the processor has not that form.
+/// Runs code with the kernels of a form, or with the plain kernels if the processor lacks it.
 macro_rules! with_kernels {
     ($form:expr, $kernels:ident => $code:expr) => {
         'code: {
@@ -92,7 +92,7 @@ pub(super) use with_kernels;
 pub(super) struct PlainDecodeKernels;
 
 impl PlainDecodeKernels {
-    /// As the wide forms have it.
+    /// Calls `task`. The wide forms have the same method.
     pub(super) fn call<R>(self, task: impl FnOnce() -> R) -> R {
         task()
     }

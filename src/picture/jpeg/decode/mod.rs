@@ -6,10 +6,10 @@
 //! [`WindowDecoder::decode_general`] takes all files, with the same results and errors as
 //! libjpeg-turbo.
 //!
-//! Pure: bytes in, bytes or an error out. Of a single scan it reads no coded data after the last
-//! row that is needed. It enforces no limits. The header and the rows of blocks of the window
-//! determine its memory ([`WindowDecoder::bytes`]). Once that memory exists, a decode allocates
-//! only error texts.
+//! It does no I/O: bytes in, bytes or an error out. In a file of one scan it reads no coded data
+//! after the last row that is needed. It enforces no limits except the number of scans. The header
+//! and the rows of blocks of the window determine its memory ([`WindowDecoder::bytes`]). Once that
+//! memory exists, a decode allocates only error texts.
 //!
 //! - `request`: the arguments, and the reasons of a rejection.
 //! - `frame`: the header; `geometry`: the blocks and rows that a window needs.
@@ -21,7 +21,7 @@
 //!   conversion.
 //! - `gpu_rows`: rows for the kernels that decode on a GPU.
 //! - `simd_form`: the choice of instruction set; `kernels`: functions with forms for wide
-//!   registers;
+//!   registers.
 //! - `wide`: those forms; the only `unsafe` here.
 
 mod bits;
@@ -59,21 +59,21 @@ use stream::CodedStream;
 #[cfg(test)]
 pub(crate) use tests::stages::stages;
 
-/// Coded data of fewer bytes take less time by hand than lookups of new Huffman tables.
+/// For fewer bytes of coded data, decoding by hand is faster than building lookups of new tables.
 const FEW_BYTES: usize = 2048;
 
-/// The buffers of a decoder, which grow to what pictures need.
+/// The buffers of a decoder. They grow to the size that pictures need.
 #[derive(Debug)]
 pub(crate) struct WindowDecoder {
     form: SimdForm,
     state: Option<Box<FixedBuffers>>,
-    /// Samples of two rows of MCUs, and the enlarged rows.
+    /// Samples of one or two rows of MCUs, and the enlarged rows.
     planes: Vec<u8>,
-    /// For all that is not baseline.
+    /// For files that `decode` rejects.
     general: Option<Box<GeneralDecoder>>,
 }
 
-/// What has the same size for all pictures.
+/// Buffers of the same size for all pictures.
 #[derive(Debug)]
 struct FixedBuffers {
     frame: FrameHeader,
@@ -107,14 +107,14 @@ impl WindowDecoder {
         self.form
     }
 
-    /// Bytes that are held.
+    /// Bytes of allocated memory.
     pub(crate) fn bytes(&self) -> usize {
         let state = self.state.as_ref().map_or(0, |_| size_of::<FixedBuffers>());
         let general = self.general.as_ref().map_or(0, |general| general.bytes());
         self.planes.capacity() + state + general
     }
 
-    /// As [`Self::decode`], of any file: see [`general`].
+    /// Like [`Self::decode`], for any file: see [`general`].
     pub(crate) fn decode_general(
         &mut self,
         job: &DecodeRequest<'_>,
@@ -129,8 +129,8 @@ impl WindowDecoder {
         general.decode(buffers, job, out)
     }
 
-    /// Decodes the window to rows without gaps at the start of `out`: RGB, or of pictures of four
-    /// components their inks.
+    /// Decodes the window to the start of `out`, in rows without gaps: RGB, or the four inks of a
+    /// picture of four components.
     pub(crate) fn decode(
         &mut self,
         job: &DecodeRequest<'_>,

@@ -5,8 +5,8 @@ use super::geometry::WindowGeometry;
 use super::request::{DecodeRefusal, DecodeRequest};
 use super::rows::OutputRows;
 
-/// What the window of a job needs of a picture, for which there is room in `planes` then.
-/// `room`: bytes of the output.
+/// Computes the geometry of a window, and enlarges `planes` for it. `room` is the number of output
+/// bytes.
 pub(super) fn plan(
     frame: &FrameHeader,
     job: &DecodeRequest<'_>,

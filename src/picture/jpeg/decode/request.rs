@@ -1,17 +1,17 @@
-//! What a decode is asked for, and why it is refused.
+//! The arguments of a decode, and the reasons of a rejection.
 
-/// Why a picture was not decoded here.
+/// Why this decoder did not decode a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DecodeRefusal {
-    /// A form that this decoder does not know.
+    /// The decoder does not support this kind of file.
     Unsupported,
-    /// The coded data make no sense, or end too early.
+    /// The coded data are invalid, or end too early.
     Damaged,
-    /// There is no memory.
+    /// Memory ran out.
     NoMemory,
 }
 
-/// A box of pixels of the picture at the scale of the decode.
+/// A rectangle of the picture, in pixels at the scale of the decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JpegWindow {
     pub(crate) x: usize,
@@ -20,14 +20,14 @@ pub(crate) struct JpegWindow {
     pub(crate) h: usize,
 }
 
-/// What the caller knows of the picture, and wants of it.
+/// A picture, and the window of it to decode.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DecodeRequest<'a> {
     pub(crate) bytes: &'a [u8],
-    /// Width and height as the header states them.
+    /// Width and height in the header.
     pub(crate) size: (usize, usize),
     pub(crate) components: usize,
-    /// The side of a block of luma at the scale: 8, 4, 2 or 1.
+    /// The side of a luma block at the scale: 8, 4, 2 or 1.
     pub(crate) block: usize,
     pub(crate) window: JpegWindow,
 }

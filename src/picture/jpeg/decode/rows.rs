@@ -1,4 +1,4 @@
-//! From samples of the planes to rows of RGB: enlarging, and colour.
+//! Converts samples of the planes to rows of RGB: enlarging, and colour.
 
 use super::filters;
 use super::frame::JpegColors;
@@ -6,17 +6,17 @@ use super::geometry::{SamplePlane, UpsampleFilter, WindowGeometry};
 use super::kernels::DecodeKernels;
 use super::request::JpegWindow;
 
-/// Samples behind a row that its reader may touch.
+/// Extra samples after a row, which its reader may touch.
 const SLACK: usize = 64;
 
-/// Rows of a picture that leave the planes from top to bottom.
+/// Writes rows of a picture from the planes, from top to bottom.
 pub(super) struct OutputRows<'a> {
     pub(super) plan: &'a WindowGeometry,
     pub(super) colour: JpegColors,
     pub(super) window: JpegWindow,
     /// The next row, counted in the picture.
     pub(super) next: usize,
-    /// Where enlarged rows stand, one for each component: [`OutputRows::spare`] bytes.
+    /// The enlarged rows, one for each component: [`OutputRows::spare`] bytes.
     pub(super) spare: &'a mut [u8],
 }
 
@@ -30,7 +30,7 @@ impl OutputRows<'_> {
         (window.w + 2).next_multiple_of(32) + SLACK
     }
 
-    /// Writes what can be written of the window when this row of MCUs is in the planes.
+    /// Writes all rows of the window that are complete once row `mcu_row` of MCUs is in the planes.
     #[inline(always)]
     pub(super) fn write(
         &mut self,
@@ -62,7 +62,7 @@ impl OutputRows<'_> {
         }
     }
 
-    /// One row, at the start of `to`, which goes on with the rows below.
+    /// Writes one row at the start of `to`, which extends to the rows below.
     #[inline(always)]
     fn row(&mut self, kernels: impl DecodeKernels, planes: &[u8], to: &mut [u8]) {
         let pixels = self.window.w;
@@ -85,7 +85,7 @@ impl OutputRows<'_> {
     }
 }
 
-/// The samples of a row of the picture, from the first pixel of the window on.
+/// A component's samples for a row of the picture, from the first pixel of the window on.
 #[inline(always)]
 fn enlarged<'a>(
     kernels: impl DecodeKernels,
@@ -96,7 +96,7 @@ fn enlarged<'a>(
     spare: &'a mut [u8],
 ) -> &'a [u8] {
     let row = y / plane.down;
-    // The other row of a blend: the one above for the upper of two rows, or the one below.
+    // The other row of a blend: the one above for the upper of two rows, otherwise the one below.
     let is_below = y % 2 == 1;
     let far = if is_below {
         row + 1
@@ -110,7 +110,7 @@ fn enlarged<'a>(
         let start = plane.row(row) + from - plane.left();
         planes.get(start..).unwrap_or_default()
     };
-    // With the sample on the left, which is a margin at the left edge.
+    // Begins one sample to the left, which is a margin at the left edge.
     let with_left = |row: usize| {
         let start = plane.row(row) + column - plane.left() - 1;
         planes.get(start..).unwrap_or_default()
@@ -132,8 +132,8 @@ fn enlarged<'a>(
     spare.get(skipped..).unwrap_or_default()
 }
 
-/// Repeats the first and the last sample of each row of a component, where they are those of
-/// the picture: a blend at the edge is with the sample itself.
+/// Repeats the first and the last sample of each row at the edges of the picture. There, a blend is
+/// with the sample itself.
 fn extend(plane: &SamplePlane, mcu_row: usize, planes: &mut [u8]) {
     let rows = mcu_row * plane.rows_of_mcu()..(mcu_row + 1) * plane.rows_of_mcu();
     let width = plane.width - plane.left();

@@ -1,5 +1,5 @@
-//! The loop over the MCUs of a scan: which blocks are decoded in full, where their samples go,
-//! and when rows of pixels are ready.
+//! The loop over the MCUs of a scan. It selects the blocks to decode in full, places their samples,
+//! and writes rows of pixels when they are complete.
 
 use std::ops::Range;
 
@@ -21,14 +21,14 @@ pub(super) struct ScanTables {
     pub(super) ac: [AcTable; 2],
 }
 
-/// Blocks of a component that wait for their transform: two at a time.
+/// Blocks of a component that wait for their transform, which takes two at a time.
 #[derive(Debug, Clone)]
 pub(super) struct PendingBlocks {
     pair: BlockPair,
-    /// How many there are, 0 or 1, and where the first goes.
+    /// How many blocks wait, 0 or 1, and the place of the first.
     count: usize,
     first: usize,
-    /// The farthest end of their coefficients.
+    /// The largest end of their coefficients.
     end: u64,
 }
 
@@ -41,12 +41,12 @@ impl PendingBlocks {
     };
 
     pub(super) fn clear(&mut self) {
-        // Blocks that were left in the middle may have written anywhere.
+        // A block that failed halfway may have written anywhere.
         self.pair.0.fill(0);
         (self.count, self.end) = (0, 0);
     }
 
-    /// Adds a block in natural order, which goes to `at`; transforms two at once.
+    /// Adds a block in natural order, which belongs at `at`. Transforms two at once.
     #[inline(always)]
     pub(super) fn push(
         &mut self,
@@ -70,7 +70,7 @@ impl PendingBlocks {
         }
     }
 
-    /// Transforms the block that waits, if there is one.
+    /// Transforms the waiting block, if there is one.
     #[inline(always)]
     pub(super) fn finish(
         &mut self,
@@ -84,7 +84,7 @@ impl PendingBlocks {
         }
     }
 
-    /// Transforms what waits: `second` is where the second block goes.
+    /// Transforms the waiting blocks. `second` is the place of the second one.
     #[inline(always)]
     fn flush(
         &mut self,
@@ -107,7 +107,7 @@ impl PendingBlocks {
         } else {
             kernels.transform2(pair, q, planes, at);
         }
-        // By lengths that the compiler knows.
+        // Lengths that the compiler knows.
         match self.end {
             0..=1 => pair.0[..16].fill(0),
             2..=10 => pair.0[..64].fill(0),
@@ -117,10 +117,11 @@ impl PendingBlocks {
     }
 }
 
-/// An end of the coefficients of a block in natural order, as transforms know it.
+/// An upper bound for the end of a block's coefficients, in the steps that transforms use. The
+/// block is in natural order.
 #[inline(always)]
 fn end(block: &[i16; 64]) -> u64 {
-    // The rows as numbers: which columns have coefficients.
+    // Combines a range of coefficients: zero if all are zero.
     let any = |from: usize, to: usize| block[from..to].iter().fold(0, |all, &value| all | value);
     // The first ten of the zigzag order are four, three, two and one of the first rows.
     let behind = any(4, 8) | any(11, 16) | any(18, 24) | any(25, 64);
@@ -133,7 +134,7 @@ fn end(block: &[i16; 64]) -> u64 {
     }
 }
 
-/// What a decode works with.
+/// The inputs and buffers of a decode.
 pub(super) struct ScanDecoder<'a> {
     pub(super) frame: &'a FrameHeader,
     pub(super) plan: &'a WindowGeometry,
@@ -142,24 +143,24 @@ pub(super) struct ScanDecoder<'a> {
     pub(super) planes: &'a mut [u8],
 }
 
-/// Where decoding stands between two MCUs.
+/// The state of a decode between two MCUs.
 struct ScanState {
     bits: BitPosition,
     /// The last DC coefficient of each component.
     dc: [i32; 4],
-    /// MCUs up to the next restart marker.
+    /// MCUs until the next restart marker.
     left: u32,
 }
 
-/// A block of each MCU of a row.
+/// A block that each MCU of a row has.
 #[derive(Clone, Copy)]
 struct BlockStep<'a> {
     plane: &'a SamplePlane,
     quantization: &'a QuantizationTable,
-    /// The MCUs in which it is needed: the first, and how many.
+    /// The MCUs in which it is needed: the first, and their number.
     first: usize,
     count: usize,
-    /// Where that of the first goes in the planes, and how far on the next.
+    /// Offset in the planes of the first MCU's block, and the distance to the next.
     start: usize,
     stride: usize,
 }
@@ -191,7 +192,7 @@ impl ScanDecoder<'_> {
         for waiting in waiting.iter_mut() {
             waiting.clear();
         }
-        // There are as many as the plan has blocks; the rest are never looked at.
+        // Only as many as the plan has blocks are used.
         let blocks: [McuBlock; MAX_BLOCKS] =
             std::array::from_fn(|i| plan.blocks().get(i).copied().unwrap_or_default());
         let codes = blocks.map(|block| BlockTables {
@@ -252,14 +253,14 @@ impl<'a> BlockStep<'a> {
 
 /// A row of MCUs.
 struct McuRow<'a> {
-    /// Of the blocks of an MCU.
+    /// For each block of an MCU.
     codes: &'a [BlockTables<'a>],
     steps: &'a [BlockStep<'a>],
     /// The MCUs of which some block is needed.
     needed: Range<usize>,
-    /// How many MCUs are decoded.
+    /// The number of MCUs to decode.
     mcus: usize,
-    /// MCUs between two restart markers, or 0.
+    /// MCUs between two restart markers; 0 = no markers.
     interval: u32,
 }
 
@@ -295,7 +296,7 @@ impl McuRow<'_> {
             for (step, codes) in self.steps.iter().zip(self.codes) {
                 let nth = mcu.wrapping_sub(step.first);
                 let is_needed = nth < step.count;
-                // Of a block that is not needed it is anything.
+                // Meaningless for a block that is not needed.
                 let at = step.start.wrapping_add(nth.wrapping_mul(step.stride));
                 if !is_needed || step.plane.side == 1 {
                     let codes = std::slice::from_ref(codes);

@@ -1,4 +1,4 @@
-//! Which form of the hot loops decodes: by what the processor has.
+//! The choice of a form of the hot loops, by the features of the processor.
 
 use super::kernels::{PlainDecodeKernels, with_kernels};
 #[cfg(target_arch = "x86_64")]
@@ -16,7 +16,7 @@ pub(crate) enum SimdForm {
 }
 
 impl SimdForm {
-    /// Slowest first.
+    /// All forms, slowest first.
     pub(crate) const ALL: &[Self] = &[
         Self::Plain,
         #[cfg(target_arch = "x86_64")]
@@ -25,13 +25,13 @@ impl SimdForm {
         Self::Avx2,
     ];
 
-    /// The fastest that this processor has, of registers of at most so many bits.
+    /// The fastest form that this processor supports with registers of at most `bits` bits.
     pub(crate) fn best(bits: usize) -> Self {
         let forms = Self::supported().filter(|form| form.bits() <= bits);
         forms.last().unwrap_or(Self::Plain)
     }
 
-    /// Those that this processor has, slowest first.
+    /// The forms that this processor supports, slowest first.
     pub(crate) fn supported() -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(|form| form.is_supported())
     }
@@ -47,7 +47,7 @@ impl SimdForm {
         }
     }
 
-    /// Calls `task` in this form, as far as it is inlined.
+    /// Calls `task` in this form. Only code that is inlined is compiled for it.
     #[inline(always)]
     pub(super) fn call<R>(self, task: impl FnOnce() -> R) -> R {
         with_kernels!(self, kernels => kernels.call(task))

@@ -1,5 +1,5 @@
-//! The coded data without stuffed bytes and markers: a chunk at a time is copied to the buffer
-//! of which bits are read (ITU-T T.81, B.1.1.5 and F.2.2.5).
+//! The coded data without stuffed bytes and markers. One chunk at a time is copied to the buffer
+//! from which bits are read (ITU-T T.81, B.1.1.5 and F.2.2.5).
 
 use super::bits::{BitPosition, DATA, SLACK, UnstuffedData};
 use super::kernels::DecodeKernels;
@@ -8,27 +8,27 @@ use super::request::DecodeRefusal;
 /// Bytes that are unstuffed at a time.
 const CHUNK: usize = 4 << 10;
 
-/// More than an MCU takes: 10 blocks of 64 symbols of 31 bits.
+/// More bytes than any MCU takes: 10 blocks of 64 symbols of 31 bits.
 const MOST_OF_MCU: usize = 3 << 10;
 
-/// The coded data of a file, and as much of it as is unstuffed.
+/// The coded data of a file, and their unstuffed part.
 pub(super) struct CodedStream<'a> {
     bytes: &'a [u8],
     /// The next byte to unstuff.
     at: usize,
     pub(super) data: &'a mut UnstuffedData,
-    /// Where unstuffed data end.
+    /// End of the unstuffed data.
     end: usize,
-    /// The marker that ends the data, or 0 for the end of the file; none while there is more.
+    /// The marker that ends the data, or 0 for the end of the file; `None` while there is more.
     marker: Option<u8>,
-    /// A place behind this needs [`Self::more`].
+    /// A position past this needs [`Self::more`].
     pub(super) limit: usize,
-    /// How many restart markers were met.
+    /// Number of restart markers so far.
     restarts: u8,
 }
 
 impl<'a> CodedStream<'a> {
-    /// Of the coded data at `at`.
+    /// The stream of the coded data at `at`, and its first position.
     pub(super) fn new(
         kernels: impl DecodeKernels,
         bytes: &'a [u8],
@@ -49,7 +49,10 @@ impl<'a> CodedStream<'a> {
         (stream, bits)
     }
 
-    /// Unstuffs a chunk more, behind what is left; or finds that bits were read behind the end.
+    /// Unstuffs another chunk after the remaining data.
+    ///
+    /// # Errors
+    /// `Damaged` if bits were read past the end of the data.
     #[cold]
     #[inline(never)]
     pub(super) fn more(
@@ -61,7 +64,7 @@ impl<'a> CodedStream<'a> {
             self.check(bits)?;
             return Ok(bits);
         }
-        // The bits that are counted stand in up to eight bytes in front.
+        // The counted bits are in up to eight bytes before the position.
         let from = bits.at.saturating_sub(8).min(self.end);
         self.data.copy_within(from..self.end, 0);
         self.end -= from;
@@ -70,7 +73,7 @@ impl<'a> CodedStream<'a> {
         Ok(bits)
     }
 
-    /// Whether all bits up to here were data.
+    /// Checks that all bits up to here were data.
     pub(super) fn check(&self, bits: BitPosition) -> Result<(), DecodeRefusal> {
         match self.marker.is_none() || bits.position() <= 8 * self.end {
             true => Ok(()),
@@ -78,7 +81,7 @@ impl<'a> CodedStream<'a> {
         }
     }
 
-    /// Steps over the restart marker, which must be due, and just here.
+    /// Skips the restart marker, which must be due exactly here.
     pub(super) fn restart(
         &mut self,
         kernels: impl DecodeKernels,
@@ -123,14 +126,14 @@ impl<'a> CodedStream<'a> {
         }
     }
 
-    /// At a byte of 0xff: a stuffed one, or a marker. Or at the end of the file.
+    /// Handles a stuffed byte or a marker at a byte of 0xff, or the end of the file.
     fn escape(&mut self) {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let fill = rest.iter().take_while(|&&byte| byte == 0xFF).count();
         self.at += fill;
         match rest.get(fill) {
-            // With more than one 0xff libjpeg-turbo takes it for a marker at first, and mixes what
-            // it decodes by that with what it decodes then: no data for us.
+            // With more than one 0xff, libjpeg-turbo first takes it for a marker, then decodes
+            // again and mixes both results. Here the data end.
             Some(0) if fill > 1 => self.marker = Some(0),
             Some(0) => {
                 self.data[self.end] = 0xFF;

@@ -1,4 +1,4 @@
-//! All of it against libjpeg-turbo, and the wide form against the plain one.
+//! Compares all of it with libjpeg-turbo, and the wide forms with the plain one.
 
 use super::super::fixtures::{Random, Sampling, encode, jpeg, photos};
 use super::super::oracle::{Pixel, reference};
@@ -10,13 +10,13 @@ use super::*;
 
 pub(super) mod stages;
 
-/// Each form of a decoder, and a buffer for the pixels.
+/// A decoder in each form, and a buffer for the pixels.
 struct Forms {
     decoders: Vec<WindowDecoder>,
     pixels: Vec<u8>,
 }
 
-/// What became of the windows of one file.
+/// The results of the windows of one file.
 #[derive(Debug, Default, PartialEq)]
 struct Outcomes {
     equal: u32,
@@ -31,8 +31,8 @@ impl Forms {
         }
     }
 
-    /// Decodes the whole and `windows` parts of it at `scale`. What is not refused must be equal
-    /// to libjpeg-turbo's.
+    /// Decodes the whole image and `windows` parts of it at `scale`. Windows that are not rejected
+    /// must equal libjpeg-turbo's.
     fn check(
         &mut self,
         jpeg: &[u8],
@@ -94,10 +94,10 @@ fn some_window((width, height): (usize, usize), random: &mut Random) -> JpegWind
     JpegWindow { x, y, w, h }
 }
 
-/// Where the content of the frame header begins.
+/// Offset of the frame header's content.
 fn frame_at(jpeg: &[u8]) -> usize {
     let mut at = 2;
-    // Thumbnails have frames of their own, inside of segments.
+    // Thumbnails have frames of their own, inside segments.
     while !matches!(jpeg[at + 1], 0xC0..=0xC2) {
         at += 2 + usize::from(u16::from_be_bytes([jpeg[at + 2], jpeg[at + 3]]));
     }
@@ -134,7 +134,7 @@ fn all_samplings_sizes_scales_and_restarts() {
     }
 }
 
-/// The data of another sampling are no use for a picture, but they are decoded.
+/// The coded data fit other sampling factors badly, but they are decoded.
 #[test]
 fn odd_sampling_factors() {
     const FACTORS: [u8; 12] = [
@@ -146,7 +146,7 @@ fn odd_sampling_factors() {
         let sampling = [Sampling::S444, Sampling::S420, Sampling::Cmyk][number % 3];
         let mut jpeg = encode(90, 90, sampling, 98, false, 0);
         let at = frame_at(&jpeg);
-        // Fewer rows, so that there are data for all.
+        // Fewer rows, so that the data suffice.
         jpeg[at + 2] = random.in_range(1, 40) as u8;
         for component in 0..components(&jpeg) {
             jpeg[at + 7 + 3 * component] = FACTORS[random.below(12) as usize];
@@ -165,7 +165,7 @@ fn odd_sampling_factors() {
             block: 8,
             window,
         };
-        // libjpeg refuses some as well, and then there is nothing to compare with.
+        // libjpeg rejects some of these files, too: then there is no reference.
         if part.decode(&job, &mut [0; 4]) == Err(DecodeRefusal::Unsupported) {
             continue;
         }
@@ -176,7 +176,7 @@ fn odd_sampling_factors() {
     assert!(equal > 500, "{equal}");
 }
 
-/// Quantization tables of 16 bits, with any numbers: sums wrap and saturate as libjpeg-turbo's do.
+/// Quantization tables of 16 bits with any values: sums wrap and saturate as in libjpeg-turbo.
 #[test]
 fn absurd_coefficients() {
     let (mut forms, mut random) = (Forms::new(), Random::new(3));
@@ -215,7 +215,7 @@ fn photos_are_equal() {
     }
 }
 
-/// What is taken of a damaged file is what libjpeg-turbo makes of it.
+/// A damaged file is rejected, or its pixels equal libjpeg-turbo's.
 #[test]
 fn damaged_files_are_refused_or_equal() {
     let (mut forms, mut random) = (Forms::new(), Random::new(5));
@@ -278,8 +278,9 @@ fn with_table(jpeg: &[u8], table: u8, content: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A table without codes is legal. A decoder that has made no table yet must not take it for
-/// made, nor one that has just refused a table: it would decode by that of an earlier file.
+/// A table without codes is legal. A decoder without tables must not take it for a built one, nor
+/// must a decoder that has just rejected a table. It would decode with the table of an earlier
+/// file.
 #[test]
 fn a_table_without_codes_is_made_like_any_other() {
     let (mut forms, mut random) = (Forms::new(), Random::new(7));
@@ -319,7 +320,7 @@ fn a_table_without_codes_is_made_like_any_other() {
     }
 }
 
-/// Bytes of headers at random: nothing panics, whatever comes out.
+/// Random bytes in headers cause no panic, whatever the result.
 #[test]
 fn damaged_headers_do_no_harm() {
     let mut forms = Forms::new();
@@ -397,7 +398,7 @@ fn what_is_not_baseline_is_refused() {
     );
 }
 
-/// A second picture of the same size takes no more, and none keeps what another had.
+/// A second picture of the same size needs no more memory, and none keeps the memory of another.
 #[test]
 fn buffers_are_kept_and_known_from_the_header() {
     let mut decoder = WindowDecoder::new(SimdForm::best(256));
@@ -420,7 +421,7 @@ fn buffers_are_kept_and_known_from_the_header() {
         };
         let mut pixels = vec![0; 4 * 200 * 300];
         assert_eq!(decoder.decode(&job, &mut pixels), Ok(()));
-        // 100 KiB of tables, and rows of 300 samples.
+        // 100 KiB of tables, and rows of 200 samples.
         assert!(decoder.bytes() < 150 << 10, "{}", decoder.bytes());
         held = held.max(decoder.bytes());
     }
@@ -432,7 +433,7 @@ mod wide {
     use super::super::wide::{Avx2, Sse41};
     use super::*;
 
-    /// Runs a test on the forms that this processor has.
+    /// Runs a test on the wide forms that this processor supports.
     macro_rules! on_each_form {
         ($check:ident) => {
             match Sse41::detect() {

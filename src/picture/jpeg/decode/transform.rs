@@ -1,9 +1,9 @@
-//! The inverse transforms, one block at a time: libjpeg-turbo's "islow" at 8 x 8 samples
-//! (jidctint) and the reduced ones at 4 x 4, 2 x 2 and 1 x 1 (jidctred).
+//! The inverse transforms, one block at a time: libjpeg-turbo's "islow" at 8 x 8 samples (jidctint)
+//! and the reduced ones at 4 x 4, 2 x 2 and 1 x 1 (jidctred).
 //!
-//! Integers with 13 bits of fraction. Sums and products wrap where those of libjpeg-turbo's
-//! SSE2 and AVX2 forms do, at 16 or 32 bits, and saturate where those do, so that files
-//! whose coefficients make no sense give the same bytes, too.
+//! Integers have 13 bits of fraction. Sums and products wrap and saturate where libjpeg-turbo's
+//! SSE2 and AVX2 forms do, at 16 or 32 bits. So files with absurd coefficients have the same bytes,
+//! too.
 
 use super::blocks::{BlockPair, PairTarget};
 use super::frame::QuantizationTable;
@@ -38,7 +38,7 @@ use fix::*;
 /// A block before it is dequantized, row by row.
 pub(super) type QuantizedBlock = [[i16; 8]; 8];
 
-/// Transforms both blocks of a pair by `one`.
+/// Transforms both blocks of a pair with `one`.
 pub(super) fn pair<const N: usize>(
     from: &BlockPair,
     q: &QuantizationTable,
@@ -58,7 +58,7 @@ pub(super) fn pair<const N: usize>(
     }
 }
 
-/// 8 x 8 samples of both blocks of a pair, of which only the DC coefficients are not zero.
+/// 8 x 8 samples of both blocks of a pair that has only DC coefficients.
 #[inline(always)]
 pub(super) fn flat(from: &BlockPair, q: &QuantizationTable, to: &mut [u8], at: PairTarget) {
     flat_block(from.0[0], q[0], to, at.first, at.pitch);
@@ -67,7 +67,7 @@ pub(super) fn flat(from: &BlockPair, q: &QuantizationTable, to: &mut [u8], at: P
     }
 }
 
-/// A block that is its mean.
+/// A block whose samples all equal its mean.
 #[inline(always)]
 fn flat_block(dc: i16, q: i16, to: &mut [u8], start: usize, pitch: usize) {
     let value = i32::from(dc.wrapping_mul(q).wrapping_shl(2));
@@ -109,7 +109,7 @@ fn sum(a: i16, x: i32, b: i16, y: i32) -> i32 {
     (i32::from(a) * x).wrapping_add(i32::from(b) * y)
 }
 
-/// Rounds off so many bits.
+/// Shifts right by `bits`, rounded.
 #[inline(always)]
 fn descale(value: i32, bits: u32) -> i32 {
     value.wrapping_add(1 << (bits - 1)) >> bits
@@ -121,13 +121,13 @@ fn to_i16(value: i32) -> i16 {
     value.clamp(-32768, 32767) as i16
 }
 
-/// `packssdw`, `packsswb`, and half of the range added.
+/// `packssdw` and `packsswb`, then adds half of the range.
 #[inline(always)]
 fn to_sample(value: i32) -> u8 {
     (value.clamp(-128, 127) + 128) as u8
 }
 
-/// Eight values of a row or column, before they are rounded (`jpeg_idct_islow`).
+/// Eight values of a row or column, before rounding (`jpeg_idct_islow`).
 #[inline(always)]
 fn islow([r0, r1, r2, r3, r4, r5, r6, r7]: [i16; 8]) -> [i32; 8] {
     let t0 = i32::from(r0.wrapping_add(r4)) << 13;
@@ -163,7 +163,7 @@ fn islow([r0, r1, r2, r3, r4, r5, r6, r7]: [i16; 8]) -> [i32; 8] {
     ]
 }
 
-/// `islow` of each column, rounded off: the loop over the columns is one of wide registers.
+/// `islow` of each column, rounded. The compiler vectorizes the loop over the columns.
 #[inline(always)]
 fn islow_columns<T: Copy + Default>(
     rows: &QuantizedBlock,
@@ -204,7 +204,7 @@ pub(super) fn to8(from: &QuantizedBlock, q: &QuantizationTable) -> [[u8; 8]; 8] 
     transpose(&islow_columns(&transpose(&columns), 18, to_sample))
 }
 
-/// Four values out of those at 0, 1, 2, 3, 5, 6, 7 (`jpeg_idct_4x4`).
+/// Four values from those at 0, 1, 2, 3, 5, 6, 7 (`jpeg_idct_4x4`).
 fn reduced4([r0, r1, r2, r3, _, r5, r6, r7]: [i16; 8]) -> [i32; 4] {
     let even = i32::from(r0) << 14;
     let t = sum(r2, F1_847, r6, -F0_765);
@@ -223,7 +223,7 @@ fn reduced4([r0, r1, r2, r3, _, r5, r6, r7]: [i16; 8]) -> [i32; 4] {
 pub(super) fn to4(from: &QuantizedBlock, q: &QuantizationTable) -> [[u8; 4]; 4] {
     let block = dequantize(from, q);
     let mut columns = [[0; 8]; 4];
-    // Row 4 has no part in it.
+    // Row 4 is not used.
     if from[1..4] == [[0; 8]; 3] && from[5..] == [[0; 8]; 3] {
         for row in &mut columns {
             *row = block[0].map(|value| value.wrapping_shl(2));
@@ -252,7 +252,7 @@ pub(super) fn to2(from: &QuantizedBlock, q: &QuantizationTable) -> [[u8; 2]; 2] 
         columns[1][x] = descale(even.wrapping_sub(t), 13);
     }
     columns.map(|row| {
-        // The first one is not packed to 16 bits in between.
+        // The first value is not packed to 16 bits in between.
         let even = row[0].wrapping_shl(15);
         let [r1, r3, r5, r7] = [row[1], row[3], row[5], row[7]].map(to_i16);
         let t = odd(r1, r3, r5, r7);
@@ -260,7 +260,7 @@ pub(super) fn to2(from: &QuantizedBlock, q: &QuantizationTable) -> [[u8; 2]; 2] 
     })
 }
 
-/// One sample (jidctred): of absurd values the low ten bits count (`IDCT_range_limit`).
+/// One sample (jidctred). Absurd values keep their low ten bits (`IDCT_range_limit`).
 pub(super) fn to1(dc: i16, q: i16) -> u8 {
     let value = (i32::from(dc) * i32::from(q) + 4) >> 3;
     let value = value & 1023;

@@ -1,6 +1,6 @@
-//! Coded data: bits to bytes, with a zero byte after each 0xff.
+//! Packs bits of coded data into bytes, with a zero byte after each 0xff.
 
-/// Writes bytes to a slice. After its end it only counts them, so that the caller finds out.
+/// Writes bytes to a slice. Past its end it only counts them, and `finish` returns `None`.
 #[derive(Debug)]
 pub(super) struct ByteOutput<'a> {
     to: &'a mut [u8],
@@ -12,7 +12,7 @@ impl<'a> ByteOutput<'a> {
         Self { to, count: 0 }
     }
 
-    /// How many bytes were written, unless there was no room for all.
+    /// The number of bytes written; `None` if the slice was too short.
     pub(super) fn finish(self) -> Option<usize> {
         (self.count <= self.to.len()).then_some(self.count)
     }
@@ -35,12 +35,12 @@ impl<'a> ByteOutput<'a> {
         }
     }
 
-    /// Eight bytes of coded data.
+    /// Writes eight bytes of coded data.
     #[inline(always)]
     fn put_word(&mut self, word: u64) {
         const HIGH: u64 = 0x8080_8080_8080_8080;
         const LOW: u64 = 0x0101_0101_0101_0101;
-        // A carry of a byte below makes this true too often, and never too rarely.
+        // A carry from a byte below can make this true without need, but never false in error.
         let may_have_ff = word & HIGH & !word.wrapping_add(LOW) != 0;
         let room = self.to.get_mut(self.count..).unwrap_or_default();
         match room.first_chunk_mut() {
@@ -53,7 +53,7 @@ impl<'a> ByteOutput<'a> {
     }
 }
 
-/// Bits that are no whole word yet, the oldest in front.
+/// Bits that do not fill a word yet, the oldest on top.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BitWriter {
     word: u64,
@@ -71,8 +71,8 @@ impl BitWriter {
             self.word = self.word << count | bits;
             self.free -= count;
         } else {
-            // The rest of the bits begins the next word. What is in front of it there leaves
-            // that word before it is written.
+            // The rest of the bits begins the next word. Older bits above them are shifted out
+            // before that word is written.
             let rest = count - self.free;
             out.put_word(self.word << self.free | bits >> rest);
             self.word = bits;
@@ -80,7 +80,7 @@ impl BitWriter {
         }
     }
 
-    /// Writes what is left, up to a whole byte with ones.
+    /// Writes the remaining bits, filled to a whole byte with ones.
     pub(super) fn finish(mut self, out: &mut ByteOutput<'_>) {
         let fill = self.free % 8;
         if fill > 0 {

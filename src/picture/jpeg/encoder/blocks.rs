@@ -1,4 +1,4 @@
-//! A block of quantized coefficients to Huffman codes.
+//! Encodes a block of quantized coefficients in Huffman codes.
 
 use super::bits::{BitWriter, ByteOutput};
 use super::tables::SymbolCodes;
@@ -9,17 +9,18 @@ pub(super) struct ZigzagBlock<'a> {
     pub(super) values: &'a [i16; 64],
     /// A bit for each value that is not zero.
     pub(super) nonzero: u64,
-    /// DC of the block before it.
+    /// DC of the component's previous block.
     pub(super) last: i16,
-    /// Of DC and AC.
+    /// Codes of DC and of AC.
     pub(super) codes: &'a [SymbolCodes; 2],
 }
 
-/// The symbol of 16 zeros, and of zeros up to the end of the block.
+/// The symbols for 16 zeros, and for the end of the block.
 const ZEROS: u8 = 0xf0;
 const END: u8 = 0;
 
-/// How many bits a value has, and these: of a negative one those of its absolute value, inverted.
+/// The number of bits of a value, and the bits. A negative value has the inverted bits of its
+/// absolute value.
 #[inline(always)]
 fn value_bits(value: i32) -> (u8, u32) {
     let sign = value >> 31;
@@ -45,7 +46,7 @@ pub(super) fn encode(
     let (count, value) = value_bits(i32::from(values[0]) - i32::from(last));
     let (code, length) = dc.of(count);
     bits.put(code | value, length, out);
-    // The last value that was coded, and those to come.
+    // The place of the last coded value, and the values to come.
     let mut at = 0;
     let mut rest = nonzero & !1;
     while rest != 0 {

@@ -1,4 +1,4 @@
-//! The hot loops that have a form for wide registers, and their plain form.
+//! The hot loops that have several forms, and their plain form.
 
 use super::bits::{BitWriter, ByteOutput};
 use super::blocks::{self, ZigzagBlock};
@@ -6,15 +6,15 @@ use super::quantizer::BlockQuantizer;
 use super::samples::{self, McuPixels, McuSamples, SamplePair};
 use super::transform::{self, QuantizedPair};
 
-/// What there is in several forms. All give the same values.
+/// Loops in several forms. All forms return the same values.
 pub(super) trait EncodeKernels: Copy {
-    /// The samples of 16 x 16 pixels.
+    /// Converts 16 x 16 pixels to samples.
     fn samples(self, pixels: McuPixels<'_>, to: &mut McuSamples);
 
-    /// The quantized coefficients of two blocks.
+    /// Transforms and quantizes two blocks.
     fn transform(self, from: &SamplePair, q: &BlockQuantizer, to: &mut QuantizedPair);
 
-    /// Writes the codes of a block. The bits that are left.
+    /// Writes the codes of a block. Returns the bits that do not fill a word.
     fn encode(self, block: ZigzagBlock<'_>, bits: BitWriter, out: &mut ByteOutput<'_>)
     -> BitWriter;
 }

@@ -1,15 +1,15 @@
-//! RGB to JPEG in Rust: baseline, chroma at half size both ways (4:2:0), the standard's Huffman
-//! tables, with the bytes of libjpeg-turbo 3.1 ("islow" transform).
+//! Encodes RGB as JPEG in Rust: baseline, chroma at half size both ways (4:2:0), the standard's
+//! Huffman tables. The bytes equal those of libjpeg-turbo 3.1 ("islow" transform).
 //!
-//! Runs in workers that build a cache, and in the consumer when there are none. The same pixels
-//! and quality give the same bytes, whatever instructions the CPU has. Pure, and allocates
-//! nothing: an MCU at a time goes from pixels to coded data.
+//! Runs in workers that build a cache, and in the consumer if there are no workers. The same pixels
+//! and quality give the same bytes on every CPU. It does no I/O and allocates nothing: one MCU at a
+//! time becomes coded data.
 //!
 //! - `tables`: divisors and codes; `markers`: the segments before the coded data.
-//! - `samples`: an MCU's pixels to blocks of samples, and what lies outside the picture.
-//! - `transform`: the forward transform; `quantizer`: its divisors.
+//! - `samples`: converts an MCU's pixels to blocks of samples, and extends the picture's edges.
+//! - `transform`: the forward transform; `quantizer`: division by its divisors.
 //! - `blocks`: coefficients to codes; `bits`: codes to bytes; `scan`: the loop over MCUs.
-//! - `kernels`: what has forms for wide registers; `avx2`: those; the only `unsafe` here.
+//! - `kernels`: loops with forms for wide registers; `avx2`: those forms, and the only `unsafe`.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -36,19 +36,19 @@ use scan::ScanEncoder;
 /// The longest side that libjpeg-turbo writes (`JPEG_MAX_DIMENSION`).
 const LONGEST: u32 = 65_500;
 
-/// Writes the picture of `height` x `width` tight RGB pixels to the beginning of
-/// `out`; how many bytes it took.
+/// Encodes `height` x `width` tight RGB pixels to the start of `out`. Returns the length of the
+/// file in bytes. `size` is (height, width); `quality` is 1 to 100.
 ///
 /// # Errors
-/// A side over 65,500 pixels, pixels that are not that many, an `out` that is too
-/// small (what `Encoding::most_bytes` says is enough), a quality that is not 1 to 100.
+/// A side is longer than 65,500 pixels, the length of `pixels` is not `3 * height * width`, `out`
+/// is smaller than `CacheEncoding::most_bytes`, or `quality` is out of range.
 pub(crate) fn encode(
     pixels: &[u8],
     size: (u32, u32),
     quality: u8,
     out: &mut [u8],
 ) -> Result<usize, SampleFault> {
-    // A name that is not known ends a run elsewhere.
+    // An unknown CPU level is an error elsewhere.
     let level = CpuLevel::detect().unwrap_or(CpuLevel::Scalar);
     encode_as(level, pixels, size, quality, out)
 }
@@ -62,21 +62,21 @@ fn encode_as(
 ) -> Result<usize, SampleFault> {
     if height > LONGEST || width > LONGEST {
         return Err(FaultKind::TooLarge.fault(format!(
-            "{width} x {height} pixels, and a side of a JPEG has at most {LONGEST}: use a \
-                 resize, or encode raw or copy"
+            "the image has {width} x {height} pixels, and a side of a JPEG at most {LONGEST}: \
+                 resize it, or encode raw or copy"
         )));
     }
     let wanted = 3 * u64::from(height) * u64::from(width);
     if wanted == 0 || pixels.len() as u64 != wanted {
         return Err(failed(&format!(
-            "{} bytes of pixels for {height} x {width}",
+            "got {} bytes of pixels for {width} x {height} pixels: pass {wanted}",
             pixels.len()
         )));
     }
     let room = most_bytes((height, width));
     if (out.len() as u64) < room {
         return Err(failed(&format!(
-            "{} bytes of room where {room} may be needed",
+            "{} bytes of room are too few: {room} may be needed",
             out.len()
         )));
     }
@@ -102,11 +102,15 @@ fn encode_as(
         _ => scan.run(PlainEncodeKernels, &mut to),
     }
     markers::end(&mut to);
-    to.finish()
-        .ok_or_else(|| failed(&format!("more than {} bytes", out.len())))
+    to.finish().ok_or_else(|| {
+        failed(&format!(
+            "the file needs more than the {} bytes of room",
+            out.len()
+        ))
+    })
 }
 
-/// The room that `out` has: 3 bytes for each pixel of whole MCUs, and 2048 for the markers.
+/// The bytes that `out` must have: 3 for each pixel of whole MCUs, and 2048 for the markers.
 fn most_bytes((height, width): (u32, u32)) -> u64 {
     let whole = |side: u32| u64::from(side.next_multiple_of(16));
     3 * whole(height) * whole(width) + 2048

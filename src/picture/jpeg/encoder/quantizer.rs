@@ -1,13 +1,14 @@
-//! Division of coefficients, with rounding, by multiplication.
+//! Divides coefficients with rounding, by multiplication.
 
-/// Divides by 8 times the divisors of a table: the transform leaves its values 8 times too large.
+/// Divides by 8 times the divisors of a table, because the transform's values are 8 times too
+/// large.
 #[derive(Debug)]
 pub(super) struct BlockQuantizer {
-    /// 2^n / divisor, n such that it is from 2^15 to 2^16.
+    /// 2^n / divisor, where n makes it 2^15 to 2^16.
     pub(super) reciprocals: [u16; 64],
     /// Half of the divisor, and 1 more where the reciprocal was rounded down.
     pub(super) corrections: [u16; 64],
-    /// 2^(32 - n): a second multiplication in the place of a shift.
+    /// 2^(32 - n): a second multiplication instead of a shift.
     pub(super) scales: [u16; 64],
 }
 
@@ -34,7 +35,7 @@ impl BlockQuantizer {
         quantizer
     }
 
-    /// A coefficient at place `at` of its block, divided: halves are rounded away from zero.
+    /// Divides a coefficient at place `at` of its block. Halves round away from zero.
     pub(super) fn divide(&self, value: i16, at: usize) -> i16 {
         let times = |a: u16, b: u16| ((u32::from(a) * u32::from(b)) >> 16) as u16;
         let sum = value.unsigned_abs() + self.corrections[at];

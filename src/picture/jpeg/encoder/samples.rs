@@ -1,15 +1,15 @@
-//! From 16 x 16 pixels of RGB to six blocks of samples: four of luma, Cb and Cr.
+//! Converts 16 x 16 pixels of RGB to six blocks of samples: four of luma, Cb and Cr.
 
-/// The side of an MCU, pixels.
+/// The side of an MCU in pixels.
 pub(super) const SIDE: usize = 16;
 
 /// Two blocks side by side, row by row.
 pub(super) type SamplePair = [[i16; SIDE]; 8];
 
-/// An MCU's samples minus 128: the upper and the lower two blocks of luma, Cb beside Cr.
+/// An MCU's samples minus 128: the upper two blocks of luma, the lower two, Cb beside Cr.
 pub(super) type McuSamples = [SamplePair; 3];
 
-/// Rows of RGB of which an MCU's begin at `start`, and lie `pitch` bytes apart.
+/// Rows of RGB. Those of an MCU begin at `start`, and are `pitch` bytes apart.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct McuPixels<'a> {
     pub(super) rgb: &'a [u8],
@@ -26,8 +26,8 @@ impl McuPixels<'_> {
     }
 }
 
-/// Luma, Cb and Cr of a pixel, each minus 128. 16 bits of fraction; halves are rounded up, those
-/// of chroma down.
+/// Luma, Cb and Cr of a pixel, each minus 128. Factors have 16 bits of fraction. Halves round up
+/// for luma, and down for chroma.
 fn convert([r, g, b]: [u8; 3]) -> [i32; 3] {
     const HALF: i32 = 1 << 15;
     let (r, g, b) = (i32::from(r), i32::from(g), i32::from(b));
@@ -50,7 +50,7 @@ pub(super) fn samples(pixels: McuPixels<'_>, to: &mut McuSamples) {
             sums[y / 2][8 + x / 2] += cr as i16;
         }
     }
-    // Quarters are rounded down and up in turns.
+    // Quarters are rounded down and up alternately.
     for (to, sums) in to[2].iter_mut().zip(sums) {
         for (x, (to, sum)) in to.iter_mut().zip(sums).enumerate() {
             *to = (sum + 1 + (x % 2) as i16) >> 2;
@@ -58,8 +58,8 @@ pub(super) fn samples(pixels: McuPixels<'_>, to: &mut McuSamples) {
     }
 }
 
-/// The 16 x 16 pixels of an MCU at the right or lower edge, of which `columns` x `rows` are of
-/// the picture: the last of them are repeated.
+/// Copies an MCU at the right or lower edge, of which `rows` x `columns` pixels lie in the picture.
+/// The last pixels are repeated.
 pub(super) fn repeat_edges(
     pixels: McuPixels<'_>,
     (rows, columns): (usize, usize),
@@ -74,8 +74,8 @@ pub(super) fn repeat_edges(
     }
 }
 
-/// Repeats the last of `rows` rows of chroma. It is the mean of two rows of pixels, and the
-/// repeated last row of these alone would give another one.
+/// Repeats the last row of chroma, where `rows` counts the picture's rows of pixels. A row of
+/// chroma is the mean of two rows of pixels. The mean of repeated pixels would differ.
 pub(super) fn repeat_chroma(to: &mut McuSamples, rows: usize) {
     let last = rows.div_ceil(2) - 1;
     let row = to[2][last];

@@ -8,13 +8,13 @@ use super::samples::{McuPixels, McuSamples, SIDE, repeat_chroma, repeat_edges};
 use super::tables::CODES;
 use super::transform::QuantizedPair;
 
-/// A picture, tight RGB, with its tables.
+/// A picture in tight RGB, with its quantizers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ScanEncoder<'a> {
     pub(super) rgb: &'a [u8],
     pub(super) height: usize,
     pub(super) width: usize,
-    /// Of luma, of chroma.
+    /// Of luma and of chroma.
     pub(super) quantizers: &'a [BlockQuantizer; 2],
 }
 
@@ -77,7 +77,7 @@ impl ScanEncoder<'_> {
     }
 }
 
-/// Blocks of luma that hold no pixel of the picture have DC of the block before, and no AC.
+/// Gives luma blocks without a pixel of the picture the DC of the block before, and no AC.
 fn empty_outside(blocks: &mut [QuantizedPair; 3], has_lower: bool, has_right: bool) {
     let mut before = blocks[0].values[0][0];
     for (i, block) in blocks[..2].iter_mut().enumerate() {

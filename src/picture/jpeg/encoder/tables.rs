@@ -16,7 +16,7 @@ pub(super) const DIVISORS: [[u8; 64]; 2] = [
     ],
 ];
 
-/// The divisors at a quality of 1 to 100: 1 to 255, so that the file is baseline.
+/// The divisors at a quality of 1 to 100. They are 1 to 255, so that the file is baseline.
 pub(super) fn divisors(quality: u8) -> [[u8; 64]; 2] {
     let quality = u32::from(quality.clamp(1, 100));
     let percent = match quality {
@@ -33,7 +33,8 @@ pub(super) fn divisors(quality: u8) -> [[u8; 64]; 2] {
 pub(super) struct SymbolCodes([u32; 256]);
 
 impl SymbolCodes {
-    /// The codes, each with room below it for the value whose bits the symbol's low half counts.
+    /// Builds the codes. Each has room below it for a value, whose bits the symbol's low half
+    /// counts.
     const fn new(table: &HuffmanTable) -> Self {
         let mut codes = [0; 256];
         let (mut code, mut next, mut length) = (0, 0, 1);
@@ -53,7 +54,7 @@ impl SymbolCodes {
         Self(codes)
     }
 
-    /// The code of a symbol with zeros after it for its value, and how many bits both have.
+    /// The code of a symbol, with zeros below it for the value, and the length of both in bits.
     #[inline(always)]
     pub(super) fn of(&self, symbol: u8) -> (u32, u32) {
         let code = self.0[usize::from(symbol)];
@@ -61,7 +62,7 @@ impl SymbolCodes {
     }
 }
 
-/// Codes of DC and AC: of luma, of chroma.
+/// Codes of DC and AC, for luma and for chroma.
 pub(super) static CODES: [[SymbolCodes; 2]; 2] = [
     [
         SymbolCodes::new(&HUFFMAN_TABLES[0]),

@@ -1,4 +1,4 @@
-//! The bytes against libjpeg-turbo's, in every form, and what is refused.
+//! Compares the bytes with libjpeg-turbo's in every form, and tests rejected input.
 
 use turbojpeg_sys as tj;
 
@@ -32,7 +32,7 @@ fn check(pixels: &[u8], (height, width): (u32, u32), quality: u8) {
     }
 }
 
-/// Noise of all levels, or of the darkest and the lightest alone.
+/// Noise of all levels, or of only the darkest and the lightest.
 fn noise((height, width): (u32, u32), is_hard: bool, random: &mut Random) -> Vec<u8> {
     let level = |random: &mut Random| match is_hard {
         true => 255 * random.below(2) as u8,
@@ -143,7 +143,7 @@ fn the_room_is_the_encodings_bound_and_noise_fits_it() {
     ] {
         assert_eq!(jpeg.most_bytes(size, 0), most_bytes(size), "{size:?}");
     }
-    // What tj3JPEGBufSize gives.
+    // The values of tj3JPEGBufSize.
     assert_eq!(most_bytes((1, 1)), 2816);
     assert_eq!(most_bytes((2000, 3001)), 18_050_048);
     let mut random = Random::new(3);

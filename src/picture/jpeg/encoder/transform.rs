@@ -1,5 +1,5 @@
-//! The forward transform and quantization, one block at a time: libjpeg-turbo's "islow"
-//! (jfdctint). Integers with 13 bits of fraction. Of samples of 8 bits no value wraps.
+//! The forward transform and quantization, one block at a time: libjpeg-turbo's "islow" (jfdctint),
+//! in integers with 13 bits of fraction. No value wraps for samples of 8 bits.
 
 use super::super::standard_tables::ZIGZAG;
 use super::quantizer::BlockQuantizer;
@@ -9,7 +9,7 @@ use super::samples::SamplePair;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct QuantizedPair {
     pub(super) values: [[i16; 64]; 2],
-    /// Which are not zero: a bit for each, the lowest for DC.
+    /// A bit for each value that is not zero, the lowest for DC.
     pub(super) nonzero: [u64; 2],
 }
 
@@ -42,8 +42,8 @@ pub(super) const FRACTION: i32 = 13;
 /// Bits of fraction between the passes.
 pub(super) const BETWEEN: i32 = 2;
 
-/// Eight values to eight coefficients. `SHIFT`: of the sums without factors to the left, and of
-/// those with factors to the right, less the factors' fraction.
+/// Transforms eight values to eight coefficients. Sums without factors are shifted left by `SHIFT`.
+/// Sums with factors are shifted right by `FRACTION - SHIFT`.
 #[inline(always)]
 fn pass<const SHIFT: i32>(s: [i32; 8]) -> [i32; 8] {
     let [s07, s16, s25, s34] = [s[0] + s[7], s[1] + s[6], s[2] + s[5], s[3] + s[4]];

@@ -1,4 +1,4 @@
-//! JPEGs made in memory, for the tests of this and other folders.
+//! JPEGs made in memory, for tests of this and other folders.
 
 use turbojpeg_sys as tj;
 
@@ -44,7 +44,7 @@ pub(crate) fn jpeg(w: u32, h: u32, sampling: Sampling) -> Vec<u8> {
     encode(w, h, sampling, 90, false, 0)
 }
 
-/// A picture with gradients, edges and noise, the same on every run.
+/// Encodes a picture with gradients, edges and noise, the same on every run.
 pub(crate) fn encode(
     w: u32,
     h: u32,
@@ -101,8 +101,8 @@ fn build(
     compress(&pattern(w, h, channels), w, h, &options)
 }
 
-/// A grey picture of 16 x 16 pixels whose file has so many scans, 1 to 200: progressive ones, or
-/// those of a sequential file of three components, which come again and again.
+/// A file of a grey picture of 16 x 16 pixels with `scans` scans, 1 to 200: progressive ones, or
+/// repeated ones of a sequential file of three components.
 pub(crate) fn many_scans(scans: usize, progressive: bool) -> Vec<u8> {
     let mut out = vec![0xff, 0xd8];
     let mut segment = |marker: u8, content: &[u8], data: &[u8]| {
@@ -123,7 +123,7 @@ pub(crate) fn many_scans(scans: usize, progressive: bool) -> Vec<u8> {
         &[&[8, 0, 16, 0, 16, count], components].concat(),
         &[],
     );
-    // One code in each table, the bit 0. Of AC it ends a block, or a run of many.
+    // One code in each table, the bit 0. In AC tables it ends a block, or a run of many.
     let ac = if progressive { 0xe0 } else { 0 };
     for (table, symbol) in [(0x00, 0), (0x10, ac)] {
         let lengths = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -132,7 +132,7 @@ pub(crate) fn many_scans(scans: usize, progressive: bool) -> Vec<u8> {
     for scan in 0..scans {
         match progressive {
             true if scan == 0 => segment(0xda, &[1, 1, 0, 0, 0, 0], &[0]),
-            // Bit by bit, some frequencies after the others.
+            // Bit by bit, one group of frequencies after the other.
             true => {
                 let (band, bit) = ((scan - 1) / 14, 13 - (scan - 1) % 14);
                 let (first, low) = (1 + 4 * band as u8, bit as u8);
@@ -147,9 +147,9 @@ pub(crate) fn many_scans(scans: usize, progressive: bool) -> Vec<u8> {
     out
 }
 
-/// A file whose scans have one component each: each component is encoded as a grey picture of
-/// its size, and has quantization and Huffman tables of its own. `factors` of each component, as
-/// in the frame header; all scans of a component after those of the one before.
+/// A file whose scans have one component each. Each component is encoded as a grey picture of its
+/// size, with quantization and Huffman tables of its own. `factors` has one entry per component, as
+/// in the frame header. The scans are ordered by component.
 pub(crate) fn one_component_scans(
     (w, h): (u32, u32),
     factors: &[u8],
@@ -213,7 +213,7 @@ pub(crate) fn one_component_scans(
     out
 }
 
-/// A JPEG with this EXIF orientation, 1 to 8, in front of what else it has.
+/// A JPEG with this EXIF orientation, 1 to 8, before its other segments.
 pub(crate) fn turned(mut jpeg: Vec<u8>, orientation: u8) -> Vec<u8> {
     let tiff = [
         b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0",
@@ -272,7 +272,7 @@ impl Random {
     }
 }
 
-/// All photos of the shared data folder, or none when it is absent.
+/// All photos of the shared data folder, or none if it is absent.
 pub(crate) fn photos() -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let data = std::env::var("FEATHERLOAD_DATA").unwrap_or_else(|_| "../shared/data".into());
     let root = std::path::Path::new(&data).join("photos");

@@ -1,5 +1,4 @@
-//! libjpeg-turbo, for tests alone: it makes their files, and judges what our decoders make of
-//! any file.
+//! libjpeg-turbo, for tests only: encodes files, and judges the results of our decoders.
 
 use std::ffi::CStr;
 
@@ -9,7 +8,7 @@ use crate::picture::jpeg::decode::MOST_SCANS;
 use crate::picture::jpeg::header::JpegHeader;
 use crate::picture::jpeg::region::{DecodeScale, scaled_size};
 
-/// How to compress; the values are TurboJPEG's.
+/// Options of an encode; the values are TurboJPEG's.
 pub(crate) struct Options {
     pub(crate) format: i32,
     pub(crate) colorspace: Option<i32>,
@@ -66,7 +65,7 @@ pub(crate) fn compress(pixels: &[u8], w: u32, h: u32, o: &Options) -> Vec<u8> {
     }
 }
 
-/// The whole picture straight from the library: what regions are compared with.
+/// The whole picture from the library: the reference for regions.
 pub(crate) fn reference(jpeg: &[u8], scale: DecodeScale, pixels: Pixel) -> (u32, u32, Vec<u8>) {
     // SAFETY: the handle is checked and destroyed here; the output has the scaled
     // size that the library itself has just read from the same bytes.
@@ -109,12 +108,12 @@ pub(crate) enum Pixel {
     Cmyk,
 }
 
-/// What a file is for libjpeg-turbo: the pixels of the whole, RGB or inks, and whether it warned
-/// of an early end before any other damage; or the words with which it gave up.
+/// libjpeg-turbo's result for a file. `Ok` holds the pixels of the whole, RGB or inks, and whether
+/// it warned of an early end before any other damage. `Err` holds its error message.
 pub(crate) type Judgement = Result<(Vec<u8>, bool), String>;
 
-/// Judges a file, whose header this is, by its pixels: what stands behind those of its only scan
-/// does not count. None where libjpeg-turbo does not tell one from the other.
+/// Judges a file with this header by its pixels. Data after the pixels of its only scan are
+/// ignored. `None` if libjpeg-turbo's result does not separate the two.
 pub(crate) fn judge(jpeg: &[u8], header: &JpegHeader, scale: DecodeScale) -> Option<Judgement> {
     let (_, h) = scaled_size(header, scale);
     let (words, pixels) = match decompress(jpeg, header, scale, h) {
@@ -127,14 +126,14 @@ pub(crate) fn judge(jpeg: &[u8], header: &JpegHeader, scale: DecodeScale) -> Opt
     if h == 1 || !header.has_named_sampling() {
         return None;
     }
-    // A part that ends above the last row is read no further than that.
+    // A part that ends above the last row is read only up to its end.
     Some(match decompress(jpeg, header, scale, h - 1) {
         Ok((_, early)) => Ok((pixels, early)),
         Err((words, _)) => Err(words),
     })
 }
 
-/// The first rows; with the words of a failure, what was written of them.
+/// Decompresses the first rows. A failure returns the message, and the rows written so far.
 fn decompress(
     jpeg: &[u8],
     header: &JpegHeader,
@@ -161,8 +160,8 @@ fn decompress(
         w: w as i32,
         h: rows as i32,
     };
-    // SAFETY: the handle is checked and destroyed here, and nobody else has it; its texts are
-    // copied at once. The library reads `jpeg` during the calls alone. The size that it reads is
+    // SAFETY: the handle is checked and destroyed here, and no other code has it; its texts are
+    // copied at once. The library reads `jpeg` only during the calls. The size that it reads is
     // that of `header`, or nothing is decoded, so that it writes `rows` rows of `w` pixels.
     let result = unsafe {
         let handle = tj::tj3Init(tj::TJINIT_TJINIT_DECOMPRESS as i32);
@@ -215,8 +214,8 @@ fn decompress(
 
 const END_OF_FILE: &str = "Premature end of JPEG file";
 
-/// Beginnings of all messages of jerror.h after which libjpeg-turbo goes on, but "too many
-/// scanlines", which would be a mistake of ours.
+/// Prefixes of all messages of jerror.h after which libjpeg-turbo continues, except "too many
+/// scanlines", which would be our mistake.
 const WARNINGS: [&str; 6] = [
     "Corrupt JPEG data: ",
     "Inconsistent progression sequence",

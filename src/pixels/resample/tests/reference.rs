@@ -1,16 +1,14 @@
-//! The resize as it should be: `f32`, straight from the weight table, no
-//! rounding between the passes. What the fast path and the CUDA kernel are
-//! measured against.
+//! The reference resize: `f32`, directly from the weight table, without rounding between the
+//! passes. Tests compare the fast path and the CUDA kernel with it.
 //!
-//! Runs where a check runs, and on the CPU stage of the device. Slow and
-//! readable; allocates.
+//! Slow and readable; it allocates.
 
 use crate::pixels::pixel_view::PixelView;
 use crate::pixels::resample::ResizeAxes;
 use crate::pixels::resample::axes::{PIXEL, PixelSource};
 use crate::recipe::weights::WeightTable;
 
-/// Levels, 0 to 255 for most filters, as tight rows of RGB.
+/// Levels, 0 to 255 for most filters, as RGB rows without gaps.
 pub(super) fn resample_f32(src: PixelSource, axes: ResizeAxes) -> Vec<f32> {
     src.check();
     let (width, height) = axes.size();
@@ -44,8 +42,8 @@ pub(super) fn resample_f32(src: PixelSource, axes: ResizeAxes) -> Vec<f32> {
     out
 }
 
-/// The same of pixels that are floats, in `f64` throughout: what the resize of
-/// floats is tested against. One sum a pixel, over all its rows and columns.
+/// The same for float pixels, in `f64` throughout. Tests compare the float resize with it. Each
+/// pixel is one sum over all its rows and columns.
 pub(super) fn resample_f64(src: PixelView<'_, f32>, axes: ResizeAxes) -> Vec<f64> {
     let (width, height) = axes.size();
     let (mut across, mut down) = (WeightTable::default(), WeightTable::default());

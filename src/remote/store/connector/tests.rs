@@ -95,8 +95,8 @@ fn get(url: &str, redirects: &RedirectRules) -> Result<(u16, Vec<u8>), String> {
     })
 }
 
-fn rules(others: bool) -> RedirectRules {
-    RedirectRules::new(others, Vec::new())
+fn rules(other_hosts: bool) -> RedirectRules {
+    RedirectRules::new(other_hosts, Vec::new())
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn another_host_is_reached_where_that_is_allowed_and_sees_no_credentials() {
     });
     let url = format!("http://{}/a", first.at);
     // As if the addresses of this machine were public ones.
-    let open = |others| rules(others).with_public(|_| true);
+    let open = |other_hosts| rules(other_hosts).with_public(|_| true);
     let e = get(&url, &open(false)).unwrap_err();
     let names = e.contains(&first.at) && e.contains(&other.at);
     assert!(names && e.contains("`allow_redirects`"), "{e}");

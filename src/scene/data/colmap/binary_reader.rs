@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::scene::data::transforms_keys::unopened;
+use crate::scene::data::transforms_keys::open_error;
 use crate::sys::regular_file;
 
 /// Small, because most of an `images.bin` is skipped.
@@ -26,7 +26,7 @@ pub(super) struct BinaryReader<'a> {
 
 impl<'a> BinaryReader<'a> {
     pub(super) fn open(path: &'a Path) -> Result<Self> {
-        let (file, len) = regular_file::open(path).map_err(|e| unopened(path, &e))?;
+        let (file, len) = regular_file::open(path).map_err(|e| open_error(path, &e))?;
         Ok(Self {
             path,
             file: BufReader::with_capacity(BUFFER, file),

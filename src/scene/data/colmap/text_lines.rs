@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result};
 use crate::scene::data::bounds::quoted;
-use crate::scene::data::transforms_keys::unopened;
+use crate::scene::data::transforms_keys::open_error;
 use crate::sys::regular_file;
 
 /// Longest line that is kept. A needed line that is longer is not from a text model. Tracks of
@@ -25,24 +25,24 @@ pub(super) struct ColmapLines<'a> {
     line: Vec<u8>,
     number: u64,
     /// Whether `line` is returned again.
-    again: bool,
+    repeats: bool,
 }
 
 impl<'a> ColmapLines<'a> {
     pub(super) fn open(path: &'a Path) -> Result<Self> {
-        let (file, _) = regular_file::open(path).map_err(|e| unopened(path, &e))?;
+        let (file, _) = regular_file::open(path).map_err(|e| open_error(path, &e))?;
         Ok(Self {
             path,
             file: BufReader::with_capacity(1 << 16, file),
             line: Vec::new(),
             number: 0,
-            again: false,
+            repeats: false,
         })
     }
 
     /// Reads a line and keeps at most [`MOST_LINE`] bytes of it. Returns false at the end.
     fn read(&mut self) -> Result<bool> {
-        if std::mem::take(&mut self.again) {
+        if std::mem::take(&mut self.repeats) {
             return Ok(true);
         }
         self.line.clear();
@@ -102,7 +102,7 @@ impl<'a> ColmapLines<'a> {
             if !line.is_empty() && !line.starts_with('#') {
                 // Borrows the line again, because the compiler does not see that the loop ends
                 // here.
-                self.again = true;
+                self.repeats = true;
                 return self.any();
             }
         }
@@ -111,7 +111,7 @@ impl<'a> ColmapLines<'a> {
 
     /// Makes the next call return the last line again.
     pub(super) fn put_back(&mut self) {
-        self.again = true;
+        self.repeats = true;
     }
 }
 

@@ -122,10 +122,10 @@ fn an_oriented_world_is_turned_first() {
     }
     model.write(&folder);
     let scene = folder.open(&SceneOptions::default()).unwrap();
-    let due = [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]];
-    for (row, due) in scene.to_scene.transform.iter().zip(due) {
+    let expected = [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]];
+    for (row, expected) in scene.to_scene.transform.iter().zip(expected) {
         assert!(
-            row.iter().zip(due).all(|(a, b)| (a - b).abs() < 1e-9),
+            row.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9),
             "{row:?}"
         );
     }
@@ -144,12 +144,12 @@ fn points_move_with_the_poses() {
     let scene = folder.open(&SceneOptions::default()).unwrap();
     let moved = scene.points().unwrap().unwrap();
     // As far from a camera as before, in the new unit.
-    let apart = |a: [f64; 3], b: [f32; 3]| {
+    let distance = |a: [f64; 3], b: [f32; 3]| {
         let squares = a.iter().zip(b).map(|(a, b)| (a - f64::from(b)).powi(2));
         squares.sum::<f64>().sqrt()
     };
-    let before = apart([-1.0, -2.0, -3.0], points.xyz[0]);
-    let after = apart(scene.frames[1].pose.centre(), moved.xyz[0]);
+    let before = distance([-1.0, -2.0, -3.0], points.xyz[0]);
+    let after = distance(scene.frames[1].pose.centre(), moved.xyz[0]);
     assert!((after - before * scene.to_scene.scale).abs() < 1e-6);
     std::fs::remove_file(folder.join("sparse/0/points3D.bin")).unwrap();
     assert_eq!(folder.open(&as_is()).unwrap().points().unwrap(), None);
@@ -223,7 +223,7 @@ fn each_camera_model_is_a_lens() {
         (16, 6, None),
         (17, 2, Some(Lens::Equirectangular)),
     ];
-    for (number, count, due) in cases {
+    for (number, count, expected) in cases {
         let folder = Folder::new();
         let mut model = Model::small();
         let mut values: Vec<f64> = (1..=count).map(|i| i as f64).collect();
@@ -234,17 +234,21 @@ fn each_camera_model_is_a_lens() {
         model.cameras = vec![(1, number, 8, 6, values)];
         model.write(&folder);
         let name = NAMES[number as usize];
-        match due {
+        match expected {
             Some(lens) => {
                 let camera = folder.open(&as_is()).unwrap().cameras[0];
                 assert_eq!(camera.lens, lens, "{name}");
                 let one_focal = matches!(number, 0 | 2 | 3 | 8 | 9 | 14);
-                let due = match number {
+                let expected = match number {
                     17 => [4.0, 6.0, 4.0, 3.0],
                     _ if one_focal => [1.0, 1.0, 2.0, 3.0],
                     _ => [1.0, 2.0, 3.0, 4.0],
                 };
-                assert_eq!([camera.fx, camera.fy, camera.cx, camera.cy], due, "{name}");
+                assert_eq!(
+                    [camera.fx, camera.fy, camera.cx, camera.cy],
+                    expected,
+                    "{name}"
+                );
             }
             None => {
                 let e = folder.refused();
@@ -258,7 +262,7 @@ fn each_camera_model_is_a_lens() {
         // The text has the same.
         let text = Folder::new();
         model.write_text(&text, &NAMES);
-        assert_eq!(text.open(&as_is()).is_ok(), due.is_some(), "{name}");
+        assert_eq!(text.open(&as_is()).is_ok(), expected.is_some(), "{name}");
     }
 }
 

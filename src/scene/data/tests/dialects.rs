@@ -52,7 +52,7 @@ fn numbers_in_quotes_are_numbers() {
     let folder = Folder::new();
     let top = good(&folder);
     folder.json("transforms.json", &top);
-    let due = folder.open(&as_is()).unwrap();
+    let expected = folder.open(&as_is()).unwrap();
     let quote = |value: &Value| json!(value.to_string());
     let mut quoted = top;
     for key in ["fl_x", "fl_y", "cx", "cy", "w", "h"] {
@@ -66,7 +66,10 @@ fn numbers_in_quotes_are_numbers() {
     }
     folder.json("transforms.json", &quoted);
     let scene = folder.open(&as_is()).unwrap();
-    assert_eq!((scene.cameras, scene.frames), (due.cameras, due.frames));
+    assert_eq!(
+        (scene.cameras, scene.frames),
+        (expected.cameras, expected.frames)
+    );
 }
 
 #[test]
@@ -81,11 +84,11 @@ fn a_last_row_may_be_off_by_what_rounding_leaves() {
         let folder = Folder::new();
         let mut top = good(&folder);
         folder.json("transforms.json", &top);
-        let due = folder.open(&as_is()).unwrap().frames;
+        let expected = folder.open(&as_is()).unwrap().frames;
         top["frames"][1]["transform_matrix"][3] = row.clone();
         folder.json("transforms.json", &top);
         match is_read {
-            true => assert_eq!(folder.open(&as_is()).unwrap().frames, due, "{row}"),
+            true => assert_eq!(folder.open(&as_is()).unwrap().frames, expected, "{row}"),
             false => assert!(folder.refused().contains("the last row is"), "{row}"),
         }
     }
@@ -159,9 +162,9 @@ fn changed(change: &dyn Fn(&str) -> String) -> (Folder, Vec<String>) {
     }
     let notes = match folder.open(&as_is()) {
         Ok(scene) => {
-            let due = Folder::new();
-            Model::small().write(&due);
-            let due = due.open(&as_is()).unwrap();
+            let expected = Folder::new();
+            Model::small().write(&expected);
+            let expected = expected.open(&as_is()).unwrap();
             let poses = |scene: &crate::scene::data::Scene| -> Vec<_> {
                 scene
                     .frames
@@ -169,8 +172,8 @@ fn changed(change: &dyn Fn(&str) -> String) -> (Folder, Vec<String>) {
                     .map(|f| (f.name.clone(), f.pose))
                     .collect()
             };
-            assert_eq!(poses(&scene), poses(&due));
-            assert_eq!(scene.points().unwrap(), due.points().unwrap());
+            assert_eq!(poses(&scene), poses(&expected));
+            assert_eq!(scene.points().unwrap(), expected.points().unwrap());
             scene.notes
         }
         Err(e) => vec![e.to_string()],

@@ -112,11 +112,11 @@ fn masks_and_depths_are_found_by_any_of_their_names() {
     folder.picture("masks/a.png", 8, 6);
     folder.picture("masks/sub/c.png.png", 8, 6);
     folder.picture("depths/b.png", 8, 6);
-    let asked = SceneOptions {
+    let options = SceneOptions {
         find_depths: true,
         ..as_is()
     };
-    let scene = folder.open(&asked).unwrap();
+    let scene = folder.open(&options).unwrap();
     let masks: Vec<bool> = scene.frames.iter().map(|f| f.mask.is_some()).collect();
     assert_eq!(masks, [true, false, true]);
     assert!(
@@ -196,14 +196,14 @@ fn missing_and_unreadable_images_are_counted_and_named_or_refused() {
         .map(|m| m.reason.as_str())
         .collect();
     assert_eq!(report.missing.named[3].name, "images/06.png");
-    for (reason, due) in reasons.iter().zip([
+    for (reason, expected) in reasons.iter().zip([
         "format",
         "a folder",
         "symbolic links",
         "its mask is missing",
         "no such file",
     ]) {
-        assert!(reason.contains(due), "{reason}");
+        assert!(reason.contains(expected), "{reason}");
     }
     assert_eq!((report.missing.masks, report.missing.depths), (1, 1));
     // Frames keep the split and position that they have when all exist.

@@ -85,7 +85,7 @@ fn poses_are_placed_as_by_nerfstudio() {
                 .flatten()
                 .zip(expected.transform.as_flattened());
             if pairs
-                .map(|(value, due)| (value - due).abs())
+                .map(|(value, wanted_value)| (value - wanted_value).abs())
                 .fold(0.0, f64::max)
                 > 1e-6
             {
@@ -114,15 +114,17 @@ fn poses_are_placed_as_by_nerfstudio() {
 fn frames_are_split_as_by_nerfstudio() {
     let goldens = goldens();
     let fractions = goldens.fractions.into_iter();
-    let fractions = fractions.map(|(count, part, due)| (count, SplitBy::Fraction(part), due));
+    let fractions =
+        fractions.map(|(count, part, wanted_value)| (count, SplitBy::Fraction(part), wanted_value));
     let intervals = goldens.intervals.into_iter();
-    let intervals = intervals.map(|(count, every, due)| (count, SplitBy::Interval(every), due));
+    let intervals = intervals
+        .map(|(count, every, wanted_value)| (count, SplitBy::Interval(every), wanted_value));
     let mut compared = 0;
-    for (count, by, due) in fractions.chain(intervals) {
+    for (count, by, wanted_value) in fractions.chain(intervals) {
         let trains = split::trains(&vec![""; count], by).unwrap();
         let evaluates = (0u32..).zip(trains).filter(|(_, trains)| !trains);
         let evaluates: Vec<u32> = evaluates.map(|(number, _)| number).collect();
-        assert_eq!(evaluates, due, "{count}, {by:?}");
+        assert_eq!(evaluates, wanted_value, "{count}, {by:?}");
         compared += 1;
     }
     assert!(compared > 40, "{compared}");

@@ -100,10 +100,10 @@ fn errors_name_file_and_key() {
             "applied_scale: 0.0 is out of range",
         ),
     ];
-    for (change, due) in cases {
+    for (change, expected) in cases {
         let e = refused(change);
         assert!(e.contains("transforms.json"), "{e}");
-        assert!(e.contains(due), "{due}: {e}");
+        assert!(e.contains(expected), "{expected}: {e}");
     }
 }
 
@@ -112,7 +112,7 @@ fn errors_name_file_and_key() {
 fn numbers_that_are_none_are_named() {
     let folder = Folder::new();
     let text = serde_json::to_string_pretty(&good(&folder)).unwrap();
-    for (number, due) in [
+    for (number, expected) in [
         ("NaN", "NaN and Infinity are not JSON"),
         ("-Infinity", "NaN and Infinity are not JSON"),
         ("Infinity", "NaN and Infinity are not JSON"),
@@ -122,7 +122,10 @@ fn numbers_that_are_none_are_named() {
         folder.write("transforms.json", format!("{before}{number}{after}"));
         let e = folder.refused();
         assert!(e.contains("frames: [1]: transform_matrix"), "{e}");
-        assert!(e.contains(due) && e.contains("transforms.json:"), "{e}");
+        assert!(
+            e.contains(expected) && e.contains("transforms.json:"),
+            "{e}"
+        );
     }
     let mut model = Model::small();
     model.images[2].1[1] = f64::NAN;
@@ -227,14 +230,15 @@ fn counts_are_not_believed() {
     bytes[at..].copy_from_slice(&(u64::MAX / 24).to_le_bytes());
     folder.write("sparse/0/images.bin", bytes);
     let e = folder.refused();
-    let due = "768614336404564650 2D points of image 2 of 3, but the 0 bytes left hold at most 0";
-    assert!(e.contains(due), "{e}");
+    let expected =
+        "768614336404564650 2D points of image 2 of 3, but the 0 bytes left hold at most 0";
+    assert!(e.contains(expected), "{e}");
     let mut bytes = model.images_bin();
     bytes[at..].copy_from_slice(&(1u64 << 63).to_le_bytes());
     folder.write("sparse/0/images.bin", bytes);
     let e = folder.refused();
-    let due = "9223372036854775808 2D points of image 2 of 3, but the 0 bytes left";
-    assert!(e.contains(due), "{e}");
+    let expected = "9223372036854775808 2D points of image 2 of 3, but the 0 bytes left";
+    assert!(e.contains(expected), "{e}");
 }
 
 #[test]
@@ -270,9 +274,9 @@ fn a_model_that_contradicts_itself_is_an_error() {
             "a second camera with the id 1",
         ),
     ];
-    for (change, due) in cases {
+    for (change, expected) in cases {
         let e = refused(change);
-        assert!(e.contains(due), "{due}: {e}");
+        assert!(e.contains(expected), "{expected}: {e}");
     }
 }
 
@@ -397,7 +401,7 @@ fn options_that_cannot_be_are_refused() {
 #[test]
 fn numbers_beyond_float32_are_refused_with_their_key() {
     let whole = |key: &'static str, value: f64| move |t: &mut Value| t[key] = json!(value);
-    for (key, value, due) in [
+    for (key, value, expected) in [
         ("fl_x", 1e308, "json: fl_x is 1e308: use a number"),
         (
             "fl_x",
@@ -432,7 +436,7 @@ fn numbers_beyond_float32_are_refused_with_their_key() {
         ),
     ] {
         let e = refused(whole(key, value));
-        assert!(e.contains(due), "{key} {value}: {e}");
+        assert!(e.contains(expected), "{key} {value}: {e}");
     }
     let cases: [Case<'_, Value>; 5] = [
         (
@@ -469,9 +473,9 @@ fn numbers_beyond_float32_are_refused_with_their_key() {
             "in the scene: fx is ",
         ),
     ];
-    for (change, due) in cases {
+    for (change, expected) in cases {
         let e = refused(change);
-        assert!(e.contains(due), "{due}: {e}");
+        assert!(e.contains(expected), "{expected}: {e}");
     }
 }
 
@@ -528,9 +532,9 @@ fn a_fault_of_a_camera_names_the_key_that_the_file_has() {
             "fl_x: invalid value: string \"111",
         ),
     ];
-    for (change, due) in cases {
+    for (change, expected) in cases {
         let e = refused(change);
-        assert!(e.contains(due) && e.len() < 700, "{due}: {e}");
+        assert!(e.contains(expected) && e.len() < 700, "{expected}: {e}");
     }
 }
 
@@ -541,6 +545,6 @@ fn infinity_in_the_place_of_a_list_is_named_as_such() {
     let text = text.replacen('{', "{\"rolling_shutter\":Infinity,", 1);
     std::fs::write(folder.path().join("transforms.json"), text).unwrap();
     let e = folder.refused();
-    let due = "rolling_shutter: NaN and Infinity are not JSON";
-    assert!(e.contains(due) && !e.contains("u{7f}"), "{e}");
+    let expected = "rolling_shutter: NaN and Infinity are not JSON";
+    assert!(e.contains(expected) && !e.contains("u{7f}"), "{e}");
 }

@@ -38,7 +38,7 @@ fn array(rows: &[[f64; 17]], descr: &str, by_columns: bool) -> Vec<u8> {
 /// The matrices of bmild/nerf's `load_llff_data` before it recentres, with NumPy.
 #[test]
 fn poses_are_those_of_nerfs_reference_code() {
-    let due = [
+    let expected = [
         [
             [0.0, -0.6, 0.8, 0.8888888888888888],
             [0.0, 0.8, 0.6, 1.7777777777777777],
@@ -66,11 +66,11 @@ fn poses_are_those_of_nerfs_reference_code() {
             [camera.fx, camera.fy, camera.cx, camera.cy],
             [7.0, 7.0, 4.0, 3.0]
         );
-        for (frame, due) in scene.frames.iter().zip(due) {
+        for (frame, expected) in scene.frames.iter().zip(expected) {
             // OpenGL's axes.
             let pose = frame.pose.0.map(|[x, y, z, t]| [x, -y, -z, t]);
-            for (value, due) in pose.iter().flatten().zip(due.iter().flatten()) {
-                assert!((value - due).abs() < 1e-6, "{pose:?}");
+            for (value, expected) in pose.iter().flatten().zip(expected.iter().flatten()) {
+                assert!((value - expected).abs() < 1e-6, "{pose:?}");
             }
         }
         let as_is = folder.open(&as_is()).unwrap();
@@ -97,7 +97,7 @@ fn what_is_wrong_with_an_array_is_named() {
     flat[0][..15].fill(1.0);
     let good = array(&ROWS, "<f8", false);
     let three = [ROWS[0], ROWS[1], ROWS[0]];
-    for (bytes, due) in [
+    for (bytes, expected) in [
         (
             array(&three, "<f8", false),
             "has 3 poses, and images has 2 images",
@@ -117,6 +117,6 @@ fn what_is_wrong_with_an_array_is_named() {
         folder.picture("images/1.png", 8, 6);
         folder.write("poses_bounds.npy", bytes);
         let e = folder.refused();
-        assert!(e.contains(due), "{due}: {e}");
+        assert!(e.contains(expected), "{expected}: {e}");
     }
 }

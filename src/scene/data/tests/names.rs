@@ -18,11 +18,11 @@ fn scene_of(names: &[&str], files: &[&str]) -> (Folder, String) {
         "transforms.json",
         &json!({"fl_x": 7, "w": 8, "h": 6, "frames": frames}),
     );
-    let said = match folder.open(&as_is()) {
+    let message = match folder.open(&as_is()) {
         Ok(scene) => files_of(&folder, &scene),
         Err(e) => e.to_string(),
     };
-    (folder, said)
+    (folder, message)
 }
 
 /// The files of the frames by the order of their poses, then notes.
@@ -111,32 +111,38 @@ fn a_name_of_another_system_finds_its_file() {
             "",
         ),
     ];
-    for (names, files, due, note) in cases {
-        let (_folder, said) = scene_of(names, files);
-        let (found, notes) = said.split_once(" | ").unwrap_or((&said, ""));
-        assert_eq!(found, due, "{said}");
+    for (names, files, expected, note) in cases {
+        let (_folder, message) = scene_of(names, files);
+        let (found, notes) = message.split_once(" | ").unwrap_or((&message, ""));
+        assert_eq!(found, expected, "{message}");
         assert!(
             notes.contains(note) && notes.is_empty() == note.is_empty(),
-            "{said}"
+            "{message}"
         );
     }
 }
 
 #[test]
 fn a_name_that_could_be_two_files_is_refused() {
-    let (_folder, said) = scene_of(&["images/a.png"], &["images/A.png", "images/a.PNG"]);
-    assert!(said.contains("frames[0]: \"a.png\" is not in"), "{said}");
-    assert!(said.contains("A.png") && said.contains("a.PNG"), "{said}");
-    let (_folder, said) = scene_of(&["/a/cam0/0.png", "/a/cam1/0.png"], &["0.png"]);
+    let (_folder, message) = scene_of(&["images/a.png"], &["images/A.png", "images/a.PNG"]);
     assert!(
-        said.contains("frames[1]: \"/a/cam0/0.png\" and \"/a/cam1/0.png\" both mean"),
-        "{said}"
+        message.contains("frames[0]: \"a.png\" is not in"),
+        "{message}"
     );
-    let (_folder, said) = scene_of(&["images/A.png", "images/a.png"], &["images/a.png"]);
-    assert!(said.contains("both mean"), "{said}");
+    assert!(
+        message.contains("A.png") && message.contains("a.PNG"),
+        "{message}"
+    );
+    let (_folder, message) = scene_of(&["/a/cam0/0.png", "/a/cam1/0.png"], &["0.png"]);
+    assert!(
+        message.contains("frames[1]: \"/a/cam0/0.png\" and \"/a/cam1/0.png\" both mean"),
+        "{message}"
+    );
+    let (_folder, message) = scene_of(&["images/A.png", "images/a.png"], &["images/a.png"]);
+    assert!(message.contains("both mean"), "{message}");
     // A relative name must match with more than the file's name.
-    let (_folder, said) = scene_of(&["cam0/0.png"], &["0.png"]);
-    assert!(said.contains("1 of 1 images are missing"), "{said}");
+    let (_folder, message) = scene_of(&["cam0/0.png"], &["0.png"]);
+    assert!(message.contains("1 of 1 images are missing"), "{message}");
 }
 
 /// instant-ngp writes names relative to the folder where it was started.
@@ -159,19 +165,22 @@ fn images_of_another_folder_are_never_taken() {
         "old/images/0.png",
         "test\\images\\0.png",
     ] {
-        let (_folder, said) = scene_of(&[name], &["images/0.png"]);
-        assert!(said.contains("1 of 1 images are missing"), "{name}: {said}");
+        let (_folder, message) = scene_of(&[name], &["images/0.png"]);
+        assert!(
+            message.contains("1 of 1 images are missing"),
+            "{name}: {message}"
+        );
     }
     // Two folders have such an image.
     let files = ["images/0.png", "rgb/0.png"];
-    let (_folder, said) = scene_of(&["/home/me/frames_of_mine/0.png"], &files);
-    assert!(said.contains("1 of 1 images are missing"), "{said}");
+    let (_folder, message) = scene_of(&["/home/me/frames_of_mine/0.png"], &files);
+    assert!(message.contains("1 of 1 images are missing"), "{message}");
 }
 
 #[test]
 fn an_image_is_never_its_own_mask_or_depth() {
     let files = ["cam1/0.png", "cam1/1.png", "masks/cam1/0.png"];
-    for (mask, depth, due) in [
+    for (mask, depth, expected) in [
         ("masks/cam1/1.png", "masks/cam1/0.png", (1, 0)),
         ("/old/scene/masks/cam1/1.png", "masks/cam1/0.png", (1, 0)),
         ("/old/scene/segments/cam1/1.png", "masks/cam1/0.png", (1, 0)),
@@ -189,7 +198,7 @@ fn an_image_is_never_its_own_mask_or_depth() {
         folder.json("transforms.json", &json!({"fl_x": 7, "frames": frames}));
         let scene = folder.open(&as_is()).unwrap();
         let missing = (scene.missing.masks, scene.missing.depths);
-        assert_eq!(missing, due, "{mask} {depth}");
+        assert_eq!(missing, expected, "{mask} {depth}");
     }
 }
 

@@ -78,7 +78,7 @@ fn bad_clouds_are_refused_and_none_is_believed() {
     word.extend(b"1 x 2\n");
     let mut short = all("ascii", 2);
     short.extend(b"1.00 2.00 3.00\n4.00 5.00\n");
-    for (bytes, due) in [
+    for (bytes, expected) in [
         (b"PLY\n".to_vec(), "its first line is not"),
         (b"".to_vec(), "its first line is not"),
         (all("binary_big_endian", 0), "binary_big_endian"),
@@ -95,7 +95,7 @@ fn bad_clouds_are_refused_and_none_is_believed() {
         let e = read(&bytes).unwrap_err();
         assert!(e.is_dataset(), "{e}");
         let e = e.to_string();
-        assert!(e.contains("bad.ply: ") && e.contains(due), "{e}");
+        assert!(e.contains("bad.ply: ") && e.contains(expected), "{e}");
     }
     // A truncated file is never read as if it were whole.
     let mut whole = all("binary_little_endian", 2);

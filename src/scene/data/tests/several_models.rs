@@ -24,11 +24,11 @@ fn all_models_are_listed_and_a_larger_one_is_named() {
     let models: Vec<_> = (scene.models.iter())
         .map(|m| (m.folder.clone(), m.images, m.is_read))
         .collect();
-    let due = [
+    let expected = [
         (folder.join("sparse/0"), Some(1), true),
         (folder.join("sparse/1"), Some(3), false),
     ];
-    assert_eq!(models, due);
+    assert_eq!(models, expected);
     let notes = scene.notes.join("\n");
     assert!(
         notes.contains("sparse/0 has 1 images") && notes.contains("sparse/1 has 3"),
@@ -116,12 +116,16 @@ fn a_transforms_file_hides_no_model_that_has_more_images() {
         (&["images/a.png", "images/b.png"], SceneFormat::Colmap),
         (&[], SceneFormat::Colmap),
     ];
-    for (names, due) in cases {
+    for (names, expected) in cases {
         let folder = beside_a_model(names);
         let scene = folder.open(&SceneOptions::default()).unwrap();
-        assert_eq!((scene.format, scene.frames.len()), (due, 3), "{names:?}");
+        assert_eq!(
+            (scene.format, scene.frames.len()),
+            (expected, 3),
+            "{names:?}"
+        );
         let notes = scene.notes.join("\n");
-        let note = match due {
+        let note = match expected {
             SceneFormat::Colmap => "the COLMAP model is used. transforms.json",
             _ => "There is also a COLMAP model",
         };

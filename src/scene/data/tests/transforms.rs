@@ -69,12 +69,12 @@ fn without_placement_the_world_is_the_files() {
     folder.json("transforms.json", &top);
     let scene = folder.open(&as_is()).unwrap();
     // OpenCV's axes: y down, z forward.
-    let due = Pose([
+    let expected = Pose([
         [1.0, 0.0, 0.0, 2.0],
         [0.0, -1.0, 0.0, 4.0],
         [0.0, 0.0, -1.0, 1.0],
     ]);
-    assert_eq!(scene.frames[2].pose, due);
+    assert_eq!(scene.frames[2].pose, expected);
     let options = SceneOptions {
         scale_factor: 0.5,
         ..as_is()
@@ -95,12 +95,12 @@ fn applied_transforms_stand_in_front_of_the_dataparsers() {
     };
     let (transform, scale) = folder.open(&options).unwrap().dataparser_transforms();
     assert_eq!(scale, 6.0);
-    let due = [
+    let expected = [
         [0.0, 1.0, 0.0, 5.0],
         [1.0, 0.0, 0.0, 0.0],
         [0.0, 0.0, -1.0, 0.0],
     ];
-    assert_eq!(transform, due);
+    assert_eq!(transform, expected);
 }
 
 #[test]
@@ -193,10 +193,10 @@ fn each_camera_model_is_a_lens() {
             Lens::Pinhole,
         ),
     ];
-    for (more, due) in cases {
-        assert_eq!(lens(more.clone()), Ok(due), "{more}");
+    for (more, expected) in cases {
+        assert_eq!(lens(more.clone()), Ok(expected), "{more}");
     }
-    for (more, due) in [
+    for (more, expected) in [
         (
             json!({"camera_model": "VR180_L"}),
             "camera_model: \"VR180_L\" is not supported",
@@ -209,7 +209,7 @@ fn each_camera_model_is_a_lens() {
         (json!({"k5": 1}), "k5"),
     ] {
         let e = lens(more).unwrap_err();
-        assert!(e.contains(&format!("transforms.json: {due}")), "{e}");
+        assert!(e.contains(&format!("transforms.json: {expected}")), "{e}");
     }
 }
 
@@ -310,7 +310,7 @@ fn splits_are_made_by_the_rule_that_was_asked_for() {
     let all = by(SplitBy::All).unwrap();
     assert_eq!(all.frames_of(SceneSplit::Train), [0, 1, 2]);
     assert_eq!(all.frames_of(SceneSplit::Eval), [0, 1, 2]);
-    for (split, due) in [
+    for (split, expected) in [
         (SplitBy::Listed, "lists no frames"),
         (SplitBy::Interval(0), "interval is 0"),
         (SplitBy::Fraction(1.5), "fraction is 1.5"),
@@ -318,7 +318,7 @@ fn splits_are_made_by_the_rule_that_was_asked_for() {
     ] {
         let e = by(split).unwrap_err();
         assert_eq!(e.option_name(), Some("split_by"));
-        assert!(e.to_string().contains(due), "{e}");
+        assert!(e.to_string().contains(expected), "{e}");
     }
 }
 
@@ -370,13 +370,13 @@ fn the_focal_length_along_y_is_not_lost() {
     };
     let scene = folder.open(&options).unwrap();
     assert_eq!((scene.cameras[0].fx, scene.cameras[0].fy), (7.0, 7.5));
-    for (key, due) in [("fl_x", 7.5), ("fl_y", 7.0)] {
+    for (key, expected) in [("fl_x", 7.5), ("fl_y", 7.0)] {
         let mut top = top.clone();
         top.as_object_mut().unwrap().remove(key);
         top.as_object_mut().unwrap().remove("camera_angle_x");
         folder.json("transforms.json", &top);
         let camera = folder.open(&options).unwrap().cameras[0];
-        assert_eq!((camera.fx, camera.fy), (due, due));
+        assert_eq!((camera.fx, camera.fy), (expected, expected));
     }
 }
 
@@ -401,7 +401,7 @@ fn a_blender_scene_has_its_splits_in_files() {
     ] {
         let scene = Scene::open(&path, &SceneOptions::default()).unwrap();
         assert_eq!(scene.format, SceneFormat::Blender);
-        let due = [
+        let expected = [
             "train/r_2",
             "train/r_1",
             "train/r_0",
@@ -409,7 +409,7 @@ fn a_blender_scene_has_its_splits_in_files() {
             "test/r_1",
             "test/r_0",
         ];
-        assert_eq!(names(&scene), due);
+        assert_eq!(names(&scene), expected);
         assert_eq!(scene.frames_of(SceneSplit::Train), [0, 1, 2]);
         assert_eq!(scene.frames_of(SceneSplit::Eval), [3]);
         assert_eq!(scene.frames_of(SceneSplit::Test), [4, 5]);

@@ -52,7 +52,7 @@ fn session_folder() -> Option<PathBuf> {
 }
 
 /// Lists with the name of `own` in other folders of this user.
-pub(super) fn others(own: &Path) -> Vec<PathBuf> {
+pub(super) fn lists_elsewhere(own: &Path) -> Vec<PathBuf> {
     let (Some(folder), Some(name)) = (own.parent(), own.file_name()) else {
         return Vec::new();
     };

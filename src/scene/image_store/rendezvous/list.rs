@@ -31,16 +31,17 @@ pub(super) struct StoreHolder {
     /// Inode number of its user namespace.
     pub(super) users: u64,
     /// The byte of the list that it locks while it lives.
-    pub(super) seat: u64,
+    #[serde(rename = "seat")]
+    pub(super) lock_byte: u64,
     pub(super) control: i32,
     pub(super) content: i32,
     pub(super) holding: StoreBacking,
 }
 
 impl StoreHolder {
-    /// Whether it still locks its seat. If the system reports an error, the holder counts as alive.
+    /// Whether it still locks its byte. If the system reports an error, the holder counts as alive.
     fn is_alive(&self, list: &File) -> bool {
-        byte_locks::is_byte_held(list, self.seat).unwrap_or(true)
+        byte_locks::is_byte_held(list, self.lock_byte).unwrap_or(true)
     }
 }
 
@@ -126,17 +127,17 @@ impl HolderList {
     }
 
     /// A seat that no holder has.
-    pub(super) fn free_seat(&self) -> u64 {
-        let taken = self.holders.iter().map(|holder| holder.seat).max();
-        taken.map_or(0, |seat| seat.saturating_add(1))
+    pub(super) fn free_lock_byte(&self) -> u64 {
+        let taken = self.holders.iter().map(|holder| holder.lock_byte).max();
+        taken.map_or(0, |lock_byte| lock_byte.saturating_add(1))
     }
 
     /// Locks the seat of this process.
-    pub(super) fn seat(&self, holder: &StoreHolder) -> Result<File> {
+    pub(super) fn lock_byte(&self, holder: &StoreHolder) -> Result<File> {
         let file = self.file.try_clone();
         let file =
             file.map_err(|e| Error::io("duplicate the descriptor of the store's list", e))?;
-        byte_locks::hold_byte(&file, holder.seat)?;
+        byte_locks::hold_byte(&file, holder.lock_byte)?;
         Ok(file)
     }
 

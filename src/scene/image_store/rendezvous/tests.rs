@@ -27,26 +27,26 @@ fn met(key: u128) -> (ImageStore, StoreOffer, bool) {
     (store, presence.unwrap(), !made.get())
 }
 
-/// The living holders lock their seats until the files are closed.
+/// The living holders lock their bytes until the files are closed.
 fn write(path: &Path, dead: &[StoreHolder], living: &[StoreHolder]) -> Vec<File> {
     let mut list = HolderList::open(path).unwrap();
     list.holders = [dead, living].concat();
     list.write(path).unwrap();
     let file = || File::options().write(true).open(path).unwrap();
-    let seated = living.iter().map(|holder| {
+    let locked = living.iter().map(|holder| {
         let file = file();
-        byte_locks::hold_byte(&file, holder.seat).unwrap();
+        byte_locks::hold_byte(&file, holder.lock_byte).unwrap();
         file
     });
-    seated.collect()
+    locked.collect()
 }
 
-fn holder(process: i32, seat: u64, [control, content]: [i32; 2]) -> StoreHolder {
+fn holder(process: i32, lock_byte: u64, [control, content]: [i32; 2]) -> StoreHolder {
     StoreHolder {
         process,
         namespace: current_namespaces().unwrap().0,
         users: current_namespaces().unwrap().1,
-        seat,
+        lock_byte,
         control,
         content,
         holding: StoreBacking::Memory,
@@ -95,12 +95,12 @@ fn who_has_gone_or_has_another_store_is_passed_over() {
         holder(own, 2, [control, content]),
         holder(own, 3, [0, 1]),
     ];
-    let seats = write(&path, &[holder(i32::MAX, 0, [3, 4])], &living);
+    let locks = write(&path, &[holder(i32::MAX, 0, [3, 4])], &living);
     let (_store, presence, was_there) = met(key);
     assert!(!was_there);
     let listed = HolderList::open(&path).unwrap();
     assert_eq!(listed.holders, [&living[..], &[presence.holder]].concat());
-    drop(seats);
+    drop(locks);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_guest_of_another_namespace_is_not_asked_and_keeps_its_place() {
     // By process id and descriptors it is this process, which has the store.
     let mut far = holder(getpid().as_raw(), 7, descriptors);
     far.namespace += 1;
-    let seats = write(&path, &[], &[far]);
+    let locks = write(&path, &[], &[far]);
     let (_other, presence, was_there) = met(key);
     assert!(!was_there);
     assert_eq!(
@@ -120,7 +120,7 @@ fn a_guest_of_another_namespace_is_not_asked_and_keeps_its_place() {
         [far, presence.holder]
     );
     // It exits; only its lock shows that.
-    drop(seats);
+    drop(locks);
     let (_third, last, was_there) = met(key);
     assert!(was_there);
     let holders = HolderList::open(&path).unwrap().holders.clone();
@@ -193,11 +193,11 @@ fn a_guest_in_another_folder_of_this_user_is_found() {
     let store = create(key).unwrap();
     let [control, content] = store.descriptors().map(|fd| fd.as_raw_fd());
     let there = holder(getpid().as_raw(), 3, [control, content]);
-    let seats = write(&other, &[], &[there]);
+    let locks = write(&other, &[], &[there]);
     let (_second, presence, was_there) = met(key);
     assert!(was_there);
     assert_eq!(HolderList::open(&own).unwrap().holders, [presence.holder]);
-    drop((presence, seats));
+    drop((presence, locks));
     // It has exited.
     assert!(!met(key).2);
 }

@@ -42,7 +42,7 @@ pub(crate) struct DeviceRun<'a> {
     pub(crate) ordinal: u32,
     pub(crate) store: &'a ImageStore,
     /// The workers that decode images.
-    pub(crate) engine: RowFiller,
+    pub(crate) filler: RowFiller,
     /// The image files.
     pub(crate) index: Index,
     /// Planned device memory.
@@ -81,7 +81,7 @@ impl DeviceRun<'_> {
 #[derive(Debug)]
 pub(crate) struct DeviceImages {
     context: Arc<CudaContext>,
-    engine: RowFiller,
+    filler: RowFiller,
     index: Index,
     /// Where the kernel reads each image.
     places: Vec<PixelPlace>,
@@ -100,7 +100,7 @@ pub(crate) struct DeviceImages {
     decoded: u64,
     hold_timeout: Duration,
     /// Runs while live batches hold all batch memory.
-    held: Option<RunningClock>,
+    held_since: Option<RunningClock>,
     planned: u64,
     at_start: u64,
 }
@@ -119,7 +119,7 @@ impl DeviceImages {
     ) -> Result<Self> {
         let mut this = Self {
             context,
-            engine: run.engine,
+            filler: run.filler,
             index: run.index,
             ready: vec![false; places.len()],
             places,
@@ -130,7 +130,7 @@ impl DeviceImages {
             flagged: HashSet::new(),
             decoded: 0,
             hold_timeout: run.hold_timeout,
-            held: None,
+            held_since: None,
             planned: run.bytes.bytes_with_images(pixels),
             at_start: 0,
         };
@@ -139,14 +139,14 @@ impl DeviceImages {
     }
 
     /// Waits for the next image and makes it readable by the kernel. Returns its number and bytes,
-    /// or `None` if it is not ready within `limit`. `coming(0)` is that image, and `coming(n)` the
-    /// n-th image after it, if known.
+    /// or `None` if it is not ready within `limit`. `upcoming(0)` is that image, and `upcoming(n)`
+    /// the n-th image after it, if known.
     ///
     /// # Errors
     /// An image that cannot be read; an error that ends the pool; a device error.
     pub(crate) fn next(
         &mut self,
-        coming: &impl Fn(usize) -> Option<u32>,
+        upcoming: &impl Fn(usize) -> Option<u32>,
         pictures: &ImageStore,
         stage: &mut SceneStage,
         limit: Duration,
@@ -185,7 +185,7 @@ impl DeviceImages {
                 true => left,
                 false => DECODING.min(left),
             };
-            let came = self.collect_images(coming, pictures, stage, look);
+            let came = self.collect_images(upcoming, pictures, stage, look);
             // Submit after an error, too. The cancel drops these images with all others in
             // progress.
             stage.submit_coded()?;
@@ -207,7 +207,7 @@ impl DeviceImages {
     /// images to the next part. Returns whether any image arrived.
     fn collect_images(
         &mut self,
-        coming: &impl Fn(usize) -> Option<u32>,
+        upcoming: &impl Fn(usize) -> Option<u32>,
         pictures: &ImageStore,
         stage: &mut SceneStage,
         mut limit: Duration,
@@ -218,7 +218,7 @@ impl DeviceImages {
             && (self.uploads_ahead() || self.pending.is_empty())
         {
             let before = self.pending.len();
-            let Some(image) = coming(before) else {
+            let Some(image) = upcoming(before) else {
                 break;
             };
             let filled = match self.postponed.take() {
@@ -226,10 +226,10 @@ impl DeviceImages {
                 None => {
                     let flagged = &self.flagged;
                     let places = |n: usize| {
-                        let image = coming(before + n)?;
+                        let image = upcoming(before + n)?;
                         Some(DeviceImagesSpec::place(image, flagged.contains(&image)))
                     };
-                    match self.engine.next_within(&places, limit)? {
+                    match self.filler.next_within(&places, limit)? {
                         Some(filled) => filled,
                         None => break,
                     }
@@ -327,12 +327,12 @@ impl DeviceImages {
 
     /// Whether images are decoded ahead of need. With zero workers they are not.
     pub(crate) fn uploads_ahead(&self) -> bool {
-        !matches!(self.engine, RowFiller::InProcess(_))
+        !matches!(self.filler, RowFiller::InProcess(_))
     }
 
     /// Cancels requested images, because the order changes.
     pub(crate) fn cancel(&mut self) {
-        self.engine.cancel();
+        self.filler.cancel();
         self.pending.clear();
         self.postponed = None;
         self.is_cancelled = true;
@@ -357,9 +357,12 @@ impl DeviceImages {
     pub(crate) fn wait_for_memory(&mut self, stage: &SceneStage, most: Duration) -> Result<bool> {
         let began = Instant::now();
         while !stage.has_room() {
-            let waited = self.held.get_or_insert_with(RunningClock::start).read(LOOK);
+            let waited = self
+                .held_since
+                .get_or_insert_with(RunningClock::start)
+                .read(LOOK);
             if waited >= self.hold_timeout {
-                self.held = None;
+                self.held_since = None;
                 let depth = stage.outputs();
                 return Err(Error::SlotsHeld {
                     what: format!(
@@ -374,7 +377,7 @@ impl DeviceImages {
             }
             std::thread::sleep(LOOK);
         }
-        self.held = None;
+        self.held_since = None;
         Ok(true)
     }
 
@@ -403,7 +406,7 @@ impl DeviceImages {
     /// # Errors
     /// A coordinator that does not answer.
     pub(crate) fn report(&self) -> Result<PoolReport> {
-        self.engine.report()
+        self.filler.report()
     }
 }
 
@@ -422,6 +425,6 @@ fn coded_len(rows: &RowMemory) -> Result<Option<usize>> {
 impl Drop for DeviceImages {
     /// Drops all requested images.
     fn drop(&mut self) {
-        self.engine.cancel();
+        self.filler.cancel();
     }
 }

@@ -12,7 +12,7 @@ use crate::scene::jobs::masks::spec::MasksSpec;
 /// # Errors
 /// A mask that cannot be read, or whose shape differs from its image's; too little memory.
 pub(crate) fn read_all(
-    crew: LaunchedWorkers,
+    launched: LaunchedWorkers,
     spec: &MasksSpec,
     index: &Index,
 ) -> Result<Vec<Vec<u64>>> {
@@ -20,8 +20,8 @@ pub(crate) fn read_all(
     let Some(first) = spec.place(0) else {
         return Ok(all);
     };
-    let shape = spec.shape(crew.workers());
-    let mut engine = crew.start(&spec.order(index)?, shape, first, |needed, free| {
+    let shape = spec.shape(launched.workers());
+    let mut filler = launched.start(&spec.order(index)?, shape, first, |needed, free| {
         format!(
             "reading the masks needs {}, but {} are available: use fewer workers or a larger \
              `downscale`",
@@ -31,12 +31,12 @@ pub(crate) fn read_all(
     })?;
     let mut next = Some(first);
     while let Some(place) = next {
-        let coming = |n: usize| {
+        let upcoming = |n: usize| {
             (0..n).try_fold(place, |p, _| {
                 spec.place(p.number + u64::from(p.rows_to_fill))
             })
         };
-        let filled = engine.next(&coming)?;
+        let filled = filler.next(&upcoming)?;
         if let Some(bad) = filled.bad.first() {
             let id = place.number + u64::from(bad.row);
             return Err(Error::Sample {
@@ -55,7 +55,7 @@ pub(crate) fn read_all(
             let bytes = bytes.ok_or_else(|| Error::protocol("a mask is outside its slot"))?;
             all.push(bytemuck::pod_collect_to_vec(bytes));
         }
-        next = coming(1);
+        next = upcoming(1);
     }
     Ok(all)
 }

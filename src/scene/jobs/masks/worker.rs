@@ -21,7 +21,7 @@ use crate::pool::ring::ticket::{BatchKey, Ticket};
 use crate::pool::worker::meter::StageMeter;
 use crate::scene::draw::MaskBits;
 use crate::scene::jobs::masks::spec::{MaskSize, MasksSpec, NAME};
-use crate::scene::jobs::shared::program::of_mask;
+use crate::scene::jobs::shared::program::mask_program;
 use crate::sys::cpu::CpuLevel;
 
 /// State of a worker, reused for every mask.
@@ -63,7 +63,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     Ok(Box::new(MasksJob {
         input: SampleInput::new(mode, spec.limits.max_scratch, AccessPattern::InOrder),
         reader: MaskReader {
-            decoder: SampleDecoder::new(&of_mask()?, &spec.limits)?,
+            decoder: SampleDecoder::new(&mask_program()?, &spec.limits)?,
             limits: spec.limits,
             pixels: Vec::new(),
             levels: Vec::new(),
@@ -169,7 +169,7 @@ impl MaskReader {
             part: None,
             check_size: &|found| check_shape(found, size),
         };
-        self.decoder.fill(file, &request, pixels, meter)?;
+        self.decoder.make_row(file, &request, pixels, meter)?;
         Ok(size)
     }
 }

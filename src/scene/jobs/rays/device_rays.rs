@@ -65,8 +65,8 @@ impl KernelSteps for DeviceRays {
 
     fn upcoming_images(&mut self) -> (impl Fn(usize) -> Option<u32>, &mut SceneStage) {
         let (drawn, ready) = (self.table.drawn_images(), self.ready);
-        let coming = move |n: usize| drawn.get(ready + n).copied();
-        (coming, self.stage.stage_mut())
+        let upcoming = move |n: usize| drawn.get(ready + n).copied();
+        (upcoming, self.stage.stage_mut())
     }
 
     fn is_complete(&self) -> bool {

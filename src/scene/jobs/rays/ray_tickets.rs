@@ -31,7 +31,7 @@ impl StepTickets for RayTickets {
         // The posted tickets have too few rays, or far too many.
         let changes = rays > self.posted || rays < self.posted / 4;
         if changes {
-            self.posted = with_spare(rays).min(self.spec.most_rays);
+            self.posted = with_extra_rays(rays).min(self.spec.most_rays);
         }
         changes
     }
@@ -61,6 +61,6 @@ impl StepTickets for RayTickets {
 }
 
 /// Adds spare rays, because the requested number may grow slowly.
-fn with_spare(rays: u64) -> u64 {
+fn with_extra_rays(rays: u64) -> u64 {
     rays + rays / 8
 }

@@ -38,13 +38,13 @@ impl RayTracer {
     }
 
     /// Writes everything except colours of the rays through `pixels`, to the array entries from
-    /// `first` on. `moment` is the time of a ray within the exposure of a rolling shutter, 0 to 1.
-    /// Skips pixels of images that do not exist; no draw returns such a pixel.
+    /// `first` on. `exposure_time` is the time of a ray within the exposure of a rolling shutter, 0
+    /// to 1. Skips pixels of images that do not exist; no draw returns such a pixel.
     pub(super) fn trace(
         &mut self,
         frames: &StoredFrames,
         pixels: &[ScenePixel],
-        moment: impl Fn(u32) -> f64,
+        exposure_time: impl Fn(u32) -> f64,
         arrays: &mut RayArrays<'_>,
         first: usize,
     ) {
@@ -61,14 +61,20 @@ impl RayTracer {
         for rays in order.chunk_by(|&a, &b| camera_of(a) == camera_of(b)) {
             let camera = rays.first().map_or(u32::MAX, |&ray| camera_of(ray)) as usize;
             if camera < self.lenses.len() {
-                self.through_the_lens(camera, rays, pixels);
-                self.place_in_the_world(camera, frames, (rays, pixels), &moment, (arrays, first));
+                self.unproject_pixels(camera, rays, pixels);
+                self.transform_to_world(
+                    camera,
+                    frames,
+                    (rays, pixels),
+                    &exposure_time,
+                    (arrays, first),
+                );
             }
         }
         self.order = order;
     }
 
-    fn through_the_lens(&mut self, camera: usize, rays: &[u32], pixels: &[ScenePixel]) {
+    fn unproject_pixels(&mut self, camera: usize, rays: &[u32], pixels: &[ScenePixel]) {
         let centres = rays.iter().map(|&ray| pixels[ray as usize]);
         let [x, y] = &mut self.points;
         x.clear();
@@ -95,12 +101,12 @@ impl RayTracer {
         self.lenses[camera].bundle(x, y, out);
     }
 
-    fn place_in_the_world(
+    fn transform_to_world(
         &self,
         camera: usize,
         frames: &StoredFrames,
         (rays, pixels): (&[u32], &[ScenePixel]),
-        moment: &impl Fn(u32) -> f64,
+        exposure_time: &impl Fn(u32) -> f64,
         (arrays, first): (&mut RayArrays<'_>, usize),
     ) {
         let lens = &self.lenses[camera];
@@ -129,7 +135,7 @@ impl RayTracer {
                     let blur = if shutter.timing[3] == 0.0 {
                         0.0
                     } else {
-                        moment(ray)
+                        exposure_time(ray)
                     };
                     shutter.pose_at(&frame.pose, (at[0] / width, at[1] / height), blur)
                 }

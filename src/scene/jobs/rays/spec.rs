@@ -80,6 +80,6 @@ impl From<BatchKey> for RayTicket {
 
 /// Fault of a ticket whose words are corrupt.
 #[cold]
-pub(crate) fn scribbled() -> SampleFault {
+pub(crate) fn corrupt_ticket_fault() -> SampleFault {
     SampleFault::new(FaultKind::Unknown, "its ticket is corrupt")
 }

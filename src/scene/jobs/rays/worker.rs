@@ -16,7 +16,7 @@ use crate::scene::draw::{RayTable, ScenePixel};
 use crate::scene::jobs::rays::fields::RayArrays;
 use crate::scene::jobs::rays::ray_tracer::RayTracer;
 use crate::scene::jobs::rays::spec;
-use crate::scene::jobs::rays::spec::{NAME, RayTicket, RaysSpec, scribbled};
+use crate::scene::jobs::rays::spec::{NAME, RayTicket, RaysSpec, corrupt_ticket_fault};
 use crate::scene::jobs::shared::frames::DEPTH_BYTES;
 use crate::scene::jobs::shared::image_supply::ImageSupply;
 use crate::scene::jobs::shared::masks::SceneMasks;
@@ -53,7 +53,7 @@ struct RaysJob {
     /// The rays whose images have depths.
     deep: Vec<u32>,
     /// This many of the images to draw from are known to be in the image store.
-    there: usize,
+    images_ready: usize,
     /// All of them are.
     complete: bool,
     levels: [f32; 256],
@@ -105,7 +105,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
         with_alpha: Vec::new(),
         levels_of_depth: Vec::new(),
         deep: Vec::new(),
-        there: 0,
+        images_ready: 0,
         complete: false,
         levels: std::array::from_fn(|level| level as f32 / 255.0),
     }))
@@ -128,12 +128,12 @@ impl RaysJob {
         // Count only images that this run draws from. The store may hold others for other runs.
         let drawn = self.table.drawn_images();
         while drawn
-            .get(self.there)
+            .get(self.images_ready)
             .is_some_and(|n| self.supply.store.is_present(*n as usize))
         {
-            self.there += 1;
+            self.images_ready += 1;
         }
-        self.complete = self.there == drawn.len();
+        self.complete = self.images_ready == drawn.len();
         if self.complete {
             self.supply.release_decoders();
         }
@@ -145,7 +145,7 @@ impl RaysJob {
         self.at.clear();
         for pixel in &self.pixels {
             let begin = self.begins.get(pixel.image as usize);
-            let begin = begin.ok_or_else(scribbled)?;
+            let begin = begin.ok_or_else(corrupt_ticket_fault)?;
             let in_front = u64::from(pixel.row) * u64::from(begin.width) + u64::from(pixel.col);
             self.at.push(begin.colors + channels * in_front);
         }
@@ -179,7 +179,7 @@ impl RaysJob {
         self.deep.clear();
         for (ray, pixel) in (0..).zip(&self.pixels) {
             let begin = self.begins.get(pixel.image as usize);
-            let begin = begin.ok_or_else(scribbled)?;
+            let begin = begin.ok_or_else(corrupt_ticket_fault)?;
             let in_front = u64::from(pixel.row) * u64::from(begin.width) + u64::from(pixel.col);
             if let Some(depths) = begin.depths {
                 self.at.push(depths + DEPTH_BYTES * in_front);
@@ -213,8 +213,8 @@ impl Job for RaysJob {
     ) -> std::result::Result<(), SampleFault> {
         let key = RayTicket::from(ticket.key);
         let layout = self.spec.layout(key).filter(|_| row == 0);
-        let layout = layout.ok_or_else(scribbled)?;
-        let mut arrays = layout.arrays(out).ok_or_else(scribbled)?;
+        let layout = layout.ok_or_else(corrupt_ticket_fault)?;
+        let mut arrays = layout.arrays(out).ok_or_else(corrupt_ticket_fault)?;
         let step = self.table.step(key.step, self.spec.rank);
         for first in (0..layout.rays()).step_by(CHUNK) {
             let here = CHUNK.min(layout.rays() - first);
@@ -230,11 +230,14 @@ impl Job for RaysJob {
             meter.lap(spec::DRAW);
             self.ensure_images(meter)?;
             meter.lap(stages::DECODE);
-            let moment = |ray: u32| self.table.moment(&step, first as u64 + u64::from(ray));
+            let exposure_time = |ray: u32| {
+                self.table
+                    .exposure_time(&step, first as u64 + u64::from(ray))
+            };
             self.tracer.trace(
                 &self.supply.frames,
                 &self.pixels,
-                moment,
+                exposure_time,
                 &mut arrays,
                 first,
             );

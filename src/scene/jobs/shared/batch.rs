@@ -89,7 +89,7 @@ impl<A: SceneArrays> SceneBatch<A> {
     /// # Errors
     /// A forked copy of the process; a batch on a device.
     pub fn bytes(&self, field: A::Field) -> Result<&[u8]> {
-        self.within(self.arrays.range(field))
+        self.host_bytes(self.arrays.range(field))
     }
 
     /// Offset of an array from [`SceneBatch::address`], in bytes.
@@ -107,12 +107,12 @@ impl<A: SceneArrays> SceneBatch<A> {
     pub fn address(&mut self) -> Result<*mut u8> {
         self.check_process()?;
         let Memory::Host(rows) = &mut self.memory else {
-            return Err(Self::on_a_device());
+            return Err(Self::on_device_error());
         };
         let memory = rows.bytes_mut();
         match memory.len() >= self.bytes {
             true => Ok(memory.as_mut_ptr()),
-            false => Err(Self::outside()),
+            false => Err(Self::outside_error()),
         }
     }
 
@@ -157,7 +157,7 @@ impl<A: SceneArrays> SceneBatch<A> {
                 copied = rows.to_host()?;
                 &copied[..]
             }
-            Memory::Host(_) => self.within(0..self.bytes)?,
+            Memory::Host(_) => self.host_bytes(0..self.bytes)?,
         };
         let mut buffer = BufferPool::default().take(bytes.len());
         buffer.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
@@ -167,11 +167,11 @@ impl<A: SceneArrays> SceneBatch<A> {
         })
     }
 
-    fn within(&self, range: Range<usize>) -> Result<&[u8]> {
+    fn host_bytes(&self, range: Range<usize>) -> Result<&[u8]> {
         self.check_process()?;
         match &self.memory {
-            Memory::Host(rows) => rows.bytes().get(range).ok_or_else(Self::outside),
-            Memory::Device(_) => Err(Self::on_a_device()),
+            Memory::Host(rows) => rows.bytes().get(range).ok_or_else(Self::outside_error),
+            Memory::Device(_) => Err(Self::on_device_error()),
         }
     }
 
@@ -185,7 +185,7 @@ impl<A: SceneArrays> SceneBatch<A> {
         }
     }
 
-    fn on_a_device() -> Error {
+    fn on_device_error() -> Error {
         Error::config(format!(
             "{} is in device memory: use on_device, or to_host for a copy",
             A::NAME
@@ -193,7 +193,7 @@ impl<A: SceneArrays> SceneBatch<A> {
     }
 
     #[cold]
-    fn outside() -> Error {
+    fn outside_error() -> Error {
         Error::protocol(format!("{} is outside its slot", A::NAME))
     }
 }

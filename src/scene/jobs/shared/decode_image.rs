@@ -15,7 +15,7 @@ use crate::picture::jpeg::{self, DecodeScale, JpegDecoder, PixelRegion};
 use crate::picture::{AlphaPolicy, FileFormat, depth, grow};
 use crate::pool::worker::meter::StageMeter;
 use crate::scene::jobs::shared::frames::{StoredFrame, StoredFrames};
-use crate::scene::jobs::shared::program::{DecodeTarget, is_opaque, of_image};
+use crate::scene::jobs::shared::program::{DecodeTarget, image_program, is_opaque};
 use crate::scene::jobs::shared::spec::StoreSpec;
 use crate::sys::memory;
 use crate::sys::panics::catch_panic;
@@ -37,7 +37,7 @@ struct ColorDecoder {
     /// One decoder for each target. Empty before the first image and after the last.
     decoders: Vec<(DecodeTarget, SampleDecoder)>,
     /// Colours and alpha as separate arrays, before they are merged.
-    apart: [Vec<u8>; 2],
+    planes: [Vec<u8>; 2],
 }
 
 impl SceneDecoder {
@@ -47,7 +47,7 @@ impl SceneDecoder {
             colors: ColorDecoder {
                 spec: *spec,
                 decoders: Vec::new(),
-                apart: Default::default(),
+                planes: Default::default(),
             },
             levels: Vec::new(),
             coded: jpeg::JpegScratch::default(),
@@ -76,7 +76,7 @@ impl SceneDecoder {
         let size = (camera.height, camera.width);
         let file = self.input.open(index, image as u64)?;
         meter.bytes += file.len() as u64;
-        let colors = out.get_mut(..colors).ok_or_else(too_short)?;
+        let colors = out.get_mut(..colors).ok_or_else(short_range_fault)?;
         let maker = &mut self.colors;
         match frames.alpha {
             true => maker.fill_with_alpha(&file, frame, size, colors, meter)?,
@@ -91,7 +91,7 @@ impl SceneDecoder {
         drop(file);
         if let (Some(file), Some(begin)) = (frames.depth_file(image), frames.depth_begin(image)) {
             *at_fault = file;
-            let depths = out.get_mut(begin..).ok_or_else(too_short)?;
+            let depths = out.get_mut(begin..).ok_or_else(short_range_fault)?;
             self.fill_depths(index, file, frame, size, depths, meter)?;
         }
         Ok(())
@@ -163,7 +163,7 @@ impl SceneDecoder {
         let lines = out.chunks_exact_mut(size_of::<f32>() * size.1 as usize);
         for (line, row) in lines.zip(&rows) {
             let from = self.levels.chunks_exact(found.1 as usize).nth(*row);
-            let from = from.ok_or_else(too_short)?;
+            let from = from.ok_or_else(short_range_fault)?;
             for (to, col) in line.as_chunks_mut::<4>().0.iter_mut().zip(&cols) {
                 *to = from[*col].to_ne_bytes();
             }
@@ -176,7 +176,7 @@ impl SceneDecoder {
         let colors = &mut self.colors;
         if !colors.decoders.is_empty() {
             colors.decoders = Vec::new();
-            colors.apart = Default::default();
+            colors.planes = Default::default();
             self.levels = Vec::new();
             memory::trim_heap();
         }
@@ -197,7 +197,7 @@ impl ColorDecoder {
         let at = match found {
             Some(at) => at,
             None => {
-                let decoder = of_image(made)
+                let decoder = image_program(made)
                     .and_then(|program| SampleDecoder::new(&program, &self.spec.limits))
                     .map_err(|e| SampleFault::new(FaultKind::Unknown, e.to_string()))?;
                 self.decoders.push((made, decoder));
@@ -211,7 +211,7 @@ impl ColorDecoder {
             part: None,
             check_size: &|found| check_size(found, frame.file_size),
         };
-        self.decoders[at].1.fill(file, &request, out, meter)
+        self.decoders[at].1.make_row(file, &request, out, meter)
     }
 
     /// Decodes red, green, blue and alpha. When the image is made smaller, colours are weighted by
@@ -224,7 +224,7 @@ impl ColorDecoder {
         out: &mut [u8],
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
-        let [mut colors, mut alpha] = std::mem::take(&mut self.apart);
+        let [mut colors, mut alpha] = std::mem::take(&mut self.planes);
         let filled = self.decode_channels(file, frame, size, [&mut colors, &mut alpha], meter);
         if filled.is_ok() {
             let premultiplied = size != frame.file_size;
@@ -241,7 +241,7 @@ impl ColorDecoder {
                 *to = [r, g, b, *a];
             }
         }
-        self.apart = [colors, alpha];
+        self.planes = [colors, alpha];
         filled
     }
 
@@ -257,13 +257,13 @@ impl ColorDecoder {
         grow(colors, len)?;
         grow(alpha, len)?;
         let resizes = size != frame.file_size;
-        let made = DecodeTarget::colors_apart(resizes);
+        let made = DecodeTarget::separate_colors(resizes);
         self.fill(file, frame, size, made, &mut colors[..len], meter)?;
         if is_opaque(FileFormat::of(file)?) {
             alpha[..len].fill(255);
             return Ok(());
         }
-        let made = DecodeTarget::alpha_apart(resizes);
+        let made = DecodeTarget::separate_alpha(resizes);
         self.fill(file, frame, size, made, &mut alpha[..len], meter)
     }
 }
@@ -277,7 +277,7 @@ fn unmultiplied(v: u8, alpha: u8) -> u8 {
 }
 
 #[cold]
-fn too_short() -> SampleFault {
+fn short_range_fault() -> SampleFault {
     SampleFault::new(
         FaultKind::Unknown,
         "its range in the image store is too small",

@@ -137,8 +137,8 @@ impl<S: KernelSteps> KernelRun<S> {
     /// Waits for the next image and makes it readable by the kernel. Returns its bytes.
     fn upload_next(&mut self, pictures: &ImageStore, limit: Duration) -> Result<Option<usize>> {
         let came = {
-            let (coming, stage) = self.steps.upcoming_images();
-            self.images.next(&coming, pictures, stage, limit)?
+            let (upcoming, stage) = self.steps.upcoming_images();
+            self.images.next(&upcoming, pictures, stage, limit)?
         };
         let Some((image, bytes)) = came else {
             return Ok(None);

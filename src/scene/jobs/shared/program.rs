@@ -19,7 +19,7 @@ pub(crate) struct DecodeTarget {
 
 impl DecodeTarget {
     /// Colours that are merged with alpha later. A resize weights them by their alpha.
-    pub(crate) fn colors_apart(resizes: bool) -> Self {
+    pub(crate) fn separate_colors(resizes: bool) -> Self {
         let transparency = match resizes {
             false => AlphaPolicy::Ignore,
             true => AlphaPolicy::Composite(BackgroundColor::BLACK),
@@ -31,7 +31,7 @@ impl DecodeTarget {
     }
 
     /// Alpha, as three equal channels.
-    pub(crate) fn alpha_apart(resizes: bool) -> Self {
+    pub(crate) fn separate_alpha(resizes: bool) -> Self {
         Self {
             transparency: AlphaPolicy::AlphaOnly,
             resizes,
@@ -46,7 +46,7 @@ pub(crate) fn is_opaque(format: FileFormat) -> bool {
 
 /// Program for images. EXIF orientation is ignored, as the cameras refer to the pixels as stored.
 /// With a resize, each row sets the size.
-pub(crate) fn of_image(made: DecodeTarget) -> Result<SampleProgram> {
+pub(crate) fn image_program(made: DecodeTarget) -> Result<SampleProgram> {
     let mut recipe = Recipe::new("scene").then(Decode {
         mode: Some(DecodeMode::Full),
         orientation: OrientationMode::Stored,
@@ -64,7 +64,7 @@ pub(crate) fn of_image(made: DecodeTarget) -> Result<SampleProgram> {
 }
 
 /// Program for masks: all channels as stored. A pixel is in the mask if any channel is nonzero.
-pub(crate) fn of_mask() -> Result<SampleProgram> {
+pub(crate) fn mask_program() -> Result<SampleProgram> {
     let recipe = Recipe::new("mask").then(Decode {
         mode: Some(DecodeMode::Full),
         orientation: OrientationMode::Stored,

@@ -39,16 +39,16 @@ pub(crate) trait StepTickets: Debug {
 /// Batches from workers, step by step.
 #[derive(Debug)]
 pub(crate) struct TicketRun<S> {
-    pub(crate) engine: RowFiller,
+    pub(crate) filler: RowFiller,
     index: Index,
     steps: S,
 }
 
 impl<S> TicketRun<S> {
     /// `index` lists the image files.
-    pub(crate) fn new(engine: RowFiller, index: Index, steps: S) -> Self {
+    pub(crate) fn new(filler: RowFiller, index: Index, steps: S) -> Self {
         Self {
-            engine,
+            filler,
             index,
             steps,
         }
@@ -57,7 +57,7 @@ impl<S> TicketRun<S> {
 
 impl<S: StepTickets> TicketRun<S> {
     /// Returns the batch of `step`, or `None` if it is not ready within `limit`. If `step` does not
-    /// follow the last batch, the caller must cancel the engine first.
+    /// follow the last batch, the caller must cancel the filler first.
     ///
     /// # Errors
     /// An image that cannot be read; an error that ends the pool.
@@ -68,17 +68,17 @@ impl<S: StepTickets> TicketRun<S> {
         limit: Duration,
     ) -> Result<Option<SceneBatch<S::Arrays>>> {
         if self.steps.changes_tickets(request) {
-            self.engine.cancel();
+            self.filler.cancel();
         }
         let steps = &self.steps;
-        let coming = |n: usize| Some(steps.place(step + n as u64));
-        let Some(filled) = self.engine.next_within(&coming, limit)? else {
+        let upcoming = |n: usize| Some(steps.place(step + n as u64));
+        let Some(filled) = self.filler.next_within(&upcoming, limit)? else {
             return Ok(None);
         };
         let FilledBatch { place, rows, bad } = filled;
         if let Some(bad) = bad.first() {
             // The posted tickets are of later steps. The next call restarts with this step.
-            self.engine.cancel();
+            self.filler.cancel();
             let (image, fault) = untag_fault(&bad.fault);
             return Err(match image {
                 Some((id, file)) => Error::Sample {
@@ -97,6 +97,6 @@ impl<S: StepTickets> TicketRun<S> {
 impl<S> Drop for TicketRun<S> {
     /// Cancels all posted tickets.
     fn drop(&mut self) {
-        self.engine.cancel();
+        self.filler.cancel();
     }
 }

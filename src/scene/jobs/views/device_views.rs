@@ -26,7 +26,7 @@ pub struct DeviceViews {
     /// First word of each image's mask.
     masks: Vec<u64>,
     frames: StoredFrames,
-    shown: OutputCameras,
+    output_cameras: OutputCameras,
     spec: ViewsSpec,
 }
 
@@ -36,7 +36,7 @@ impl DeviceViews {
     /// # Errors
     /// No such device; memory beyond the device's or the limit.
     pub(crate) fn open(
-        (frames, shown): (StoredFrames, OutputCameras),
+        (frames, output_cameras): (StoredFrames, OutputCameras),
         masks: &SceneMasks,
         spec: ViewsSpec,
         run: DeviceRun<'_>,
@@ -47,7 +47,7 @@ impl DeviceViews {
         let missing = ImageQueue::new(spec.order, frames.frames.len(), step);
         let (places, pixel_bytes) =
             places(&frames, &missing.images_in_order(), run.bytes.image_room());
-        let room = run.kernel_room(shown.most_bytes(&frames) as usize, pixel_bytes);
+        let room = run.kernel_room(output_cameras.most_bytes(&frames) as usize, pixel_bytes);
         let store = run.host_store(&places)?;
         let context = CudaContext::open(run.ordinal)?;
         let stage = ViewStage::new(&context, &places, words, store, room)?;
@@ -56,7 +56,7 @@ impl DeviceViews {
             missing,
             masks: begins,
             frames,
-            shown,
+            output_cameras,
             spec,
         };
         KernelRun::new(steps, (context, run), (places, pixel_bytes))
@@ -95,16 +95,16 @@ impl KernelSteps for DeviceViews {
 
     fn launch(&mut self, step: u64, (): ()) -> Result<(DeviceRows, StepImage)> {
         let image = self.spec.order.image(step) as usize;
-        let (Some(layout), Some(shown), Some(source), Some(frame)) = (
-            self.shown.layout(&self.frames, image),
-            self.shown.of(&self.frames, image),
+        let (Some(layout), Some(output_camera), Some(source), Some(frame)) = (
+            self.output_cameras.layout(&self.frames, image),
+            self.output_cameras.of(&self.frames, image),
             self.frames.camera(image),
             self.frames.frames.get(image),
         ) else {
             return Err(Error::protocol("a view without an image"));
         };
-        let to = shown.camera();
-        let straight = match shown {
+        let to = output_camera.camera();
+        let straight = match output_camera {
             OutputCamera::Straight(_) => STRAIGHT,
             OutputCamera::AsItIs(_) => 0,
         };

@@ -12,7 +12,7 @@ pub(crate) struct ImageQueue {
     order: ViewOrder,
     /// For each image, whether it is not ready.
     missing: Vec<bool>,
-    coming: VecDeque<u32>,
+    upcoming: VecDeque<u32>,
 }
 
 /// Number of epochs to look ahead. With several ranks, an epoch does not use every image on this
@@ -25,7 +25,7 @@ impl ImageQueue {
         let mut this = Self {
             order,
             missing: vec![true; images],
-            coming: VecDeque::new(),
+            upcoming: VecDeque::new(),
         };
         this.go_to(step);
         this
@@ -33,7 +33,7 @@ impl ImageQueue {
 
     /// All images that any step uses, in the order of first use.
     pub(crate) fn images_in_order(&self) -> Vec<u32> {
-        let mut all: Vec<u32> = self.coming.iter().copied().collect();
+        let mut all: Vec<u32> = self.upcoming.iter().copied().collect();
         if !self.order.shows_all() {
             return all;
         }
@@ -50,7 +50,7 @@ impl ImageQueue {
     pub(crate) fn go_to(&mut self, step: u64) {
         let mut wanted = self.missing.clone();
         let mut left = wanted.iter().filter(|wanted| **wanted).count();
-        self.coming.clear();
+        self.upcoming.clear();
         let steps = step..step.saturating_add(EPOCHS.saturating_mul(self.order.len()));
         for step in steps {
             if left == 0 {
@@ -62,12 +62,12 @@ impl ImageQueue {
             };
             *wanted = false;
             left -= 1;
-            self.coming.push_back(image as u32);
+            self.upcoming.push_back(image as u32);
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.coming.is_empty()
+        self.upcoming.is_empty()
     }
 
     /// Whether the image of `step` is not ready. If so, it becomes the first of the queue.
@@ -87,12 +87,12 @@ impl ImageQueue {
 
     /// The n-th image of the queue.
     pub(crate) fn nth(&self, n: usize) -> Option<u32> {
-        self.coming.get(n).copied()
+        self.upcoming.get(n).copied()
     }
 
     /// Records that an image is ready: the first of the queue.
     pub(crate) fn mark_present(&mut self, image: usize) {
-        self.coming.pop_front();
+        self.upcoming.pop_front();
         if let Some(missing) = self.missing.get_mut(image) {
             *missing = false;
         }
@@ -149,11 +149,11 @@ mod tests {
 
     #[test]
     fn all_that_is_shown_some_day_is_known_at_once() {
-        let mut shown = queue(true, 2, 10, 0).images_in_order();
-        assert!(shown.len() == 20);
-        shown.sort_unstable();
-        shown.dedup();
-        assert_eq!(shown.len(), 20);
+        let mut images = queue(true, 2, 10, 0).images_in_order();
+        assert!(images.len() == 20);
+        images.sort_unstable();
+        images.dedup();
+        assert_eq!(images.len(), 20);
     }
 
     #[test]

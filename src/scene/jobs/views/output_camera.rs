@@ -71,12 +71,13 @@ impl OutputCameras {
             if let (Some(camera), Some(to @ None)) =
                 (frames.cameras.get(number), cameras.get_mut(number))
             {
-                let shown = OutputCamera::of(camera, form).map_err(|why| UnsupportedLens {
-                    image,
-                    lens: name_of(&camera.lens),
-                    why,
-                })?;
-                *to = Some(shown);
+                let output_camera =
+                    OutputCamera::of(camera, form).map_err(|why| UnsupportedLens {
+                        image,
+                        lens: name_of(&camera.lens),
+                        why,
+                    })?;
+                *to = Some(output_camera);
             }
         }
         Ok(Self { cameras, form })
@@ -120,10 +121,12 @@ impl OutputCameras {
     pub(crate) fn worker_bytes(&self, frames: &StoredFrames) -> u64 {
         let mut most = [0u64; 4];
         for (image, frame) in frames.frames.iter().enumerate() {
-            let (Some(source), Some(shown)) = (frames.camera(image), self.of(frames, image)) else {
+            let (Some(source), Some(output_camera)) =
+                (frames.camera(image), self.of(frames, image))
+            else {
                 continue;
             };
-            let straight = matches!(shown, OutputCamera::Straight(_));
+            let straight = matches!(output_camera, OutputCamera::Straight(_));
             let pixels = u64::from(source.width) * u64::from(source.height);
             let copied = straight || self.form.float;
             let parts = [
@@ -131,7 +134,7 @@ impl OutputCameras {
                 u64::from(straight && frame.has_mask) * pixels,
                 u64::from(frame.has_depth) * DEPTH_BYTES * pixels,
                 // Source coordinates of a row, with two values of a pixel.
-                u64::from(straight) * (MAP_BYTES + 16) * u64::from(shown.camera().width),
+                u64::from(straight) * (MAP_BYTES + 16) * u64::from(output_camera.camera().width),
             ];
             for (most, part) in most.iter_mut().zip(parts) {
                 *most = (*most).max(part);
@@ -155,8 +158,8 @@ impl OutputCameras {
         let mut left = most;
         let mut bytes = Vec::new();
         let mut numbers = Vec::with_capacity(images.len());
-        for (shown, images) in self.cameras.iter().zip(images) {
-            let wanted = match shown {
+        for (output_camera, images) in self.cameras.iter().zip(images) {
+            let wanted = match output_camera {
                 Some(OutputCamera::Straight(straight)) if images > 1 => {
                     let to = straight.camera();
                     MAP_BYTES * u64::from(to.width) * u64::from(to.height)

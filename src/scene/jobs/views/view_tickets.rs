@@ -16,7 +16,7 @@ use crate::scene::jobs::views::view::StepImage;
 pub struct ViewTickets {
     pub(crate) spec: ViewsSpec,
     pub(crate) frames: StoredFrames,
-    pub(crate) shown: OutputCameras,
+    pub(crate) output_cameras: OutputCameras,
 }
 
 impl StepTickets for ViewTickets {
@@ -33,7 +33,7 @@ impl StepTickets for ViewTickets {
 
     fn arrays(&self, place: &BatchRequest, (): ()) -> Result<(usize, StepImage)> {
         let image = self.spec.order.image(place.number);
-        let layout = self.shown.layout(&self.frames, image as usize);
+        let layout = self.output_cameras.layout(&self.frames, image as usize);
         let layout = layout.ok_or_else(|| Error::protocol("a view without an image"))?;
         Ok((layout.bytes(), StepImage { layout, image }))
     }

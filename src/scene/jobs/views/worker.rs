@@ -29,7 +29,7 @@ struct ViewsJob {
     spec: ViewsSpec,
     supply: ImageSupply,
     masks: SceneMasks,
-    shown: OutputCameras,
+    output_cameras: OutputCameras,
     straightener: RowStraightener,
     /// Pixels of the current image, if they are not copied directly to the row.
     pixels: Vec<u8>,
@@ -54,16 +54,16 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     let mode = InputMode::of(parts.runs_in);
     let supply = ImageSupply::open(&spec.store, mode, [index, files, control, content])?;
     let masks = SceneMasks::from_fd(&supply.frames, masks)?;
-    let shown = OutputCameras::new(&supply.frames, spec.form)
+    let output_cameras = OutputCameras::new(&supply.frames, spec.form)
         .map_err(|refused| Error::protocol(format!("the camera of a job: {}", refused.why)))?;
-    let maps = shown.maps(&supply.frames, spec.most_maps)?;
+    let maps = output_cameras.maps(&supply.frames, spec.most_maps)?;
     let shared = match maps.places.len() {
         0 => None,
         _ => Some([next()?, next()?]),
     };
     Ok(Box::new(ViewsJob {
         straightener: RowStraightener::new(maps, shared, MAPS_KEY)?,
-        shown,
+        output_cameras,
         spec,
         supply,
         masks,
@@ -131,9 +131,9 @@ impl ViewsJob {
             frames.frames.get(image),
             frames.camera(image),
             frames.color_bytes(image),
-            self.shown.of(frames, image),
+            self.output_cameras.of(frames, image),
         ) else {
-            return Err(no_row());
+            return Err(row_size_fault());
         };
         let (width, height) = (source.width as usize, source.height as usize);
         grow(&mut self.pixels, len)?;
@@ -152,20 +152,50 @@ impl ViewsJob {
         let alpha = frames.alpha;
         self.straightener
             .rows(frame.camera as usize, (straight, source), |row, places| {
-                let here = row * columns..(row + 1) * columns;
+                let row_range_here = row * columns..(row + 1) * columns;
                 let to = &mut *arrays.image;
                 match (alpha, float) {
-                    (false, false) => mix::<3, u8>(pixels, (width, height), places, to, &here),
-                    (false, true) => mix::<3, f32>(pixels, (width, height), places, to, &here),
-                    (true, false) => mix::<4, u8>(pixels, (width, height), places, to, &here),
-                    (true, true) => mix::<4, f32>(pixels, (width, height), places, to, &here),
+                    (false, false) => interpolate_row::<3, u8>(
+                        pixels,
+                        (width, height),
+                        places,
+                        to,
+                        &row_range_here,
+                    ),
+                    (false, true) => interpolate_row::<3, f32>(
+                        pixels,
+                        (width, height),
+                        places,
+                        to,
+                        &row_range_here,
+                    ),
+                    (true, false) => interpolate_row::<4, u8>(
+                        pixels,
+                        (width, height),
+                        places,
+                        to,
+                        &row_range_here,
+                    ),
+                    (true, true) => interpolate_row::<4, f32>(
+                        pixels,
+                        (width, height),
+                        places,
+                        to,
+                        &row_range_here,
+                    ),
                 }?;
                 if let Some(mask) = mask {
-                    let to = arrays.mask.get_mut(here.clone()).ok_or_else(no_row)?;
+                    let to = arrays
+                        .mask
+                        .get_mut(row_range_here.clone())
+                        .ok_or_else(row_size_fault)?;
                     mask.sample_mask(places, to);
                 }
                 if let Some(depths) = depths {
-                    let to = arrays.depth.get_mut(here).ok_or_else(no_row)?;
+                    let to = arrays
+                        .depth
+                        .get_mut(row_range_here)
+                        .ok_or_else(row_size_fault)?;
                     depths.sample_nearest(places, 0.0, |level| scaled_depth(level, scale), to);
                 }
                 Ok(())
@@ -174,19 +204,21 @@ impl ViewsJob {
 }
 
 /// Interpolates a row of a straight image.
-fn mix<const C: usize, L>(
+fn interpolate_row<const C: usize, L>(
     pixels: &[u8],
     size: (usize, usize),
     places: &[SourcePoint],
     out: &mut [u8],
-    here: &Range<usize>,
+    row_range_here: &Range<usize>,
 ) -> Result<(), SampleFault>
 where
     L: RemapOutput,
     [L; C]: bytemuck::AnyBitPattern + bytemuck::NoUninit,
 {
-    let out: &mut [[L; C]] = bytemuck::try_cast_slice_mut(out).map_err(|_| no_row())?;
-    let out = out.get_mut(here.clone()).ok_or_else(no_row)?;
+    let out: &mut [[L; C]] = bytemuck::try_cast_slice_mut(out).map_err(|_| row_size_fault())?;
+    let out = out
+        .get_mut(row_range_here.clone())
+        .ok_or_else(row_size_fault)?;
     image_view(pixels.as_chunks::<C>().0, size).sample_bilinear(places, out);
     Ok(())
 }
@@ -206,13 +238,15 @@ fn scaled_depth(level: f32, scale: f64) -> f32 {
 
 /// Fault of a row that does not fit a view: its ticket is corrupt.
 #[cold]
-fn no_row() -> SampleFault {
+fn row_size_fault() -> SampleFault {
     SampleFault::new(FaultKind::Unknown, "its row does not fit a view")
 }
 
 impl Job for ViewsJob {
     fn row_range(&mut self, ticket: &Ticket, _row: u32) -> Range<usize> {
-        let layout = self.shown.layout(&self.supply.frames, self.image(ticket));
+        let layout = self
+            .output_cameras
+            .layout(&self.supply.frames, self.image(ticket));
         0..layout.map_or(0, |layout| layout.bytes())
     }
 
@@ -225,18 +259,18 @@ impl Job for ViewsJob {
         meter: &mut StageMeter,
     ) -> std::result::Result<(), SampleFault> {
         let image = self.image(ticket);
-        let layout = self.shown.layout(&self.supply.frames, image);
+        let layout = self.output_cameras.layout(&self.supply.frames, image);
         let mut arrays = layout
             .filter(|_| row == 0)
             .and_then(|layout| layout.arrays(out))
-            .ok_or_else(no_row)?;
+            .ok_or_else(row_size_fault)?;
         self.supply.ensure_image(image as u32, meter)?;
         meter.lap(stages::DECODE);
-        let shown = match self.shown.of(&self.supply.frames, image) {
+        let written = match self.output_cameras.of(&self.supply.frames, image) {
             Some(OutputCamera::Straight(_)) => self.straighten(image, &mut arrays),
             Some(OutputCamera::AsItIs(_)) | None => self.copy(image, &mut arrays),
         };
-        shown.map_err(|fault| tag_fault(image as u64, image as u64, &fault))?;
+        written.map_err(|fault| tag_fault(image as u64, image as u64, &fault))?;
         meter.lap(spec::SHOW);
         Ok(())
     }

@@ -99,13 +99,13 @@ impl SceneKind for RayKind {
             shutters: shutters.count() as u64,
             frames: frames.frames.len() as u64,
         };
-        let beside = RunSizes {
+        let other_sizes = RunSizes {
             batch: RayLayout::new(plan.most_rays as usize, plan.form).bytes() as u64,
             tables: sizes.table,
             device: ((0..frames.places.len() as u32).collect(), sizes.bytes()),
             ..RunSizes::default()
         };
-        Ok((plan, beside))
+        Ok((plan, other_sizes))
     }
 
     fn prepare_batches(

@@ -50,7 +50,7 @@ pub struct ViewKind {
 pub struct ViewPlan {
     order: ViewOrder,
     form: ViewFormat,
-    shown: OutputCameras,
+    output_cameras: OutputCameras,
     /// Layout of the straightening maps in shared memory, and their maximum bytes.
     maps: StoreLayout,
     most_maps: u64,
@@ -94,9 +94,10 @@ impl SceneKind for ViewKind {
             straight: options.undistort,
         };
         let frames = with_discs(chosen);
-        let shown = OutputCameras::new(&frames, form);
-        let shown = shown.map_err(|refused| unsupported_lens(&chosen.images, &refused))?;
-        let view = shown.most_bytes(&frames);
+        let output_cameras = OutputCameras::new(&frames, form);
+        let output_cameras =
+            output_cameras.map_err(|refused| unsupported_lens(&chosen.images, &refused))?;
+        let view = output_cameras.most_bytes(&frames);
         // A row's length is counted in 32 bits.
         if view > u64::from(u32::MAX) {
             return Err(Error::option(
@@ -110,18 +111,18 @@ impl SceneKind for ViewKind {
         // A kernel computes source coordinates itself, and workers make no views.
         let (most_maps, worker, device) = match run.device {
             Device::Cpu => {
-                let worker = shown.worker_bytes(&frames);
+                let worker = output_cameras.worker_bytes(&frames);
                 (most_maps(run.memory_limit), worker, Default::default())
             }
             Device::Cuda(_) => {
-                check_rows(&frames, &shown)?;
+                check_rows(&frames, &output_cameras)?;
                 let masks = frames.mask_bytes().next_multiple_of(SCENE_ALIGN as u64);
                 let queue = ImageQueue::new(order, frames.frames.len(), run.first_step);
                 (0, 0, (queue.images_in_order(), masks))
             }
         };
-        let maps = shown.maps(&frames, most_maps)?.places;
-        let beside = RunSizes {
+        let maps = output_cameras.maps(&frames, most_maps)?.places;
+        let other_sizes = RunSizes {
             batch: view,
             worker,
             maps: maps.bytes(),
@@ -132,11 +133,11 @@ impl SceneKind for ViewKind {
         let plan = ViewPlan {
             order,
             form,
-            shown,
+            output_cameras,
             maps,
             most_maps,
         };
-        Ok((plan, beside))
+        Ok((plan, other_sizes))
     }
 
     fn masks(chosen: &mut SplitFrames, words: Vec<Vec<u64>>) -> Result<Vec<Vec<u64>>> {
@@ -164,7 +165,7 @@ impl SceneKind for ViewKind {
         let world = options.rank.world;
         let state = ViewsState::new(facts, options.shuffles, world, options.undistort);
         let images = 0..frames.frames.len();
-        let cameras = images.filter_map(|image| plan.shown.camera(&frames, image));
+        let cameras = images.filter_map(|image| plan.output_cameras.camera(&frames, image));
         let kind = Self {
             order: plan.order,
             cameras: cameras.copied().collect(),
@@ -179,7 +180,7 @@ impl SceneKind for ViewKind {
         let steps = ViewTickets {
             spec,
             frames,
-            shown: plan.shown,
+            output_cameras: plan.output_cameras,
         };
         Ok((state, kind, ViewSetup { steps, masks, maps }))
     }
@@ -201,9 +202,9 @@ impl SceneKind for ViewKind {
         let ViewTickets {
             spec,
             frames,
-            shown,
+            output_cameras,
         } = setup.steps;
-        DeviceViews::open((frames, shown), &setup.masks, spec, run, step)
+        DeviceViews::open((frames, output_cameras), &setup.masks, spec, run, step)
     }
 
     fn images(&self) -> Cow<'_, [u32]> {
@@ -240,8 +241,8 @@ fn with_discs(chosen: &SplitFrames) -> Cow<'_, StoredFrames> {
 
 /// # Errors
 /// An image that the kernel does not support.
-fn check_rows(frames: &StoredFrames, shown: &OutputCameras) -> Result<()> {
-    let cameras = (0..frames.frames.len()).filter_map(|image| shown.camera(frames, image));
+fn check_rows(frames: &StoredFrames, output_cameras: &OutputCameras) -> Result<()> {
+    let cameras = (0..frames.frames.len()).filter_map(|image| output_cameras.camera(frames, image));
     match cameras.map(|camera| camera.height).max() {
         Some(rows) if rows > MOST_ROWS => Err(Error::option(
             "downscale",

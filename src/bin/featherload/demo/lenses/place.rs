@@ -28,19 +28,19 @@ const FORWARD: [f64; 4] = [0.5, -0.5, 0.5, -0.5];
 impl CameraPlace {
     /// A camera that looks along x, rolled, then pitched, then turned by `yaw`; radians.
     pub(super) fn new(centre: [f64; 3], [yaw, pitch, roll]: [f64; 3]) -> Self {
-        let rolled = times(about([1.0, 0.0, 0.0], roll), FORWARD);
-        let pitched = times(about([0.0, 1.0, 0.0], pitch), rolled);
+        let rolled = multiply(axis_rotation([1.0, 0.0, 0.0], roll), FORWARD);
+        let pitched = multiply(axis_rotation([0.0, 1.0, 0.0], pitch), rolled);
         Self {
-            quaternion: times(about([0.0, 0.0, 1.0], yaw), pitched),
+            quaternion: multiply(axis_rotation([0.0, 0.0, 1.0], yaw), pitched),
             centre,
         }
     }
 
     /// The place after this part of a motion, which turns and moves evenly.
     pub(super) fn moved(&self, motion: &CameraMotion, part: f64) -> Self {
-        let turn = about(motion.axis, part * motion.angle);
+        let turn = axis_rotation(motion.axis, part * motion.angle);
         Self {
-            quaternion: times(turn, self.quaternion),
+            quaternion: multiply(turn, self.quaternion),
             centre: [0, 1, 2].map(|axis| self.centre[axis] + part * motion.way[axis]),
         }
     }
@@ -99,13 +99,13 @@ impl CameraPlace {
 }
 
 /// A rotation about a unit axis.
-fn about(axis: [f64; 3], angle: f64) -> [f64; 4] {
+fn axis_rotation(axis: [f64; 3], angle: f64) -> [f64; 4] {
     let (sine, cosine) = libm::sincos(0.5 * angle);
     let [x, y, z] = axis.map(|part| sine * part);
     [cosine, x, y, z]
 }
 
-fn times(a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
+fn multiply(a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
     let ([aw, ax, ay, az], [bw, bx, by, bz]) = (a, b);
     [
         aw * bw - ax * bx - ay * by - az * bz,

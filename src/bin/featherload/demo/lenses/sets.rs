@@ -78,9 +78,9 @@ const VIEWS: u32 = 6;
 /// All scenes, in printed order.
 pub(super) fn all(seed: u64) -> Vec<LensSet> {
     let mut sets = models();
-    sets.extend(others());
+    sets.extend(feature_sets());
     for (number, set) in (0..).zip(&mut sets) {
-        stand(&mut set.views, hash(hash(seed, 1), number));
+        place_on_ring(&mut set.views, hash(hash(seed, 1), number));
     }
     sets
 }
@@ -130,7 +130,7 @@ fn models() -> Vec<LensSet> {
 }
 
 /// A scene for each optional feature.
-fn others() -> Vec<LensSet> {
+fn feature_sets() -> Vec<LensSet> {
     let of = |name, model, coding, depths, views, what| LensSet {
         name,
         model,
@@ -201,15 +201,22 @@ fn others() -> Vec<LensSet> {
 }
 
 /// Places the cameras on a ring around the middle. They look outwards.
-fn stand(views: &mut [RenderView], key: u64) {
+fn place_on_ring(views: &mut [RenderView], key: u64) {
     let mut s = RandomStream::new(key);
     let count = views.len() as f64;
     for (number, view) in (0..).zip(views) {
         let angle = TAU * f64::from(number) / count;
         let (sine, cosine) = libm::sincos(angle);
-        let mut about = |most: f32| f64::from(s.between(-most, most));
-        let centre = [0.7 * cosine, 0.6 * sine, about(0.4)];
-        view.place = CameraPlace::new(centre, [angle + about(0.5), about(0.4), about(0.3)]);
+        let mut random_offset = |most: f32| f64::from(s.between(-most, most));
+        let centre = [0.7 * cosine, 0.6 * sine, random_offset(0.4)];
+        view.place = CameraPlace::new(
+            centre,
+            [
+                angle + random_offset(0.5),
+                random_offset(0.4),
+                random_offset(0.3),
+            ],
+        );
     }
 }
 
@@ -249,8 +256,8 @@ fn middle((width, height): (u32, u32), [fx, fy]: [f64; 2], lens: Lens) -> Camera
     }
 }
 
-/// Timings of the frames of `rolling-shutter`: from the top down; from the bottom up; from the left;
-/// in slanted lines, over a part of the motion; without a shutter; all at once, half way.
+/// Timings of the frames of `rolling-shutter`: from the top down; from the bottom up; from the
+/// left; in slanted lines, over a part of the motion; without a shutter; all at once, half way.
 const TIMINGS: [Option<[f64; 3]>; VIEWS as usize] = [
     Some([0.0, 0.0, 1.0]),
     Some([1.0, 0.0, -1.0]),

@@ -35,8 +35,8 @@ pub(super) struct TextureWave {
 
 impl TexturedRoom {
     pub(super) fn new(seed: u64) -> Self {
-        // No two of these lie in a plane with an axis. So on every wall, two channels have slopes in
-        // different directions.
+        // No two of these lie in a plane with an axis. So on every wall, two channels have slopes
+        // in different directions.
         let turns = [[1.3, 0.7, -0.9], [-0.8, 1.4, 0.6], [0.5, -0.6, 1.5]];
         let mut channel = 0;
         Self {

@@ -266,8 +266,8 @@ fn what_is_not_for_a_device_keeps_the_verdict_of_workers() {
         ..limits
     };
     for (limits, word) in [(few, "max_pixels"), (small, "max_scratch")] {
-        let said = of(&usual, &PARTS, &limits).unwrap_err();
-        assert!(said.contains(word), "{said}");
+        let message = of(&usual, &PARTS, &limits).unwrap_err();
+        assert!(message.contains(word), "{message}");
     }
 }
 

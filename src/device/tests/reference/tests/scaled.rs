@@ -64,7 +64,7 @@ fn a_picture_that_is_decoded_smaller_is_resized_from_there() {
                 let (made, header) = by_crop(&program, &file.bytes, position, None).unwrap();
                 let whole = was_resized(&header);
                 let wanted = step_by_step(&program, &file, position, None, whole, scale).unwrap();
-                let worst = apart(&made, &wanted, &program.output_format, None);
+                let worst = largest_distance(&made, &wanted, &program.output_format, None);
                 prop_assert!(
                     worst <= TOLERANCE,
                     "{} off at 1/{}, {:?}",
@@ -128,7 +128,7 @@ fn a_crop_of_a_picture_that_is_decoded_smaller_is_the_row_of_a_worker() {
             let (made, header) = by_crop(&program, &file, position, None).unwrap();
             let bytes = plain.row_bytes(extent(&plain, None)) as usize;
             let wanted = floats(&filled(&plain, &file, position, None, bytes).unwrap());
-            let worst = apart(&made, &wanted, &plain.output_format, None);
+            let worst = largest_distance(&made, &wanted, &plain.output_format, None);
             prop_assert!(worst <= 1.5, "{} levels off, {:?}", worst, header);
             let full = of(Decode {
                 mode: Some(DecodeMode::Full),

@@ -1,5 +1,5 @@
-//! Arithmetic decoding of sequential and progressive scans (ITU-T T.81, F.2.4 and G.2.3), as
-//! `jdarith.c` decodes damaged ones: what makes no sense ends the data up to the next restart.
+//! Arithmetic decoding of sequential and progressive scans (ITU-T T.81, F.2.4 and G.2.3). As in
+//! `jdarith.c`, invalid data end the decoding up to the next restart.
 
 use super::super::super::standard_tables::ZIGZAG;
 use super::decision_decoder::{DecisionDecoder, DecisionState, EVEN};
@@ -9,20 +9,20 @@ use super::entropy::{
 use super::fatal::FatalFault;
 use super::source::{ByteSource, DecodeWarning};
 
-/// States of a table's decisions about DC: of each context zero, sign and two sizes; larger sizes
-/// (`X1`) and bits.
+/// States of one table's DC decisions. Each context has four: zero, sign, and a size for each sign.
+/// Larger sizes (`X1`) and their bits follow.
 type DcBins = [DecisionState; 64];
 
-/// States of a table's decisions about AC: three of each place; sizes and bits of low and of
-/// high places.
+/// States of one table's AC decisions: three per place, then sizes and bits for low and for high
+/// places.
 type AcBins = [DecisionState; 256];
 
-/// The first state of sizes of DC, and of AC at low and high places.
+/// First states of DC sizes, and of AC sizes at low and high places.
 const DC_SIZES: usize = 20;
 const LOW_SIZES: usize = 189;
 const HIGH_SIZES: usize = 217;
 
-/// From the state of a size to that of its bits.
+/// Offset from the state of a size to the state of its bits.
 const TO_BITS: usize = 14;
 
 #[derive(Debug)]
@@ -31,13 +31,13 @@ pub(super) struct ArithmeticDecoder {
     dc_bins: [DcBins; 16],
     ac_bins: [AcBins; 16],
     conditioning: ArithmeticConditioning,
-    /// The last DC coefficient of each component of the scan.
+    /// The last DC coefficient of each component in the scan.
     dc: [i32; 4],
-    /// The first state of a DC difference of each component, by the one before.
+    /// First state of each component's next DC difference. The previous difference selects it.
     contexts: [usize; 4],
-    /// MCUs up to the next restart marker.
+    /// MCUs until the next restart marker.
     left: u32,
-    /// The data made no sense.
+    /// The data are invalid up to the next restart.
     is_damaged: bool,
 }
 
@@ -56,7 +56,7 @@ impl Default for ArithmeticDecoder {
     }
 }
 
-/// Data that make no sense.
+/// The coded data are invalid.
 struct ArithmeticDamage;
 
 impl EntropyDecoder for ArithmeticDecoder {
@@ -93,7 +93,7 @@ impl EntropyDecoder for ArithmeticDecoder {
 }
 
 impl ArithmeticDecoder {
-    /// Forgets all but the coefficients and the conditioning.
+    /// Resets statistics, DC coefficients and the decoder, at the start of a scan and at a restart.
     fn reset(&mut self, scan: &ScanHeader) {
         for component in scan.components() {
             if !scan.progressive || (scan.first == 0 && scan.high == 0) {
@@ -158,7 +158,7 @@ impl ArithmeticDecoder {
         Ok(())
     }
 
-    /// Adds the difference of a DC coefficient to the last one (figures F.19, F.21 to F.24).
+    /// Decodes a DC difference and adds it to the last DC coefficient (figures F.19, F.21 to F.24).
     #[inline(always)]
     fn difference(
         &mut self,
@@ -184,7 +184,7 @@ impl ArithmeticDecoder {
                 at += 1;
             }
         }
-        // The difference is none, small or large for the next one.
+        // The class of the difference (none, small, large) selects the states of the next one.
         let sign = 4 * usize::from(is_negative);
         let limit = |exponent: u8| (1 << exponent) >> 1;
         *context = if size < limit(self.conditioning.dc_lower[table]) {
@@ -200,7 +200,7 @@ impl ArithmeticDecoder {
         Ok(())
     }
 
-    /// The coefficients of a band, or their first bits (figure F.20).
+    /// Decodes the coefficients of a band, or their first bits (figure F.20).
     #[inline(always)]
     fn band(
         &mut self,
@@ -214,7 +214,6 @@ impl ArithmeticDecoder {
         let low_places = usize::from(self.conditioning.ac[table]);
         let mut k = band.first;
         while k <= band.last {
-            // Whether the block ends here.
             if decisions.next(source, &mut bins[of_place(k)]) {
                 break;
             }
@@ -247,7 +246,7 @@ impl ArithmeticDecoder {
     }
 }
 
-/// Places in zigzag order, and the bits that are coded later.
+/// A range of places in zigzag order, and the number of low bits that later scans code.
 #[derive(Debug, Clone, Copy)]
 struct SpectralBand {
     first: usize,
@@ -256,7 +255,7 @@ struct SpectralBand {
 }
 
 impl SpectralBand {
-    /// AC of a sequential scan, whatever its header states.
+    /// The AC band of a sequential scan, whatever its header states.
     const WHOLE: Self = Self {
         first: 1,
         last: 63,
@@ -278,7 +277,7 @@ fn of_place(k: usize) -> usize {
     3 * ((k & 63).wrapping_sub(1) & 63)
 }
 
-/// Twice the size, up to 2^14.
+/// Doubles a size, up to 2^14.
 #[inline(always)]
 fn larger(size: i32) -> Result<i32, ArithmeticDamage> {
     match size {
@@ -287,7 +286,7 @@ fn larger(size: i32) -> Result<i32, ArithmeticDamage> {
     }
 }
 
-/// The absolute value after one of this size, 0 or a power of two: its lower bits follow.
+/// Decodes an absolute value, whose size (0 or a power of two) is known. Its lower bits follow.
 #[inline(always)]
 fn value(
     decisions: &mut DecisionDecoder,
@@ -306,7 +305,7 @@ fn value(
     value + 1
 }
 
-/// One bit more of a band of AC coefficients (figure G.10).
+/// Decodes one more bit of each AC coefficient in a band (figure G.10).
 fn refine_band(
     decisions: &mut DecisionDecoder,
     source: &mut ByteSource<'_>,
@@ -316,7 +315,7 @@ fn refine_band(
 ) -> Result<(), ArithmeticDamage> {
     let (plus, minus) = (1i16 << scan.low, -1i16 << scan.low);
     let place = |k: usize| usize::from(ZIGZAG[k & 63]);
-    // After the last one that has bits the block may end.
+    // The block may end only after its last nonzero coefficient.
     let known = (1..=scan.last).rev().find(|&k| block[place(k)] != 0);
     let mut k = scan.first;
     while k <= scan.last {

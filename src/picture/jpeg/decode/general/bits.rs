@@ -1,33 +1,33 @@
-//! The bits of coded data, without stuffed bytes, as libjpeg-turbo reads them: a marker ends
-//! them, and then come zeros (`jpeg_fill_bit_buffer`).
+//! The bits of coded data without stuffed bytes, as libjpeg-turbo reads them. Data end at a marker,
+//! and zero bits follow (`jpeg_fill_bit_buffer`).
 
 use super::source::{ByteSource, DecodeWarning};
 
-/// A place between two bits.
+/// A bit position in the coded data.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CodedBits {
     /// The next bits, from the top.
     next: u64,
-    /// How many of them are counted.
+    /// Bits of `next` that count as read.
     pub(super) left: u32,
-    /// More bits were taken than there are (`insufficient_data`).
+    /// More bits were requested than the data hold (`insufficient_data`).
     pub(super) is_spent: bool,
 }
 
-/// Bits after a fill, but at the end of the data: enough for a code and its value.
+/// Bits available after a fill, except at the end of the data: enough for a code and its value.
 const ENOUGH: u32 = 32;
 
-/// Bits that the buffer has when the data are over.
+/// Bits up to which bytes are read one by one. At the end of the data, zeros fill up to it.
 const ZEROS: u32 = 57;
 
 impl CodedBits {
-    /// Drops the bits that are left of a segment.
+    /// Drops the remaining bits of a segment.
     pub(super) fn restart(&mut self, source: &mut ByteSource<'_>) {
         source.dropped |= self.left >= 8;
         (self.next, self.left) = (0, 0);
     }
 
-    /// Makes a code of up to 17 bits and a value of up to 15 available, if they are there.
+    /// Reads bits for a code of up to 17 bits and a value of up to 15, if the data have them.
     #[inline(always)]
     pub(super) fn fill(&mut self, source: &mut ByteSource<'_>) {
         if self.left >= ENOUGH {
@@ -50,20 +50,20 @@ impl CodedBits {
         self.next
     }
 
-    /// Takes up to 32 bits, after [`Self::fill`] up to 32 in all.
+    /// Takes up to 32 bits. After [`Self::fill`], 32 bits in all need no further read.
     #[inline(always)]
     pub(super) fn take(&mut self, bits: u32, source: &mut ByteSource<'_>) -> u32 {
         if self.left < bits {
             *self = self.filled(source, bits);
         }
-        // One bit less, and then the rest: there may be none.
+        // Shifts in two steps: with 0 bits, a single shift would be by 64.
         let value = self.next >> 1 >> (63 - bits);
         self.next <<= bits;
         self.left -= bits;
         value as u32
     }
 
-    /// Fills byte by byte. When the data are over and `need` bits are not there, with zeros.
+    /// Reads byte by byte. If the data have ended and fewer than `need` bits are left, adds zeros.
     #[inline(never)]
     fn filled(mut self, source: &mut ByteSource<'_>, need: u32) -> Self {
         if source.marker == 0 && source.clean().is_some() {
@@ -87,11 +87,11 @@ impl CodedBits {
     }
 }
 
-/// A value of so many bits, at most 15 (T.81, F.2.2.1, EXTEND).
+/// The signed value of `bits` bits, at most 15 (T.81, F.2.2.1, EXTEND).
 #[inline(always)]
 pub(super) fn extend(value: u32, bits: u32) -> i32 {
     let value = value as i32;
-    // Of no bits it is 0.
+    // With 0 bits the value is 0.
     match value < 1 << bits >> 1 {
         true => value - (1 << bits) + 1,
         false => value,

@@ -1,20 +1,20 @@
-//! The coefficients of a whole picture, which files of several scans need.
+//! The coefficients of a whole picture, for files of several scans.
 
 use super::super::frame::MAX_BLOCKS;
 use super::super::request::DecodeRefusal;
 use super::entropy::{CoefficientBlock, McuBlocks, ScanHeader};
 use super::markers::MarkerState;
 
-/// The blocks of a component: those of the picture, and some more that fill the last MCUs.
+/// A component's blocks: those of the picture, and padding that completes the last MCUs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct BlockGrid {
-    /// Blocks of an MCU.
+    /// Blocks per MCU, across and down.
     pub(super) h: usize,
     pub(super) v: usize,
-    /// Blocks of the picture.
+    /// Blocks of the picture, across and down.
     pub(super) width: usize,
     pub(super) height: usize,
-    /// Where the first block stands, and how far it is to the next row.
+    /// Index of the first block, and blocks from row to row.
     start: usize,
     pitch: usize,
 }
@@ -25,23 +25,22 @@ impl BlockGrid {
     }
 }
 
-/// The blocks of a picture.
 #[derive(Debug, Default)]
 pub(super) struct PictureCoefficients {
     pub(super) grids: [BlockGrid; 4],
     pub(super) blocks: Vec<CoefficientBlock>,
-    /// MCUs of all components of the picture.
+    /// MCUs of the picture: across, in scans of several components; rows.
     mcus: usize,
     pub(super) mcu_rows: usize,
 }
 
 impl PictureCoefficients {
-    /// Bytes that are held.
+    /// Bytes of allocated memory.
     pub(super) fn bytes(&self) -> usize {
         self.blocks.capacity() * size_of::<CoefficientBlock>()
     }
 
-    /// Makes room for a picture: all zeros.
+    /// Allocates the blocks of a picture, all zero.
     pub(super) fn set(&mut self, markers: &MarkerState) -> Result<(), DecodeRefusal> {
         let (h_max, v_max) = markers.max_factors();
         self.grids = [BlockGrid::default(); 4];
@@ -70,8 +69,8 @@ impl PictureCoefficients {
         Ok(())
     }
 
-    /// The MCUs of a scan: how many in a row, how many rows, and how many of those make up a row
-    /// of MCUs of the picture.
+    /// The MCUs of a scan: MCUs per row, rows, and how many of these rows make up a row of MCUs of
+    /// the picture.
     pub(super) fn mcus(&self, scan: &ScanHeader) -> (usize, usize, usize) {
         match scan.components() {
             [only] => {
@@ -82,7 +81,7 @@ impl PictureCoefficients {
         }
     }
 
-    /// The blocks of the first MCU of a row, and how far it is to those of the next.
+    /// Indices of the blocks in a row's first MCU, and the step of each to the next MCU.
     pub(super) fn first_of_row(
         &self,
         scan: &ScanHeader,

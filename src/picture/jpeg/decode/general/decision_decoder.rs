@@ -1,19 +1,19 @@
-//! The decoder of binary decisions (ITU-T T.81, annex D).
+//! Decodes binary decisions (ITU-T T.81, annex D).
 
 use super::source::ByteSource;
 
-/// The state of a decision: an index into [`ESTIMATES`], and in the top bit the likely outcome.
+/// State of a decision: an index into [`ESTIMATES`]. Its top bit is the likely outcome.
 pub(super) type DecisionState = u8;
 
-/// The state for outcomes that are equally likely, which never changes.
+/// The state of equally likely outcomes. It never changes.
 pub(super) const EVEN: DecisionState = 113;
 
 /// A row of table D.3.
 #[derive(Debug, Clone, Copy)]
 struct Estimate {
-    /// How likely the unlikely outcome is: `Qe`.
+    /// Probability of the unlikely outcome: `Qe`.
     unlikely: u16,
-    /// What follows it, with the top bit where the likely outcome changes.
+    /// The state after it. Its top bit is set if the likely outcome changes.
     after_unlikely: DecisionState,
     after_likely: DecisionState,
 }
@@ -74,12 +74,12 @@ const ROWS: [Estimate; 114] = [
     row(0x5522, 112, 109, 0), row(0x59eb, 112, 111, 1), row(0x5a1d, 113, 113, 0),
 ];
 
-/// What is next for each state.
+/// The table row of each state, with the likely outcome in the top bit of the next states.
 static ESTIMATES: [Estimate; 256] = {
     let mut estimates = [ROWS[0]; 256];
     let mut state = 0;
     while state < 256 {
-        // No decision has a state that is not in the table.
+        // No decision has a state outside the table.
         let row = match state & 0x7f {
             known @ ..114 => ROWS[known],
             _ => ROWS[0],
@@ -95,18 +95,18 @@ static ESTIMATES: [Estimate; 256] = {
     estimates
 };
 
-/// A place in the coded data.
+/// A position in the coded data.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct DecisionDecoder {
     /// The data above the base of the interval, and `bits` bits more.
     code: u32,
-    /// The size of the interval: below 2^15 bits are due, 0 before the first.
+    /// Size of the interval. Below 2^15 it must be enlarged; 0 before the first decision.
     interval: u32,
     bits: u32,
 }
 
 impl DecisionDecoder {
-    /// The next decision.
+    /// Decodes a decision, and updates its state.
     #[inline(always)]
     pub(super) fn next(&mut self, source: &mut ByteSource<'_>, bin: &mut DecisionState) -> bool {
         if self.interval < 0x8000 {
@@ -127,7 +127,7 @@ impl DecisionDecoder {
             self.code -= bound;
             self.interval = unlikely;
         }
-        // The larger part of the interval is that of the likely outcome.
+        // The larger part of the interval means the likely outcome.
         if is_below == (rest < unlikely) {
             *bin = estimate.after_unlikely;
             !likely
@@ -154,7 +154,7 @@ impl DecisionDecoder {
     }
 }
 
-/// The next byte of data, without stuffed ones. A marker ends them, and zeros follow.
+/// The next byte of data, without stuffed bytes. Data end at a marker, and zeros follow.
 #[inline(always)]
 fn byte(source: &mut ByteSource<'_>) -> u32 {
     if source.marker != 0 {

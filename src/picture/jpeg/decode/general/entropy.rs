@@ -1,26 +1,26 @@
-//! What the decoders of coefficients have in common: the header of a scan, the blocks of an MCU,
-//! and the calls.
+//! Common parts of the coefficient decoders: the header of a scan, the blocks of an MCU, and the
+//! trait.
 
 use super::super::frame::{MAX_BLOCKS, QuantizationTable};
 use super::super::huffman::HuffmanSpec;
 use super::fatal::FatalFault;
 use super::source::ByteSource;
 
-/// Coefficients of a block in natural order, not dequantized.
+/// The coefficients of a block in natural order, not dequantized.
 pub(super) type CoefficientBlock = [i16; 64];
 
-/// The tables that are in force, as the markers up to here state them.
+/// The tables in force, from the markers read so far.
 #[derive(Debug, Default)]
 pub(super) struct MarkerTables {
     pub(super) quantization: [Option<QuantizationTable>; 4],
     pub(super) dc: [Option<HuffmanSpec>; 4],
     pub(super) ac: [Option<HuffmanSpec>; 4],
     pub(super) conditioning: ArithmeticConditioning,
-    /// MCUs between two restart markers; 0 = there are none.
+    /// MCUs between two restart markers; 0 = no markers.
     pub(super) restart_interval: u32,
 }
 
-/// What DAC states for arithmetic coding: `L` and `U` of DC tables and `Kx` of AC tables.
+/// Parameters of arithmetic coding from DAC: `L` and `U` of DC tables and `Kx` of AC tables.
 #[derive(Debug, Clone)]
 pub(super) struct ArithmeticConditioning {
     pub(super) dc_lower: [u8; 16],
@@ -41,29 +41,29 @@ impl Default for ArithmeticConditioning {
 /// A component of a scan.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ScanComponent {
-    /// Its number in the frame, 0 to 3.
+    /// Its index in the frame, 0 to 3.
     pub(super) component: usize,
     /// Numbers of its tables, 0 to 15.
     pub(super) dc: usize,
     pub(super) ac: usize,
 }
 
-/// The header of a scan, and what an MCU of it is.
+/// The header of a scan, and the blocks of its MCUs.
 #[derive(Debug, Default)]
 pub(super) struct ScanHeader {
     pub(super) progressive: bool,
     pub(super) components: [ScanComponent; 4],
-    /// How many components it has, 1 to 4.
+    /// Number of components, 1 to 4.
     pub(super) count: usize,
-    /// `Ss`, `Se`, `Ah` and `Al`. Of a progressive scan they are checked before it begins.
+    /// `Ss`, `Se`, `Ah` and `Al`. Those of a progressive scan are checked before it begins.
     pub(super) first: usize,
     pub(super) last: usize,
     pub(super) high: u32,
     pub(super) low: u32,
-    /// Of each block of an MCU: which of `components` it belongs to.
+    /// For each block of an MCU, the index of its component in `components`.
     pub(super) members: [usize; MAX_BLOCKS],
     pub(super) blocks: usize,
-    /// MCUs between two restart markers; 0 = there are none.
+    /// MCUs between two restart markers; 0 = no markers.
     pub(super) restart_interval: u32,
 }
 
@@ -73,15 +73,14 @@ impl ScanHeader {
     }
 }
 
-/// The blocks of an MCU. They hold what earlier scans left; zeros at first.
+/// The blocks of an MCU. They hold the coefficients of earlier scans; zeros at first.
 pub(super) struct McuBlocks<'a> {
     pub(super) coefficients: &'a mut [CoefficientBlock],
-    /// Where each block stands among them.
+    /// Index of each block in `coefficients`.
     pub(super) at: &'a [usize; MAX_BLOCKS],
 }
 
 impl McuBlocks<'_> {
-    /// A block of the MCU, by its number.
     #[inline(always)]
     pub(super) fn block(&mut self, number: usize) -> &mut CoefficientBlock {
         &mut self.coefficients[self.at[number]]
@@ -90,11 +89,11 @@ impl McuBlocks<'_> {
 
 /// A decoder of coefficients.
 pub(super) trait EntropyDecoder {
-    /// Gets ready for a scan.
+    /// Prepares for a scan.
     fn start(&mut self, tables: &MarkerTables, scan: &ScanHeader) -> Result<(), FatalFault>;
 
-    /// Decodes the next MCU, with the restart that may be due before it. Damage is a warning of
-    /// `source`, and leaves blocks as they are.
+    /// Decodes the next MCU, after a restart if one is due. Damage raises a warning in `source`.
+    /// Coefficients after it keep their values.
     fn decode(
         &mut self,
         source: &mut ByteSource<'_>,
@@ -102,7 +101,7 @@ pub(super) trait EntropyDecoder {
         mcu: &mut McuBlocks<'_>,
     ) -> Result<(), FatalFault>;
 
-    /// Whether the data are over, up to the next restart: blocks stay as they are
-    /// (`insufficient_data`). Never so of arithmetic coding.
+    /// Whether the data have ended before the next restart, so that blocks keep their values
+    /// (`insufficient_data`). Always false for arithmetic coding.
     fn is_out_of_data(&self) -> bool;
 }

@@ -1,8 +1,8 @@
-//! Why a file is given up, in the words of libjpeg-turbo (jerror.h).
+//! Errors that end a decode, with libjpeg-turbo's messages (jerror.h).
 
 use std::borrow::Cow;
 
-/// A fault after which nothing of the picture is left.
+/// An error that leaves no pixels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FatalFault(pub(crate) Cow<'static, str>);
 

@@ -8,40 +8,40 @@ use super::entropy::{MarkerTables, ScanComponent, ScanHeader};
 use super::fatal::FatalFault;
 use super::source::{ByteSource, DecodeWarning};
 
-/// A component as the frame states it.
+/// A component of the frame header.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MarkerComponent {
     pub(super) id: u8,
-    /// Sampling factors, 1 to 4 once the header is read.
+    /// Sampling factors: 1 to 4 once the header has been checked.
     pub(super) h: usize,
     pub(super) v: usize,
     /// The number of its quantization table.
     quantization: usize,
 }
 
-/// What the markers up to here state.
+/// The state of all markers read so far.
 #[derive(Debug, Default)]
 pub(super) struct MarkerState {
     has_start: bool,
     has_frame: bool,
     has_jfif: bool,
-    /// The transform that Adobe's marker states.
+    /// The color transform in Adobe's marker.
     adobe: Option<u8>,
     precision: u8,
     pub(super) width: usize,
     pub(super) height: usize,
     components: [MarkerComponent; 4],
-    /// How many components the frame has.
+    /// Number of components in the frame.
     count: usize,
     progressive: bool,
     pub(super) arithmetic: bool,
     pub(super) tables: MarkerTables,
     pub(super) scan: ScanHeader,
-    /// How many scans were met.
+    /// Number of scan headers read so far.
     pub(super) scans: u32,
 }
 
-/// What the markers end with.
+/// Where a read of markers stopped: at a scan, or at the end of the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MarkerEnd {
     Scan,
@@ -53,7 +53,7 @@ impl MarkerState {
         &self.components[..self.count.min(4)]
     }
 
-    /// The largest factors of the frame.
+    /// The largest sampling factors of the frame, across and down.
     pub(super) fn max_factors(&self) -> (usize, usize) {
         let components = self.components().iter();
         components.fold((1, 1), |(h, v), c| (h.max(c.h), v.max(c.v)))
@@ -64,7 +64,7 @@ impl MarkerState {
         JpegColors::of(&ids[..self.components().len()], self.has_jfif, self.adobe)
     }
 
-    /// Whether coefficients are kept until all scans are read.
+    /// Whether the file has several scans. Their coefficients are kept until all scans are read.
     pub(super) fn has_several_scans(&self) -> bool {
         self.progressive || self.scan.count < self.count
     }
@@ -124,7 +124,7 @@ impl MarkerState {
                 0xD8 if self.has_start => return Err(FatalFault::TWO_STARTS),
                 0xD8 => self.has_start = true,
                 marker @ (0xC0..=0xC2 | 0xC9 | 0xCA) => self.frame(marker, source)?,
-                // Lossless ones.
+                // Lossless frames.
                 0xC3 | 0xCB if self.has_frame => return Err(FatalFault::TWO_FRAMES),
                 marker @ (0xC3 | 0xC5..=0xC8 | 0xCB | 0xCD..=0xCF) => {
                     let words = format!("Unsupported JPEG process: SOF type 0x{marker:02x}");
@@ -225,7 +225,8 @@ impl MarkerState {
         };
         for number in 0..count {
             let (id, tables) = (source.byte(), source.byte());
-            // The place in the scan of an earlier one may be in the way, as in libjpeg-turbo.
+            // As in libjpeg-turbo, a component's index in the frame is at least its index in the
+            // scan.
             let mut candidates = self.components().iter().enumerate();
             let found = candidates.find(|&(at, c)| c.id == id && at >= number);
             let taken = |at| scan.components[..number].iter().any(|c| c.component == at);
@@ -248,7 +249,7 @@ impl MarkerState {
         Ok(())
     }
 
-    /// Finds what an MCU of the scan is (`per_scan_setup`).
+    /// Computes the blocks in an MCU of the scan (`per_scan_setup`).
     pub(super) fn set_mcu(&mut self) -> Result<(), FatalFault> {
         self.scan.restart_interval = self.tables.restart_interval;
         if self.scan.count == 1 {
@@ -272,7 +273,7 @@ impl MarkerState {
         Ok(())
     }
 
-    /// The quantization table that is in force for a component.
+    /// The quantization table in force for a component.
     pub(super) fn quantization(&self, component: usize) -> Result<[i16; 64], FatalFault> {
         let number = self.components[component & 3].quantization;
         let table = self.tables.quantization.get(number).copied().flatten();
@@ -351,8 +352,7 @@ impl MarkerState {
         ended(left)
     }
 
-    /// The tables of files that state none (Motion JPEG), where there are none yet: those that
-    /// the standard prints.
+    /// Sets the standard's Huffman tables where the file has defined none (Motion JPEG).
     pub(super) fn set_standard_tables(&mut self) {
         for (number, table) in HUFFMAN_TABLES.iter().enumerate() {
             let specs = match number {
@@ -361,7 +361,7 @@ impl MarkerState {
             };
             specs[number & 1].get_or_insert_with(|| {
                 let mut spec = HuffmanSpec::default();
-                // They are whole.
+                // The standard's tables are valid.
                 let _ = spec.read(&table.counts, table.symbols);
                 spec
             });
@@ -369,7 +369,7 @@ impl MarkerState {
     }
 }
 
-/// All that the length of a segment promised was there, and no more.
+/// Checks that a segment's content had exactly the stated length.
 fn ended(left: i32) -> Result<(), FatalFault> {
     match left {
         0 => Ok(()),
@@ -377,7 +377,7 @@ fn ended(left: i32) -> Result<(), FatalFault> {
     }
 }
 
-/// Steps over a segment. The first bytes of its content, or zeros if it has fewer than `least`.
+/// Skips a segment. Returns the first bytes of its content, or zeros if it has fewer than `least`.
 fn front<const N: usize>(source: &mut ByteSource<'_>, least: usize) -> [u8; N] {
     let length = source.word().saturating_sub(2);
     let mut front = [0; N];

@@ -1,19 +1,19 @@
 //! Decodes every JPEG that libjpeg-turbo 3.1 decodes and that `WindowDecoder::decode` rejects:
 //! several scans, progressive, arithmetic coding, extended tables, odd sampling factors, and damage
-//! of all kinds. Pixels, errors and warnings are those of libjpeg-turbo.
+//! of all kinds. Pixels, errors and warnings equal those of libjpeg-turbo.
 //!
-//! It is fast enough rather than fastest. Coefficients become pixels by the same code as for other
-//! files. A file of one scan is read up to the last row that is needed, a file of several scans to
-//! its end. Of limits it knows only the number of scans. The caller limits the coefficients of
-//! several scans, two bytes each.
+//! Simple code comes before speed here. Coefficients become pixels in the same code as for
+//! other files. A file of one scan is read up to the last row that is needed, a file of several
+//! scans to its end. The only limit here is the number of scans. The caller limits the memory for
+//! coefficients of several scans, two bytes each.
 //!
 //! - `fatal`: errors that end a decode; `source`: bytes, markers and warnings.
 //! - `markers`: the frame, tables, and headers of scans.
-//! - `entropy`: common parts of decoders of coefficients; `bits`, `tables`, `zigzag`: parts of
-//!   Huffman decoders; `sequential`, `progressive`: decoders; `read_ahead`: odd stuffing.
+//! - `entropy`: common parts of coefficient decoders; `bits`, `tables`, `zigzag`: parts of Huffman
+//!   decoders; `sequential`, `progressive`: the Huffman decoders; `read_ahead`: odd stuffing.
 //! - `arithmetic`: the decoder of arithmetic coding; `decision_decoder`: its binary decisions.
-//! - `progression`: the known bits of coefficients; `smoothing`: estimates of unknown ones.
-//! - `coefficients`: the coefficients of a whole image; `paint`: converts them to pixels.
+//! - `progression`: known bits of coefficients; `smoothing`: estimates of missing coefficients.
+//! - `coefficients`: the coefficients of a whole picture; `paint`: converts them to pixels.
 
 mod arithmetic;
 mod bits;
@@ -57,16 +57,17 @@ use sequential::SequentialDecoder;
 use smoothing::BlockSmoothing;
 use source::{ByteSource, DecodeWarning};
 
-/// The most scans of a file. Each is a pass over the whole picture. Real files have about ten.
+/// The maximum number of scans in a file. Each is a pass over the whole picture. Real files have
+/// about ten.
 pub(crate) const MOST_SCANS: u32 = 100;
 
-/// Why there are no pixels.
+/// Why a decode produced no pixels.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DecodeFailure {
     Fatal(FatalFault),
-    /// The frame has this width and height, which are not those of the job.
+    /// The frame differs from the request in size or components. Holds its width and height.
     OtherSize(usize, usize),
-    /// There is no memory.
+    /// Memory ran out.
     NoMemory,
 }
 
@@ -76,16 +77,16 @@ impl From<FatalFault> for DecodeFailure {
     }
 }
 
-/// How a decode went that gave pixels.
+/// How a decode that produced pixels ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DecodeEnding {
-    /// Damaged or not, as far as pixels were needed.
+    /// The data were read as far as needed, damaged or not.
     Whole,
-    /// The file ended too early, and nothing was wrong before.
+    /// The file ended too early, with no damage before the end.
     Early,
 }
 
-/// The decoders of coefficients, and those of the last picture of several scans.
+/// The coefficient decoders, and the coefficients of the last picture of several scans.
 #[derive(Debug, Default)]
 pub(super) struct GeneralDecoder {
     sequential: SequentialDecoder,
@@ -94,7 +95,7 @@ pub(super) struct GeneralDecoder {
     coefficients: PictureCoefficients,
 }
 
-/// What one decode after another uses, whatever the files are.
+/// Buffers that all decodes share.
 pub(super) struct GeneralBuffers<'a> {
     pub(super) form: SimdForm,
     pub(super) planes: &'a mut Vec<u8>,
@@ -102,26 +103,26 @@ pub(super) struct GeneralBuffers<'a> {
 }
 
 impl GeneralDecoder {
-    /// Bytes that are held.
+    /// Bytes of this struct and of its allocated memory.
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>() + self.coefficients.bytes()
     }
 }
 
-/// A file, as far as it is read.
+/// The state of a file that is being read.
 struct FileState<'a> {
     source: ByteSource<'a>,
     markers: MarkerState,
-    /// The table of each component, from its first scan on.
+    /// The quantization table of each component, set at its first scan.
     quantization: [Option<QuantizationTable>; 4],
     progression: ScanProgression,
-    /// The last row of MCUs that the last scan had data for.
+    /// The last row of MCUs for which the last scan had data.
     last_good_row: usize,
 }
 
 impl GeneralDecoder {
-    /// Decodes the window to rows without gaps at the start of `out`: RGB, or of pictures of four
-    /// components their inks.
+    /// Decodes the window to the start of `out`, in rows without gaps: RGB, or the four inks of a
+    /// picture of four components.
     pub(super) fn decode(
         &mut self,
         buffers: GeneralBuffers<'_>,
@@ -133,7 +134,7 @@ impl GeneralDecoder {
         let plan = planes::plan(&frame, job, out.len(), buffers.planes);
         let plan = plan.map_err(|refusal| match refusal {
             DecodeRefusal::NoMemory => DecodeFailure::NoMemory,
-            // `JpegDecoder` has compared window and size: only the factors are left.
+            // `JpegDecoder` has checked window and size: only bad sampling factors remain.
             _ => FatalFault::FRACTIONS.into(),
         })?;
         let Self {
@@ -197,7 +198,7 @@ impl GeneralDecoder {
 }
 
 impl<'a> FileState<'a> {
-    /// Reads the header.
+    /// Reads the header, and compares it with the request.
     fn open(job: &DecodeRequest<'a>) -> Result<Self, DecodeFailure> {
         let mut file = Self {
             source: ByteSource::new(job.bytes),
@@ -215,7 +216,7 @@ impl<'a> FileState<'a> {
         }
     }
 
-    /// The frame, whose tables are those of the components.
+    /// The frame header. The quantization table of each component has the component's number.
     fn frame(&self) -> FrameHeader {
         let mut frame = FrameHeader {
             width: self.markers.width,
@@ -234,13 +235,13 @@ impl<'a> FileState<'a> {
             };
         }
         if frame.count == 1 {
-            // A scan of one component has a block to the MCU, whatever its factors (T.81, A.2.2).
+            // A scan of one component has one block per MCU, whatever its factors (T.81, A.2.2).
             (frame.components[0].h, frame.components[0].v) = (1, 1);
         }
         frame
     }
 
-    /// Gets ready for the data of a scan (`start_input_pass`).
+    /// Prepares for the data of a scan (`start_input_pass`).
     fn start(&mut self, entropy: &mut impl EntropyDecoder) -> Result<(), FatalFault> {
         self.markers.set_mcu()?;
         let scan = &self.markers.scan;
@@ -259,7 +260,7 @@ impl<'a> FileState<'a> {
         entropy.start(&self.markers.tables, scan)
     }
 
-    /// Reads all scans of several, or gets ready for the data of the only one.
+    /// Reads all scans if there are several. Otherwise prepares for the data of the only one.
     fn begin(
         &mut self,
         form: SimdForm,
@@ -319,7 +320,7 @@ impl<'a> FileState<'a> {
         Ok(())
     }
 
-    /// How blocks are smoothed after the last scan, if they are.
+    /// How blocks are smoothed after the last scan; `None` = not at all.
     fn smoothing(&self, coefficients: &PictureCoefficients) -> Option<BlockSmoothing> {
         if !self.markers.scan.progressive {
             return None;

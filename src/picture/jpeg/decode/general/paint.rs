@@ -1,5 +1,5 @@
-//! From coefficients to rows of pixels: the blocks that a window needs go through the inverse
-//! transforms that all files share, a row of MCUs at a time.
+//! Converts coefficients to rows of pixels. The blocks that a window needs go through the shared
+//! inverse transforms, one row of MCUs at a time.
 
 use super::super::frame::{MAX_BLOCKS, QuantizationTable};
 use super::super::geometry::WindowGeometry;
@@ -13,7 +13,7 @@ use super::fatal::FatalFault;
 use super::smoothing::BlockSmoothing;
 use super::source::ByteSource;
 
-/// Where a picture is painted.
+/// The destination of a picture's pixels, and its parameters.
 pub(super) struct PaintTarget<'a> {
     pub(super) plan: &'a WindowGeometry,
     /// Of each component.
@@ -25,7 +25,7 @@ pub(super) struct PaintTarget<'a> {
 }
 
 impl PaintTarget<'_> {
-    /// Transforms a block of a component, if it is needed.
+    /// Transforms a block of a component if the window needs it.
     #[inline(always)]
     fn block_if_needed(
         &mut self,
@@ -42,7 +42,7 @@ impl PaintTarget<'_> {
         self.block(kernels, component, (column, row), block);
     }
 
-    /// Transforms a block of a component that is needed.
+    /// Transforms a block of a component. The window needs it.
     #[inline(always)]
     fn block(
         &mut self,
@@ -65,7 +65,7 @@ impl PaintTarget<'_> {
         waiting.push(kernels, plane, quantization, block, at, self.planes);
     }
 
-    /// Transforms what waits, and writes the rows of pixels that can be written now.
+    /// Transforms the pending blocks, and writes the rows of pixels that are complete.
     #[inline(always)]
     fn end_row(&mut self, kernels: impl DecodeKernels, mcu_row: usize) {
         self.flush(kernels);
@@ -82,7 +82,7 @@ impl PaintTarget<'_> {
         }
     }
 
-    /// Paints a picture whose coefficients are all there.
+    /// Converts a picture whose coefficients are complete.
     pub(super) fn paint(
         mut self,
         kernels: impl DecodeKernels,
@@ -115,7 +115,7 @@ impl PaintTarget<'_> {
         }
     }
 
-    /// Decodes the only scan of a picture and paints it, up to the last row that is needed.
+    /// Decodes the only scan of a picture and converts it, up to the last row that is needed.
     pub(super) fn stream(
         mut self,
         kernels: impl DecodeKernels,
@@ -133,8 +133,8 @@ impl PaintTarget<'_> {
                     at: &at,
                 };
                 entropy.decode(source, scan, &mut decoded)?;
-                // A scan of all components names them in the frame's order: the header's reader
-                // takes no other (`MarkerState::scan`).
+                // A scan of all components has them in the frame's order: `MarkerState::scan`
+                // rejects others.
                 for (of, block) in self.plan.blocks().iter().zip(&blocks) {
                     let plane = self.plan.plane(of.component);
                     let place = (mcu * plane.h + of.x, mcu_row * plane.v + of.y);

@@ -1,17 +1,17 @@
-//! What is known of the coefficients of a progressive picture (`coef_bits` of libjpeg): how many
-//! bits of each are missing, after the last scan and before it.
+//! The known bits of a progressive picture's coefficients (`coef_bits` of libjpeg): missing bits of
+//! each coefficient, after the last scan and before it.
 
 use super::entropy::ScanHeader;
 use super::fatal::FatalFault;
 use super::source::{ByteSource, DecodeWarning};
 
-/// Of each coefficient in zigzag order the bits that are missing; -1 = all.
+/// Missing bits of each coefficient in zigzag order; -1 = all.
 type Missing = [i8; 64];
 
-/// The most that the encoding of a coefficient may leave for later.
+/// The largest `Al`: low bits that a scan may leave to later scans.
 const MOST_BITS: u32 = 13;
 
-/// Coefficients that are smoothed: up to this place in zigzag order.
+/// The last place in zigzag order whose coefficient is smoothed.
 pub(super) const SMOOTHED: usize = 9;
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl ScanProgression {
         before: [[0; 64]; 4],
     };
 
-    /// Checks the parameters of a scan, the one with this number, and notes what it brings.
+    /// Checks the parameters of scan `number`, and records the bits that it supplies.
     pub(super) fn begin(
         &mut self,
         scan: &ScanHeader,

@@ -1,4 +1,4 @@
-//! Huffman decoding of progressive scans (ITU-T T.81, G.2), as `jdphuff.c` decodes damaged ones.
+//! Huffman decoding of progressive scans (ITU-T T.81, G.2). Damaged data decode as in `jdphuff.c`.
 
 use super::bits::{CodedBits, extend};
 use super::entropy::{CoefficientBlock, EntropyDecoder, MarkerTables, McuBlocks, ScanHeader};
@@ -11,11 +11,11 @@ use super::zigzag::{NATURAL, places_of_coefficients};
 pub(super) struct ProgressiveDecoder {
     lookups: SymbolTables,
     bits: CodedBits,
-    /// The last DC coefficient of each component of the scan.
+    /// The last DC coefficient of each component in the scan.
     dc: [i32; 4],
-    /// Blocks to come whose band has ended.
+    /// Blocks to come whose band has already ended (`EOBRUN`).
     ended: u32,
-    /// MCUs up to the next restart marker.
+    /// MCUs until the next restart marker.
     left: u32,
 }
 
@@ -111,13 +111,14 @@ impl ProgressiveDecoder {
     }
 }
 
-/// The blocks that an end of band stands for, this one among them.
+/// The number of blocks whose band ends here, including this one.
 #[inline(always)]
 fn end_of_band(bits: &mut CodedBits, source: &mut ByteSource<'_>, run: u32) -> u32 {
     (1 << run) + bits.take(run, source)
 }
 
-/// The first bits of a band of AC coefficients. Blocks to come whose band has ended.
+/// Decodes the first bits of a band of AC coefficients. Returns the number of blocks to come whose
+/// band has already ended.
 #[inline(always)]
 fn first_of_band(
     bits: &mut CodedBits,
@@ -151,7 +152,8 @@ fn first_of_band(
     to_come
 }
 
-/// One bit more of a band of AC coefficients. Blocks to come whose band has ended.
+/// Decodes one more bit of a band of AC coefficients. Returns the number of blocks to come whose
+/// band has already ended.
 #[inline(always)]
 fn refine_band(
     bits: &mut CodedBits,
@@ -163,10 +165,10 @@ fn refine_band(
 ) -> u32 {
     let mut b = *bits;
     let (plus, minus) = (1i16 << scan.low, -1i16 << scan.low);
-    // The coefficients that have bits, and the band that is left, in zigzag order.
+    // Nonzero coefficients, and the rest of the band, as bits in zigzag order.
     let known = places_of_coefficients(block, scan.first, scan.last);
     let mut band = (u64::MAX >> (63 - scan.last)) & (u64::MAX << scan.first);
-    // One bit more of all that have some.
+    // Decodes one more bit of each nonzero coefficient at `places`.
     let refine = |places: u64,
                   block: &mut CoefficientBlock,
                   b: &mut CodedBits,
@@ -199,12 +201,12 @@ fn refine_band(
             ended = end_of_band(&mut b, source, run);
             break;
         }
-        // On to the zero in whose place it comes, over so many other zeros.
+        // The zero that becomes nonzero comes after `run` other zeros.
         let mut zeros = band & !known;
         for _ in 0..run {
             zeros &= zeros.wrapping_sub(1);
         }
-        // None: all of the band.
+        // 0 if the band has too few zeros: then the whole band is refined.
         let place = zeros & zeros.wrapping_neg();
         let before = place.wrapping_sub(1);
         refine(band & before, block, &mut b, source);

@@ -1,30 +1,31 @@
-//! Bits in the order in which libjpeg-turbo's two readers of sequential data fetch bytes ahead of
-//! them (`decode_mcu_fast` and `decode_mcu_slow` of `jdhuff.c`).
+//! Reads bits as libjpeg-turbo's two readers of sequential data fetch bytes ahead
+//! (`decode_mcu_fast` and `decode_mcu_slow` of `jdhuff.c`).
 //!
-//! It matters where several 0xff stand before a 0. The slow reader takes them for one byte of
-//! 0xff, as we do elsewhere. The fast one takes them for a marker. It decodes the MCU with zeros
-//! from there on, and the slow one decodes it again, over the coefficients that are there.
+//! The order matters where several 0xff precede a 0. The slow reader takes them for one 0xff byte,
+//! as all other code here does. The fast reader takes them for a marker, and decodes the rest of
+//! the MCU with zeros. The slow reader then decodes the MCU again, over the coefficients already
+//! there.
 
 use super::entropy::ScanHeader;
 use super::source::{ByteSource, DecodeWarning};
 use super::tables::{BitSource, SymbolTable};
 
-/// Of an MCU this many bytes a block must be left in the file for the fast reader.
+/// The fast reader needs this many bytes left in the file for each block of an MCU.
 const FAST_BYTES: usize = 512;
 
-/// Bits up to which the fast reader fetches bytes, and how many bytes that are.
+/// The fast reader fetches bytes if it has at most `FAST_LOW` bits, `FAST_FETCH` at a time.
 const FAST_LOW: u32 = 16;
 const FAST_FETCH: usize = 6;
 
-/// Bits up to which the slow reader fetches bytes.
+/// The slow reader fetches bytes until it has this many bits.
 const SLOW_FULL: u32 = 57;
 
-/// Bits of a code that it looks up at once.
+/// Bits of a code that the slow reader looks up at once.
 const LOOKUP: u32 = 8;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ReadAhead {
-    /// The next bits, from the top; zeros behind those that are counted.
+    /// The next bits, from the top; zeros after the `left` counted bits.
     next: u64,
     left: u32,
     is_spent: bool,
@@ -33,12 +34,12 @@ pub(super) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Whether more bits were taken than there are.
+    /// Whether more bits were requested than the data hold.
     pub(super) fn is_spent(self) -> bool {
         self.is_spent
     }
 
-    /// The fast reader, where libjpeg-turbo tries it.
+    /// The fast reader, if libjpeg-turbo tries it here.
     pub(super) fn fast(self, source: &ByteSource<'_>, scan: &ScanHeader) -> Option<Self> {
         let is_tried = source.marker == 0 && source.left() >= FAST_BYTES * scan.blocks;
         is_tried.then_some(Self {
@@ -47,7 +48,7 @@ impl ReadAhead {
         })
     }
 
-    /// What the fast reader leaves to the slow one, unless it met what it takes for a marker.
+    /// The state that the fast reader passes to the slow one; `None` if it met a supposed marker.
     pub(super) fn slow(self) -> Option<Self> {
         (!self.met_end).then_some(Self {
             is_fast: false,
@@ -83,8 +84,8 @@ impl ReadAhead {
         }
     }
 
-    /// Fetches bytes if there are fewer bits than that. `need`: with zeros, when there are no
-    /// more bytes.
+    /// Fetches bytes if fewer than `low` bits are left. If the data have ended and fewer than
+    /// `need` bits are left, adds zeros.
     fn fetch_slow(&mut self, source: &mut ByteSource<'_>, low: u32, need: u32) {
         if self.left >= low {
             return;
@@ -130,7 +131,7 @@ impl BitSource for ReadAhead {
             }
             length = LOOKUP + 1;
         }
-        // The bits of the code that are taken so far, from the top.
+        // The bits of the code taken so far, from the top.
         let (mut taken, mut bits) = (0, 0u64);
         loop {
             let more = length - taken;

@@ -1,4 +1,4 @@
-//! Huffman decoding of sequential scans (ITU-T T.81, F.2.2), as `jdhuff.c` decodes damaged ones.
+//! Huffman decoding of sequential scans (ITU-T T.81, F.2.2). Damaged data decode as in `jdhuff.c`.
 
 use super::bits::{CodedBits, extend};
 use super::entropy::{EntropyDecoder, MarkerTables, McuBlocks, ScanHeader};
@@ -12,13 +12,13 @@ use super::zigzag::NATURAL;
 pub(super) struct SequentialDecoder {
     lookups: SymbolTables,
     bits: CodedBits,
-    /// Instead of them, where it matters how far libjpeg-turbo reads ahead.
+    /// Replaces `bits` where it matters how far libjpeg-turbo reads ahead.
     ahead: Option<ReadAhead>,
-    /// No MCU of the scan was decoded.
+    /// No MCU of the scan has been decoded yet.
     is_new: bool,
-    /// The last DC coefficient of each component of the scan.
+    /// The last DC coefficient of each component in the scan.
     dc: [i32; 4],
-    /// MCUs up to the next restart marker.
+    /// MCUs until the next restart marker.
     left: u32,
 }
 
@@ -70,7 +70,7 @@ impl EntropyDecoder for SequentialDecoder {
                     self.ahead = Some(ahead);
                     return Ok(());
                 }
-                // Again, over what is there already.
+                // Decodes again, over the coefficients already there.
                 (self.dc, source.at) = (dc, at);
             }
             self.blocks(&mut ahead, source, scan, mcu);
@@ -97,7 +97,7 @@ impl SequentialDecoder {
         scan: &ScanHeader,
         mcu: &mut McuBlocks<'_>,
     ) {
-        // A copy may stay in registers.
+        // A copy can stay in registers.
         let mut bits = *reader;
         for number in 0..scan.blocks {
             let member = scan.members[number];

@@ -1,18 +1,18 @@
-//! Estimates of the coefficients that a progressive file does not have yet, out of the DC
-//! coefficients around (`decompress_smooth_data` of libjpeg-turbo, after T.81, K.8).
+//! Estimates coefficients that a progressive file does not have yet, from the DC coefficients of
+//! the blocks around (`decompress_smooth_data` of libjpeg-turbo, after T.81, K.8).
 
 use super::super::frame::QuantizationTable;
 use super::coefficients::{BlockGrid, PictureCoefficients};
 use super::entropy::CoefficientBlock;
 use super::progression::{SMOOTHED, ScanProgression};
 
-/// Places of the first coefficients in natural order.
+/// Places of the first ten coefficients in natural order.
 const PLACES: [usize; SMOOTHED + 1] = [0, 1, 8, 16, 9, 2, 3, 10, 17, 24];
 
-/// Weights of the DC coefficients of five rows of five blocks.
+/// Weights of the DC coefficients in five rows of five blocks.
 type Weights = [[i8; 5]; 5];
 
-/// Of each estimate, the weights when no AC coefficient is known.
+/// Weights of each estimate when no AC coefficient is known.
 const FROM_DC: [Weights; SMOOTHED + 1] = [
     [
         [-2, -6, -8, -6, -2],
@@ -86,10 +86,10 @@ const FROM_DC: [Weights; SMOOTHED + 1] = [
     ],
 ];
 
-/// The weight of the block itself in its own DC coefficient, which is no `i8`.
+/// Weight of a block's own DC coefficient in its DC estimate. It does not fit an `i8`.
 const OWN: i32 = 152;
 
-/// Weights of the first five estimates when some AC coefficients are known.
+/// Weights of the first five AC estimates when some AC coefficients are known.
 const FROM_ALL: [Weights; 6] = [
     [[0; 5]; 5],
     [[0; 5], [0; 5], [-7, 50, 0, -50, 7], [0; 5], [0; 5]],
@@ -120,16 +120,17 @@ const FROM_ALL: [Weights; 6] = [
 /// How the blocks of a picture are smoothed.
 #[derive(Debug)]
 pub(super) struct BlockSmoothing {
-    /// Of each component, the bits that are missing of the first coefficients.
+    /// Missing bits of the first coefficients of each component.
     now: [[i8; SMOOTHED + 1]; 4],
-    /// Below the last row of MCUs that the last scan had.
+    /// The same, below the last row of MCUs that the last scan had.
     before: [[i8; SMOOTHED + 1]; 4],
     last_good_row: usize,
     mcu_rows: usize,
 }
 
 impl BlockSmoothing {
-    /// None if all is known, or too little (`smoothing_ok`). `last_good_row`: of MCUs.
+    /// `None` if nothing is missing, or too little is known (`smoothing_ok`). `last_good_row`
+    /// counts rows of MCUs.
     pub(super) fn new(
         progression: &ScanProgression,
         quantization: &[Option<QuantizationTable>],
@@ -158,7 +159,7 @@ impl BlockSmoothing {
         is_useful.then_some(smoothing)
     }
 
-    /// A block of a component with estimates for what it lacks.
+    /// A block of a component, with estimates of its missing coefficients.
     pub(super) fn block(
         &self,
         from: &PictureCoefficients,
@@ -176,7 +177,7 @@ impl BlockSmoothing {
         let mut block = from.blocks[grid.at(column, row)];
         let has_no_ac = missing[1..].iter().all(|&missing| missing == -1);
         let weights: &[Weights] = if has_no_ac { &FROM_DC } else { &FROM_ALL };
-        // `quantval` has 16 bits without a sign.
+        // libjpeg's `quantval` is an unsigned 16-bit number.
         let factor = |place: usize| i64::from(quantization[place] as u16);
         let own = factor(0);
         for (number, weights) in weights.iter().enumerate().skip(1) {
@@ -198,8 +199,8 @@ impl BlockSmoothing {
         block
     }
 
-    /// The DC coefficients of a block and those around it; at the edges of the picture the last
-    /// ones again.
+    /// The DC coefficients of a block and of the blocks around it. At the picture's edges the last
+    /// ones are repeated.
     fn around(
         &self,
         from: &PictureCoefficients,
@@ -207,7 +208,8 @@ impl BlockSmoothing {
         (column, row): (usize, usize),
     ) -> [[i16; 5]; 5] {
         let mcu_row = row / grid.v;
-        // Of the last row of MCUs those that there are, as if all rows were so.
+        // Rows of blocks in this row of MCUs: the last one may have fewer. libjpeg-turbo counts as
+        // if all rows of MCUs had as many.
         let rows = match mcu_row + 1 < self.mcu_rows {
             true => grid.v,
             false => match grid.height % grid.v {
@@ -244,7 +246,7 @@ fn weigh(dc: &[[i16; 5]; 5], weights: &Weights) -> i32 {
         .sum()
 }
 
-/// A sum of weights of 256 in all, divided by a factor, rounded; as 32 bits that wrap.
+/// Divides a sum, whose weights add up to 256, by a factor. Rounds, and wraps to 32 bits.
 fn divide(sum: i64, factor: i64) -> i32 {
     (((factor << 7) + sum) / (factor << 8)) as i32
 }

@@ -1,32 +1,32 @@
-//! The bytes of a file, and the markers in them, as libjpeg-turbo reads them: nothing that it
-//! can step over is an error (`jdatasrc-tj.c`, and the readers of markers in `jdmarker.c`).
+//! The bytes of a file and the markers in it, as libjpeg-turbo reads them. Bytes that it can skip
+//! are no error (`jdatasrc-tj.c`, and the readers of markers in `jdmarker.c`).
 //!
-//! After the last byte come end-of-image markers without end, each with a warning.
+//! After the last byte, end-of-image markers follow without end, each with a warning.
 
-/// What a warning is about, as far as it decides anything.
+/// The kind of a warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DecodeWarning {
     /// "Premature end of JPEG file".
     EndOfFile,
-    /// All others: damage that libjpeg-turbo decodes on after.
+    /// All others: damage after which libjpeg-turbo continues.
     Damage,
 }
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Debug)]
 pub(super) struct ByteSource<'a> {
     bytes: &'a [u8],
-    /// May lie behind the end.
+    /// May exceed the length of the file.
     pub(super) at: usize,
-    /// The marker that was met and is not dealt with yet; 0 = none. Coded data end there.
+    /// The marker that was found and is not handled yet; 0 = none. Coded data end there.
     pub(super) marker: u8,
-    /// The number of the restart marker that is due, 0 to 7.
+    /// Number of the restart marker that is due, 0 to 7.
     pub(super) next_restart: u8,
-    /// Whether bytes were dropped since the last marker.
+    /// Whether bytes were skipped since the last marker.
     pub(super) dropped: bool,
-    /// libjpeg-turbo reports the first one alone.
+    /// libjpeg-turbo reports only the first warning.
     pub(super) first_warning: Option<DecodeWarning>,
-    /// Where the first odd stuffing after the last search begins; behind the file if there is none.
+    /// Start of the first odd stuffing that the last search found; the file's length if none.
     odd_stuffing: Option<usize>,
 }
 
@@ -50,12 +50,11 @@ impl<'a> ByteSource<'a> {
         self.first_warning.get_or_insert(warning);
     }
 
-    /// Bytes up to the end of the file.
+    /// Bytes until the end of the file.
     pub(super) fn left(&self) -> usize {
         self.bytes.len().saturating_sub(self.at)
     }
 
-    /// The next byte.
     pub(super) fn byte(&mut self) -> u8 {
         let byte = match self.bytes.get(self.at) {
             Some(&byte) => byte,
@@ -69,23 +68,23 @@ impl<'a> ByteSource<'a> {
         byte
     }
 
-    /// A number of two bytes.
+    /// A big-endian number of two bytes.
     pub(super) fn word(&mut self) -> usize {
         usize::from(self.byte()) << 8 | usize::from(self.byte())
     }
 
-    /// The next eight bytes as a number, the first on top, when none of them is 0xff.
+    /// The next eight bytes as a big-endian number, if none of them is 0xff.
     #[inline(always)]
     pub(super) fn clean(&self) -> Option<u64> {
         const LOW: u64 = 0x0101_0101_0101_0101;
         let bytes = self.bytes.get(self.at..)?.first_chunk::<8>()?;
         let number = u64::from_be_bytes(*bytes);
-        // A byte of 0xff is zero in the complement, and borrows from above.
+        // A 0xff byte is zero in the complement, so the subtraction sets its top bit.
         let zeros = (!number).wrapping_sub(LOW) & number & (LOW << 7);
         (zeros == 0).then_some(number)
     }
 
-    /// The next byte of coded data; none at a marker, which is then `marker`.
+    /// The next byte of coded data. `None` at a marker, which `marker` then holds.
     pub(super) fn coded_byte(&mut self) -> Option<u8> {
         let byte = self.byte();
         if byte != 0xFF {
@@ -102,8 +101,8 @@ impl<'a> ByteSource<'a> {
         None
     }
 
-    /// Whether several 0xff with a 0 behind stand somewhere in the rest of the file. All calls
-    /// together search the file once: a file may have many scans.
+    /// Whether several 0xff before a 0 occur in the rest of the file. All calls together search the
+    /// file once, because a file may have many scans.
     pub(super) fn has_odd_stuffing(&mut self) -> bool {
         let end = self.bytes.len();
         let place = match self.odd_stuffing {
@@ -118,12 +117,12 @@ impl<'a> ByteSource<'a> {
         place < end
     }
 
-    /// A byte ahead, without taking it, inside of the file.
+    /// The byte `ahead` bytes further on, if the file has it. The position stays.
     pub(super) fn peek(&self, ahead: usize) -> Option<u8> {
         self.bytes.get(self.at + ahead).copied()
     }
 
-    /// Steps over so many bytes.
+    /// Skips bytes.
     pub(super) fn skip(&mut self, bytes: usize) {
         self.at += bytes;
         if self.at > self.bytes.len() {
@@ -131,7 +130,7 @@ impl<'a> ByteSource<'a> {
         }
     }
 
-    /// Finds the next marker, which is then `marker`. What stands in front is dropped.
+    /// Finds the next marker, and stores it in `marker`. Skips the bytes before it.
     pub(super) fn next_marker(&mut self) {
         loop {
             while self.byte() != 0xFF {
@@ -152,9 +151,9 @@ impl<'a> ByteSource<'a> {
         }
     }
 
-    /// Steps over the restart marker that is due, or goes on as well as can be
-    /// (`read_restart_marker`, `jpeg_resync_to_restart`). Where `marker` is set afterwards, the
-    /// data up to the next restart are lost.
+    /// Skips the restart marker that is due, or resynchronises (`read_restart_marker`,
+    /// `jpeg_resync_to_restart`). If `marker` is set afterwards, the data up to the next restart
+    /// are lost.
     pub(super) fn restart(&mut self) {
         if self.marker == 0 {
             self.next_marker();
@@ -169,14 +168,14 @@ impl<'a> ByteSource<'a> {
         loop {
             let ahead = self.marker.wrapping_sub(0xD0).wrapping_sub(due) & 7;
             match (self.marker, ahead) {
-                // No marker that there is, or a restart marker that was passed: further on.
+                // Not a valid marker, or a restart marker of the past: search further.
                 (..0xC0, _) | (0xD0..=0xD7, 6 | 7) => self.next_marker(),
-                // The one that is due, or one far from it: as if it were not there.
+                // The one that is due, or one far from it: discard it and continue.
                 (0xD0..=0xD7, 0 | 3..=5) => {
                     self.marker = 0;
                     return;
                 }
-                // One of the next two, or the end of the scan: what is between is lost.
+                // One of the next two, or the end of the scan: the data before it are lost.
                 _ => return,
             }
         }
@@ -193,7 +192,7 @@ mod tests {
         let mut source = ByteSource::new(bytes);
         for at in 0..=bytes.len() + 1 {
             source.at = at;
-            // The last one begins at 7.
+            // The last odd stuffing begins at 7.
             assert_eq!(source.has_odd_stuffing(), at <= 7, "{at}");
         }
     }

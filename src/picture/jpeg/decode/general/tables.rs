@@ -11,26 +11,26 @@ const INDEX: u32 = 10;
 /// A table of symbols.
 #[derive(Debug, Clone)]
 pub(super) struct SymbolTable {
-    /// Symbol, and from bit 8 the bits of its code. 0 = the code is longer, or there is none.
+    /// Symbol, and from bit 8 the length of its code. 0 = the code is longer, or invalid.
     short: [u16; 1 << INDEX],
-    /// Of AC coefficients that the bits hold as a whole: bits that are taken, from bit 8 zeros
-    /// before it, from bit 16 its value. 0 = by `short`.
+    /// AC coefficients whose code and value fit the index: bits to take, from bit 8 the zeros
+    /// before it, from bit 16 its value. 0 = use `short`.
     whole: [u32; 1 << INDEX],
     codes: CodesByLength,
 }
 
 /// A symbol of AC coefficients, with its value.
 pub(super) enum CodedSymbol {
-    /// A coefficient after so many zeros.
+    /// A coefficient after `run` zeros.
     Value { run: usize, value: i32 },
     /// 16 zeros.
     Zeros,
-    /// The end of the block or, in progressive scans, of so many.
+    /// The end of the block. In progressive scans `run` more bits count the blocks that end.
     End { run: u32 },
 }
 
 impl CodedSymbol {
-    /// Of a symbol; `take` gives the bits of its value.
+    /// Interprets a symbol. `take` returns the bits of its value.
     #[inline(always)]
     pub(super) fn of(symbol: u32, take: impl FnOnce(u32) -> u32) -> Self {
         let (run, size) = (symbol >> 4, symbol & 15);
@@ -56,7 +56,7 @@ impl Default for SymbolTable {
 }
 
 impl SymbolTable {
-    /// Makes the table of `spec`, unless it is that already.
+    /// Builds the table of `spec`, unless this is its table already.
     fn set(&mut self, spec: &HuffmanSpec) -> Result<(), FatalFault> {
         if self.codes.are_of(spec) {
             return Ok(());
@@ -107,7 +107,7 @@ impl SymbolTable {
         CodedSymbol::of(symbol, |size| bits.take(size, source))
     }
 
-    /// The next symbol; 0 for no code.
+    /// The next symbol; 0 for an invalid code.
     #[inline(always)]
     pub(super) fn symbol(&self, bits: &mut CodedBits, source: &mut ByteSource<'_>) -> u32 {
         bits.fill(source);
@@ -119,7 +119,7 @@ impl SymbolTable {
         entry & 255
     }
 
-    /// The bits of the code at the top of `bits`, and its symbol; 17 and 0 for no code.
+    /// Length and symbol of the code at the top of `bits`; 17 and 0 for an invalid code.
     pub(super) fn code(&self, bits: u64) -> (u32, u32) {
         match self.codes.long(bits) {
             Some((length, symbol)) => (length, u32::from(symbol)),
@@ -139,12 +139,12 @@ impl SymbolTable {
     }
 }
 
-/// Where coded bits come from.
+/// A source of coded bits.
 pub(super) trait BitSource: Copy {
-    /// The next symbol of a table; 0 for no code.
+    /// The next symbol of a table; 0 for an invalid code.
     fn symbol(&mut self, table: &SymbolTable, source: &mut ByteSource<'_>) -> u32;
 
-    /// The bits of a value, up to 15.
+    /// Takes the bits of a value, up to 15.
     fn value(&mut self, bits: u32, source: &mut ByteSource<'_>) -> u32;
 
     /// The next AC coefficient.
@@ -188,7 +188,7 @@ impl SymbolTables {
         &self.ac[of.ac & 3]
     }
 
-    /// Makes the table of DC coefficients of a component.
+    /// Builds the DC table of a component.
     pub(super) fn set_dc(
         &mut self,
         tables: &MarkerTables,
@@ -202,7 +202,7 @@ impl SymbolTables {
         }
     }
 
-    /// Makes the table of AC coefficients of a component.
+    /// Builds the AC table of a component.
     pub(super) fn set_ac(
         &mut self,
         tables: &MarkerTables,

@@ -1,5 +1,5 @@
-//! Files of all kinds against libjpeg-turbo, in all forms of the hot loops. Damaged ones are in the
-//! tests of the folder above, with their words.
+//! Compares files of all kinds with libjpeg-turbo, in all forms of the hot loops. The tests of the
+//! parent folder cover damaged files and their messages.
 
 use super::super::super::fixtures::{Random, Sampling, encode, one_component_scans};
 use super::super::super::header::{JpegHeader, read_header};
@@ -27,7 +27,7 @@ fn job<'a>(
     }
 }
 
-/// Decodes the whole and a part of it at each scale, as libjpeg-turbo does.
+/// Decodes the whole image and a part of it at each scale, and compares with libjpeg-turbo.
 fn check(decoders: &mut [WindowDecoder], jpeg: &[u8], random: &mut Random) {
     let header = read_header(jpeg).unwrap();
     let bytes = if header.components == 4 { 4 } else { 3 };
@@ -80,7 +80,7 @@ fn sequential_and_progressive_files_of_all_samplings_and_sizes() {
     }
 }
 
-/// Also with sampling factors that no single scan can have.
+/// Includes sampling factors that no single scan can have.
 #[test]
 fn scans_of_one_component() {
     let (mut decoders, mut random) = (decoders(), Random::new(2));
@@ -100,7 +100,7 @@ fn scans_of_one_component() {
     }
 }
 
-/// Missing coefficients are estimated, so that each block depends on those around it.
+/// Missing coefficients are estimated, so each block depends on the blocks around it.
 #[test]
 fn progressive_files_without_their_last_scans() {
     let (mut decoders, mut random) = (decoders(), Random::new(3));
@@ -122,7 +122,7 @@ fn progressive_files_without_their_last_scans() {
     }
 }
 
-/// The fast reader of libjpeg-turbo ends the data there, and the slow one goes on.
+/// The fast reader of libjpeg-turbo ends the data there. The slow one continues.
 #[test]
 fn several_bytes_of_0xff_before_a_stuffed_one() {
     let (mut decoders, mut random) = (decoders(), Random::new(4));
@@ -136,7 +136,7 @@ fn several_bytes_of_0xff_before_a_stuffed_one() {
     }
 }
 
-/// Coefficients are kept of files of several scans alone.
+/// Only files of several scans keep their coefficients.
 #[test]
 fn a_file_of_one_scan_takes_rows_of_mcus() {
     for (progressive, least, most) in [(false, 0, 150 << 10), (true, 1 << 20, 2 << 20)] {

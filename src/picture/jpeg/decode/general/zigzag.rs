@@ -1,9 +1,9 @@
-//! Places of coefficients in natural order.
+//! Conversions between zigzag order and natural order.
 
 use super::super::super::standard_tables::ZIGZAG;
 
-/// Of each place in zigzag order its place in natural order. What runs over the end of a block
-/// goes to its last place, as in libjpeg-turbo.
+/// The natural place of each zigzag place. Places past the end of a block become its last place, as
+/// in libjpeg-turbo.
 pub(super) const NATURAL: [u8; 128] = natural();
 
 const fn natural() -> [u8; 128] {
@@ -16,8 +16,8 @@ const fn natural() -> [u8; 128] {
     natural
 }
 
-/// Of each four coefficients in natural order, which of them are there: their places in zigzag
-/// order, as bits.
+/// For each four coefficients in natural order, and each mask of nonzero ones: their places in
+/// zigzag order, as bits.
 const PLACES: [[u64; 16]; 16] = places();
 
 const fn places() -> [[u64; 16]; 16] {
@@ -37,11 +37,11 @@ const fn places() -> [[u64; 16]; 16] {
     places
 }
 
-/// Bands of this many coefficients are looked at one by one.
+/// Bands of up to this many coefficients are checked one by one.
 const SHORT: usize = 16;
 
-/// Which coefficients of a band are not zero: their places in zigzag order, as bits. Others may
-/// be there as well.
+/// Places of a band's nonzero coefficients in zigzag order, as bits. Places outside the band may be
+/// set, too.
 #[inline(always)]
 pub(super) fn places_of_coefficients(block: &[i16; 64], first: usize, last: usize) -> u64 {
     if last - first < SHORT {
@@ -56,7 +56,7 @@ pub(super) fn places_of_coefficients(block: &[i16; 64], first: usize, last: usiz
     for (four, places) in block.chunks_exact(4).zip(&PLACES) {
         let bits = |i: usize| u64::from(four[i] as u16) << (16 * i);
         let number = bits(0) | bits(1) | bits(2) | bits(3);
-        // The top bit of each lane that is not zero, and then these four next to each other.
+        // Sets the top bit of each nonzero lane, then moves the four bits together.
         let low = LOW * 0x7FFF;
         let lanes = (((number & low) + low) | number) >> 15 & LOW;
         let which = lanes | lanes >> 15 | lanes >> 30 | lanes >> 45;

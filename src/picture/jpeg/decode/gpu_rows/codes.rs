@@ -1,13 +1,13 @@
-//! A Huffman table, as the kernels read it.
+//! A Huffman table in the layout of the kernels.
 
 use bytemuck::{Pod, Zeroable};
 
 use super::super::huffman::HuffmanSpec;
 
-/// Bits of the first lookup of a code, as `kernels/jpeg/tables.cuh` has it.
+/// Bits of the first lookup of a code, as in `kernels/jpeg/tables.cuh`.
 const FIRST_BITS: u32 = 9;
 
-/// A table as DHT states it.
+/// A table as in DHT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct KernelCodes {
@@ -38,7 +38,7 @@ pub(super) struct KernelTable {
 }
 
 impl KernelTable {
-    /// The table that begins at the entry `base`; none where its codes are no codes.
+    /// A table whose entries begin at `base`; `None` if its codes are invalid.
     pub(super) fn new(codes: KernelCodes, is_dc: bool, base: usize) -> Option<Self> {
         let spec = HuffmanSpec::of(codes.counts, codes.symbols);
         if !(if is_dc { spec.is_dc() } else { spec.is_ac() }) {
@@ -66,7 +66,7 @@ impl KernelTable {
         })
     }
 
-    /// Entries of its single lookups, as `table_entries` has it.
+    /// Entries of its lookup of single codes, like `table_entries` of the kernels.
     pub(super) fn entries(&self) -> usize {
         ((1 << FIRST_BITS) + self.second as usize + 1).next_multiple_of(8)
     }

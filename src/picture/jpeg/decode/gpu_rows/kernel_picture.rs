@@ -1,5 +1,5 @@
-//! A picture as the kernels read it, byte for byte as `kernels/jpeg/types.cuh` has it, and the
-//! memory that a picture takes on the device.
+//! A picture in the layout of the kernels, byte for byte as in `kernels/jpeg/types.cuh`, and its
+//! memory on the device.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -14,7 +14,7 @@ use super::row_header::{CodedRowHeader, RowComponent, mcus};
 pub(crate) const UNIT_BITS: u32 = 512;
 pub(crate) const CHAIN_UNITS: u32 = 4;
 
-/// Entries of a lookup of many symbols.
+/// Entries of a lookup that decodes several symbols at once.
 pub(crate) const MANY: usize = 2048;
 
 /// `Segment` of the kernels.
@@ -28,7 +28,7 @@ pub(crate) struct KernelSegment {
 }
 
 impl KernelSegment {
-    /// Of the bytes from `start` to `end`, more than none.
+    /// A segment of the bytes from `start` to `end`, at least one.
     pub(super) fn new(start: u32, end: u32, unit: u32, chain: u32) -> Self {
         Self {
             start: 8 * start,
@@ -38,7 +38,7 @@ impl KernelSegment {
         }
     }
 
-    /// The unit and the chain after its last.
+    /// The unit and the chain after this segment.
     pub(super) fn after(&self) -> (u32, u32) {
         let units = (self.end - self.start).div_ceil(UNIT_BITS);
         (self.unit + units, self.chain + units.div_ceil(CHAIN_UNITS))
@@ -104,7 +104,8 @@ impl KernelComponent {
     }
 }
 
-/// `Picture` of the kernels. Places in the memory of a batch are zero until it is put there.
+/// `Picture` of the kernels. Addresses are zero until the picture gets its place in a batch's
+/// memory.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct KernelPicture {
@@ -227,7 +228,7 @@ impl KernelPicture {
         header: &CodedRowHeader,
         plan: &WindowGeometry,
     ) -> Result<(), DecodeRefusal> {
-        // Tables with other numbers and the same codes are the same.
+        // Tables with different numbers and equal codes count as one.
         let codes = |row: &RowComponent| {
             let tables = (usize::from(row.dc) & 1, usize::from(row.ac) & 1);
             (&header.dc[tables.0], &header.ac[tables.1])
@@ -258,7 +259,7 @@ impl KernelPicture {
         }
         self.pairs = pairs.len() as u32;
         self.phases = phases;
-        // Those that need coefficients come first, so that the others take no memory for them.
+        // Components that need coefficients come first, so that the others use no memory for them.
         let mut blocks = 0u32;
         for is_first in [true, false] {
             for component in &mut self.component[..self.count as usize] {
@@ -285,17 +286,17 @@ impl KernelPicture {
         self.count == 3 && self.components().iter().all(KernelComponent::is_whole)
     }
 
-    /// Blocks that are kept, of each component.
+    /// The number of blocks kept of each component.
     pub(crate) fn kept(&self) -> impl Iterator<Item = u32> {
         self.components().iter().map(KernelComponent::kept)
     }
 
-    /// Groups of four pixels.
+    /// The number of groups of four pixels.
     pub(crate) fn fours(&self) -> u32 {
         (self.x + self.width - self.left).div_ceil(4) * self.height
     }
 
-    /// Entries of lookups that chains stage, and those that coefficients stage.
+    /// Lookup entries that chains stage, and those that coefficients stage.
     pub(crate) fn entries(&self) -> (usize, usize) {
         let singles = self.singles as usize;
         (singles + 2 * self.pairs as usize * MANY, singles)
@@ -315,12 +316,12 @@ impl KernelPicture {
             coefficients: 128 * with_coefficients as usize,
             infos: 8 * blocks as usize,
             planes,
-            // One line more: a kernel that reads the window may read as far.
+            // One more row: kernels may read past the end of the window.
             rgb: self.pitch as usize * (self.height as usize + 1),
         }
     }
 
-    /// Bytes from the first of `rgb` to the window's first pixel, and from row to row.
+    /// Bytes from the start of `rgb` to the window's first pixel, and from row to row.
     pub(crate) fn window(&self) -> (usize, usize) {
         (3 * (self.x - self.left) as usize, self.pitch as usize)
     }

@@ -1,20 +1,20 @@
-//! Baseline JPEG for a GPU: the row that a worker writes instead of pixels, and what the kernels of
-//! `kernels/jpeg.cu` read of it.
+//! Baseline JPEG for a GPU: the row that a worker writes instead of pixels, and the structs that
+//! the kernels of `kernels/jpeg.cu` read.
 //!
-//! A worker parses the header and takes stuffed bytes and markers out of the coded data. A row is
-//! a header of fixed size, the end of each segment between restart markers, and the coded data.
-//! The consumer copies the header, checks every number of it, and computes all places in memory
-//! itself: a row may come from a process that decodes untrusted files.
+//! A worker parses the header, and removes stuffed bytes and markers from the coded data. A row
+//! holds a header of fixed size, the end of each segment between restart markers, and the coded
+//! data. The consumer copies the header, checks each of its numbers, and computes all addresses
+//! itself. The reason: a row may come from a process that decodes untrusted files.
 //!
-//! Takes the files of [`WindowDecoder`](super::WindowDecoder), except those of four components and
-//! those over the limits of `limits`. The decision depends on the file alone.
+//! Rows take the files of [`WindowDecoder`](super::WindowDecoder), except files of four components
+//! and files over the limits of `limits`. The decision depends on the file alone.
 //!
-//! - `row_header`: the layout of a row; `row_writer`, `row_reader`: writing and reading it;
-//! - `limits`: the largest pictures;
-//! - `unstuff`: coded data without stuffed bytes;
-//! - `codes`: a Huffman table, as the kernels read it;
-//! - `kernel_picture`: a picture, as they read it, and the memory that it takes;
-//! - `resize`: tables behind the coded data, where the window becomes as large as the row.
+//! - `row_header`: the layout of a row; `row_writer`, `row_reader`: write and read a row.
+//! - `limits`: the largest pictures.
+//! - `unstuff`: removes stuffed bytes from coded data.
+//! - `codes`: a Huffman table in the kernels' layout.
+//! - `kernel_picture`: a picture in the kernels' layout, and its memory.
+//! - `resize`: tables after the coded data, which resize the window to the row's size.
 
 mod codes;
 mod kernel_picture;

@@ -1,14 +1,14 @@
-//! The resize of a window: tables behind the coded data of its row, by which kernels make pixels
-//! of it that are as large as the row.
+//! The resize of a window. Tables after a row's coded data tell kernels how to resize the window to
+//! the row's size.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | [`ResizeHeader`] | taps, precision, order |
-//! | 4 an output pixel across, then down | the first input pixel |
-//! | 2 a tap of each output pixel across, then down | coefficients, tap by tap |
+//! | 4 per output pixel, across, then down | first input pixel |
+//! | 2 per tap of each output pixel, across, then down | coefficients, tap by tap |
 //! | up to a multiple of 16 | zeros |
 //!
-//! The tables themselves are not checked: kernels hold each pixel to the window.
+//! The tables themselves are not checked: kernels clamp each pixel to the window.
 
 use std::mem::size_of;
 
@@ -17,24 +17,24 @@ use bytemuck::{Pod, Zeroable};
 use super::kernel_picture::KernelPicture;
 use super::row_header::ALIGNMENT;
 
-/// Output pixels for which a row of an image has room are a multiple of this.
+/// Rows of images are padded to a multiple of this many pixels.
 const PIXELS: u32 = 4;
 
-/// Bits of the fraction of coefficients at most: as the resampler has them.
+/// Maximum fraction bits of coefficients, as in the resampler.
 const MAX_PRECISION: u32 = 22;
 
-/// The coefficients of one axis, as the CPU's resampler has them.
+/// The coefficients of one axis, from the CPU's resampler.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResizeAxis<'a> {
     /// The first input pixel of each output pixel.
     pub(crate) starts: &'a [u32],
-    /// `taps` of each output pixel, one pixel after the other.
+    /// `taps` coefficients of each output pixel, pixel by pixel.
     pub(crate) coefficients: &'a [i16],
     pub(crate) taps: usize,
     pub(crate) precision: u32,
 }
 
-/// The start of the tables. Of two numbers the first is across.
+/// The start of the tables. Arrays of two hold across, then down.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct ResizeHeader {
@@ -45,7 +45,7 @@ struct ResizeHeader {
     zeros: [u32; 3],
 }
 
-/// Where the tables of both axes lie, bytes.
+/// Offsets of the tables of both axes, in bytes.
 #[derive(Debug, Clone, Copy)]
 struct TablePlaces {
     starts: [usize; 2],
@@ -54,7 +54,7 @@ struct TablePlaces {
 }
 
 impl TablePlaces {
-    /// Of so many output pixels, and taps of each.
+    /// For the given numbers of output pixels and of taps.
     fn new(outputs: [usize; 2], taps: [usize; 2]) -> Self {
         let starts = size_of::<ResizeHeader>();
         let coefficients = starts + 4 * (outputs[0] + outputs[1]);
@@ -67,8 +67,8 @@ impl TablePlaces {
     }
 }
 
-/// Writes tables to the start of `out`, which stands behind coded data. How many bytes; none where
-/// they have no room.
+/// Writes tables to the start of `out`, which follows coded data. Returns their bytes, or `None` if
+/// they do not fit.
 pub(crate) fn write_resize(
     axes: [ResizeAxis<'_>; 2],
     down_first: bool,
@@ -113,13 +113,13 @@ struct KernelAxis {
     coefficients: u32,
 }
 
-/// `Resize` of the kernels. Places in the memory of a batch are zero until it is put there.
+/// `Resize` of the kernels. Addresses are zero until it gets its place in a batch's memory.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct KernelResize {
     pub(crate) source: u64,
     pub(crate) tables: u64,
-    /// The window's rows, those between the passes, those of the result.
+    /// Addresses of the window, of the image between the passes, and of the result.
     pub(crate) images: [u64; 3],
     pitches: [u32; 3],
     skips: [u32; 2],
@@ -131,9 +131,9 @@ pub(crate) struct KernelResize {
 }
 
 impl KernelResize {
-    /// Of `len` bytes behind the coded data of a picture, whose window becomes `size` (width,
-    /// height). `copy` copies the first of them, if there are so many. None for what
-    /// [`write_resize`] does not write for it.
+    /// Reads the tables of `len` bytes after a picture's coded data. They resize its window to
+    /// `size` (width, height). `copy` copies their first bytes, and returns false if there are too
+    /// few. `None` if [`write_resize`] does not write such tables for it.
     pub(super) fn copied(
         len: usize,
         copy: impl Fn(&mut [u8]) -> bool,
@@ -149,7 +149,7 @@ impl KernelResize {
         let axis = |number: usize| -> Option<KernelAxis> {
             let (inputs, outputs) = (inputs[number], outputs[number]);
             let (taps, precision) = (header.taps[number], header.precision[number]);
-            // Taps of all filters are fewer than six times what an output pixel stands for, and 4.
+            // Every filter has fewer than `6 * inputs / outputs + 4` taps.
             let most = 8 * (u64::from(inputs) / u64::from(outputs.max(1)) + 1);
             let is_axis = outputs > 0
                 && outputs <= 1 << 24
@@ -168,7 +168,7 @@ impl KernelResize {
         let (mut across, mut down) = (axis(0)?, axis(1)?);
         let taps = header.taps.map(|n| n as usize);
         let places = TablePlaces::new(outputs.map(|n| n as usize), taps);
-        // Numbers below fit 32 bits: a row has less.
+        // The numbers below fit 32 bits, because a row is shorter.
         if places.end != len || u32::try_from(places.end).is_err() || header.down_first > 1 {
             return None;
         }
@@ -191,7 +191,7 @@ impl KernelResize {
             down,
             ..Self::zeroed()
         };
-        // A kernel counts the pixels of an image in 32 bits.
+        // Kernels index the pixels of an image in 32 bits.
         let fits = |bytes: u64| bytes <= i32::MAX as u64;
         resize.image_bytes().into_iter().all(fits).then_some(resize)
     }
@@ -209,14 +209,13 @@ impl KernelResize {
         ]
     }
 
-    /// The same, where the second begins behind the first, and where it ends.
+    /// Offset of the result, which follows the image between the passes, and the end of both.
     pub(crate) fn memory(&self) -> (usize, usize) {
         let [between, result] = self.image_bytes().map(|bytes| bytes as usize);
         let second = between.next_multiple_of(ALIGNMENT);
         (second, second + result.next_multiple_of(ALIGNMENT))
     }
 
-    /// Bytes of the tables.
     pub(crate) fn table_bytes(&self) -> usize {
         self.table_bytes as usize
     }

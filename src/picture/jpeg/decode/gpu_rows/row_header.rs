@@ -1,9 +1,9 @@
 //! The layout of a picture's row, and its header.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | [`CodedRowHeader`] | size, window, components, tables |
-//! | 4 a segment | where it ends in the coded data, bytes |
+//! | 4 per segment | its end in the coded data, in bytes |
 //! | up to a multiple of 16 | zeros |
 //! | coded data | without stuffed bytes and markers; zeros up to a multiple of 16 |
 
@@ -16,10 +16,10 @@ use super::super::request::JpegWindow;
 use super::codes::KernelCodes;
 use super::limits::MAX_PIXELS;
 
-/// What coded data, and the tables of a resize, begin at a multiple of, and end at.
+/// Coded data and the tables of a resize begin and end at multiples of this, in bytes.
 pub(super) const ALIGNMENT: usize = 16;
 
-/// A component: its sampling factors, and which Huffman tables it uses.
+/// A component: its sampling factors, and the numbers of its Huffman tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct RowComponent {
@@ -27,24 +27,24 @@ pub(super) struct RowComponent {
     pub(super) v: u8,
     pub(super) dc: u8,
     pub(super) ac: u8,
-    /// In natural order.
+    /// Quantization factors in natural order.
     pub(super) factors: [i16; 64],
 }
 
-/// The start of a row. Of fewer components than three, zeros stand in their place.
+/// The start of a row. Missing components are zeros.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct CodedRowHeader {
     /// Width and height of the picture.
     pub(super) size: [u32; 2],
-    /// Side of a block of luma at the scale.
+    /// Side of a luma block at the scale, in pixels.
     pub(super) block: u32,
     /// x, y, width and height, at the scale.
     pub(super) window: [u32; 4],
     /// 0 grey, 1 YCbCr, 2 RGB.
     pub(super) colour: u32,
     pub(super) count: u32,
-    /// MCUs between restart markers; 0 for none.
+    /// MCUs between restart markers; 0 = no markers.
     pub(super) interval: u32,
     pub(super) segments: u32,
     /// Bytes of coded data.
@@ -55,7 +55,7 @@ pub(super) struct CodedRowHeader {
 }
 
 impl CodedRowHeader {
-    /// Whether a table is used by some component.
+    /// Whether any component uses a table.
     pub(super) fn uses(&self, is_dc: bool, number: usize) -> bool {
         let mut components = self.components[..self.count.min(3) as usize].iter();
         components.any(|c| usize::from(if is_dc { c.dc } else { c.ac }) == number)
@@ -70,13 +70,13 @@ impl CodedRowHeader {
         JpegWindow { x, y, w, h }
     }
 
-    /// Where coded data begin.
+    /// Offset of the coded data in the row.
     pub(super) fn data_at(segments: usize) -> usize {
         (size_of::<Self>() + 4 * segments).next_multiple_of(ALIGNMENT)
     }
 }
 
-/// Segments of a picture, as its header states them.
+/// The number of segments in a picture, by its header.
 pub(super) fn segments(frame: &FrameHeader) -> usize {
     let mcus = mcus(frame);
     match frame.restart_interval as usize {
@@ -97,7 +97,7 @@ pub(super) fn mcus(frame: &FrameHeader) -> (usize, usize) {
     )
 }
 
-/// Whether the window lies in the picture at its scale.
+/// Whether the window lies in the picture at its scale, and the picture has at most `MAX_PIXELS`.
 pub(super) fn fits(frame: &FrameHeader, block: usize, window: JpegWindow) -> bool {
     let inside = |at: usize, len: usize, side: usize| {
         let size = (side * block).div_ceil(8);

@@ -1,4 +1,4 @@
-//! A picture's row, read and checked by the consumer.
+//! Reads and checks a picture's row, in the consumer.
 
 use std::mem::size_of;
 use std::ops::Range;
@@ -18,21 +18,21 @@ use super::row_header::{ALIGNMENT, CodedRowHeader, fits, segments};
 pub(crate) struct CodedPicture {
     pub(crate) picture: KernelPicture,
     pub(crate) segments: Vec<KernelSegment>,
-    /// How the window is resized; none = it is wanted as it is.
+    /// How the window is resized; `None` = not at all.
     pub(crate) resize: Option<KernelResize>,
-    /// Where the coded data stand in the row, up to a multiple of 16, and the tables of the resize
-    /// behind them.
+    /// Range of the coded data in the row, padded to a multiple of 16, with the tables of the
+    /// resize after them.
     pub(crate) data: Range<usize>,
 }
 
 impl CodedPicture {
-    /// As [`CodedPicture::copied_as`], of a row that nobody writes.
+    /// Like [`CodedPicture::copied_as`], for a row that no process writes meanwhile.
     pub(crate) fn read_as(row: &[u8], size: (u32, u32)) -> Result<Self, DecodeRefusal> {
         Self::copied_as(size, row.len(), copy_of(row))
     }
 
-    /// As [`CodedPicture::copied`], of a row that gives pixels of `size` (width, height): the
-    /// window, or what tables behind its coded data make of a window of another size.
+    /// Like [`CodedPicture::copied`], for a row whose pixels have `size` (width, height). Tables
+    /// after the coded data resize a window of another size.
     pub(crate) fn copied_as(
         size: (u32, u32),
         len: usize,
@@ -49,20 +49,23 @@ impl CodedPicture {
         Ok(coded)
     }
 
-    /// Bytes of the coded data, up to a multiple of 16: the tables of the resize come then.
+    /// Bytes of the coded data, padded to a multiple of 16. The tables of the resize follow.
     pub(crate) fn coded_bytes(&self) -> usize {
         self.data.len() - self.resize.map_or(0, |resize| resize.table_bytes())
     }
 
-    /// As [`CodedPicture::copied`], of a row that nobody writes.
+    /// Like [`CodedPicture::copied`], for a row that no process writes meanwhile.
     pub(crate) fn read(row: &[u8]) -> Result<Self, DecodeRefusal> {
         Self::copied(row.len(), copy_of(row))
     }
 
-    /// Reads the start of a row of so many bytes. `copy` copies its bytes from there on, and is
-    /// false where there are not so many. Each byte is copied once, and the copy is checked: others
-    /// may write the row meanwhile. `Damaged` is a row that `write_row` does not write, and
-    /// `Unsupported` one whose tables are too large for the kernels.
+    /// Reads the start of a row of `len` bytes. `copy` copies its bytes from an offset, and returns
+    /// false if there are too few. Each byte is copied once, and the copy is checked: another
+    /// process may write the row meanwhile.
+    ///
+    /// # Errors
+    /// `Damaged` for a row that `write_row` does not write, and `Unsupported` for tables too large
+    /// for the kernels.
     pub(crate) fn copied(
         len: usize,
         copy: impl Fn(usize, &mut [u8]) -> bool,
@@ -124,7 +127,7 @@ impl CodedPicture {
     }
 }
 
-/// Copies bytes of a row from a place on.
+/// A function that copies bytes of a row from an offset.
 fn copy_of(row: &[u8]) -> impl Fn(usize, &mut [u8]) -> bool {
     |from, to| {
         let bytes = row.get(from..from + to.len());

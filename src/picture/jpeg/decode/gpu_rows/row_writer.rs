@@ -1,4 +1,4 @@
-//! A picture's row, written by a worker.
+//! Writes a picture's row, in a worker.
 
 use std::mem::size_of;
 
@@ -15,10 +15,10 @@ use super::limits::{MAX_CODED, MAX_SEGMENTS};
 use super::row_header::{ALIGNMENT, CodedRowHeader, RowComponent, fits, segments};
 use super::unstuff::unstuff;
 
-/// Writes a row. How many bytes of `out` it takes.
+/// Writes a row. Returns the bytes of `out` that it uses.
 ///
-/// `out` holds the header, the ends of segments, and as many bytes as the file has after its
-/// header, with 16 to spare: then it never lacks room.
+/// `out` must have room for the header, the ends of segments, and 16 bytes more than the file has
+/// after its header. Then it is never too small.
 pub(crate) fn write_row(
     job: &DecodeRequest<'_>,
     form: SimdForm,
@@ -77,7 +77,7 @@ pub(crate) fn write_row(
     let mut ends = vec![0; segments];
     let unstuffed = with_kernels!(form, kernels => unstuff(kernels, coded, data, &mut ends));
     let unstuffed = unstuffed.ok_or(DecodeRefusal::Damaged)?;
-    // Each segment holds data; the consumer relies on it.
+    // The consumer relies on segments that are not empty.
     if unstuffed > MAX_CODED || ends.first() == Some(&0) || ends.windows(2).any(|e| e[0] >= e[1]) {
         return Err(DecodeRefusal::Damaged);
     }

@@ -1,5 +1,5 @@
-//! Rows of coded data, without a device: what is written is what the file has, and whatever else
-//! stands in a row is refused or stays within its memory.
+//! Tests rows of coded data without a device. Written rows hold the file's data. Any other row is
+//! rejected, or stays within its memory.
 
 use super::super::super::fixtures::{Random, Sampling, encode};
 use super::super::SimdForm;
@@ -40,7 +40,7 @@ fn row(job: &DecodeRequest<'_>, form: SimdForm) -> Result<Vec<u8>, DecodeRefusal
     Ok(row)
 }
 
-/// Coded data as T.81 says: a zero after 0xff goes, and so do restart markers.
+/// Coded data by T.81: without a zero after 0xff, and without restart markers.
 fn unstuffed(jpeg: &[u8]) -> Vec<u8> {
     let scan = jpeg.windows(2).position(|m| m == [0xFF, 0xDA]).unwrap();
     let len = u16::from_be_bytes([jpeg[scan + 2], jpeg[scan + 3]]);
@@ -80,7 +80,7 @@ fn rows_hold_the_unstuffed_data_of_each_form() {
     }
 }
 
-/// Whatever a row's header states, it is refused, or the memory follows from it.
+/// Whatever a row's header states, the row is rejected, or its memory use is bounded.
 #[test]
 fn rows_of_other_processes_do_no_harm() {
     let mut random = Random::new(2);
@@ -128,7 +128,7 @@ fn what_kernels_cannot_decode_is_refused() {
         whole(&progressive, (33, 21), Sampling::S420),
         Some(DecodeRefusal::Unsupported)
     );
-    // A restart marker that is not the one that is due; data without one.
+    // A restart marker that is not due; data that end before a due one.
     let mut restarts = encode(33, 21, Sampling::S420, 90, false, 1);
     let at = restarts.windows(2).position(|m| m == [0xFF, 0xD1]).unwrap();
     restarts[at + 1] = 0xD2;
@@ -149,7 +149,7 @@ fn what_kernels_cannot_decode_is_refused() {
     ));
 }
 
-/// A row of 33 x 21 pixels, and tables that make 4 x 3 of them.
+/// A row of 33 x 21 pixels, with tables that resize it to 4 x 3.
 fn resized_row(down_first: bool) -> (Vec<u8>, usize) {
     let jpeg = encode(33, 21, Sampling::S420, 90, false, 0);
     let mut row = row(&job(&jpeg, (33, 21), Sampling::S420), SimdForm::Plain).unwrap();
@@ -163,7 +163,7 @@ fn resized_row(down_first: bool) -> (Vec<u8>, usize) {
     let mut tables = vec![0xEE; 1 << 10];
     assert_eq!(write_resize(axes, down_first, &mut tables[..160]), None);
     let len = write_resize(axes, down_first, &mut tables).unwrap();
-    // 32, 4 bytes of 7 pixels, 2 of 64 taps: a multiple of 16.
+    // 32 bytes, 4 for each of 7 pixels, 2 for each of 64 taps: rounded up to a multiple of 16.
     assert_eq!(len, 192);
     let at = row.len();
     row.extend(&tables[..len]);
@@ -179,7 +179,7 @@ fn tables_of_a_resize_are_read_as_they_were_written_and_doubted() {
             (read.data.end, read.data.start + read.coded_bytes()),
             (row.len(), at)
         );
-        // Between the passes 12 bytes by 21 rows, or 3 rows of the window's.
+        // Between the passes: 21 rows of 12 bytes, or 3 rows of the window.
         let (second, end) = read.resize.unwrap().memory();
         let window = read.picture.window().1;
         let between = if down_first { 3 * window } else { 12 * 21 };
@@ -209,14 +209,14 @@ fn tables_of_a_resize_are_read_as_they_were_written_and_doubted() {
             let read = CodedPicture::read_as(&row, (4, 3));
             assert!(read.is_err(), "{place}: {number}");
         }
-        // Pixels and coefficients may be anything.
+        // Tables of pixels and of coefficients may have any content.
         let mut row = row;
         row[at + 32..].fill(0xFF);
         assert!(CodedPicture::read_as(&row, (4, 3)).is_ok());
     }
 }
 
-/// The kernels' structs have these sizes, too (`kernels/jpeg/types.cuh`).
+/// The sizes of the kernels' structs (`kernels/jpeg/types.cuh`).
 #[test]
 fn structs_have_the_sizes_of_the_kernels() {
     assert_eq!(size_of::<KernelPicture>(), 1960);

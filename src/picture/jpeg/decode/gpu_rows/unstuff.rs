@@ -1,13 +1,13 @@
-//! Coded data without stuffed bytes and markers (ITU-T T.81, B.1.1.5): all of it at once.
+//! Removes stuffed bytes and markers from coded data (ITU-T T.81, B.1.1.5), all at once.
 //!
-//! Ends where the CPU decoder's stream ends: at a marker that is no restart marker or not the one
-//! that is due, at more than one 0xff before a stuffed zero, and at the end of the file.
+//! Ends where the CPU decoder's stream ends: at a marker other than the restart marker that is due,
+//! at several 0xff before a stuffed zero, and at the end of the file.
 
 use super::super::kernels::DecodeKernels;
 
-/// Unstuffs `from` to `out`, and puts the end of each segment into `ends`, as many as it holds.
-/// The bytes written; none where `out` is too small or there are other segments than `ends` has
-/// room for.
+/// Unstuffs `from` into `out`, and stores the end of each segment in `ends`. Stops after as many
+/// segments as `ends` has. Returns the bytes written, or `None` if `out` is too small or the data
+/// have fewer segments.
 pub(super) fn unstuff(
     kernels: impl DecodeKernels,
     from: &[u8],
@@ -29,7 +29,7 @@ pub(super) fn unstuff(
         end += clean;
         let Some(&next) = from.get(at) else { break };
         if next != 0xFF {
-            // A part was copied; or there is no room.
+            // Only a part was copied, or `out` is full.
             if end == out.len() {
                 return None;
             }

@@ -1,5 +1,5 @@
-//! What the plain form makes of a picture between coded data and pixels, for tests of kernels that
-//! have the same stages.
+//! The intermediate results of the plain form, between coded data and pixels, for tests of kernels
+//! with the same stages.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::picture::jpeg::decode::scan::{PendingBlocks, ScanDecoder, ScanTables}
 use crate::picture::jpeg::decode::stream::CodedStream;
 use crate::picture::jpeg::standard_tables::ZIGZAG;
 
-/// A block that the window needs, of a component with more than one sample a block.
+/// A block that the window needs, of a component with more than one sample per block.
 #[derive(Debug, Clone)]
 pub(crate) struct StageBlock {
     /// In zigzag order, DC first.
@@ -28,7 +28,7 @@ pub(crate) struct StageBlock {
 /// The blocks of each component (0 to 2) and column of needed blocks (from 0), from top to bottom.
 pub(crate) type Stages = BTreeMap<(usize, usize), Vec<StageBlock>>;
 
-/// Decodes the window of a job to `out`, and tells of all its blocks.
+/// Decodes the window of a job to `out`, and returns all its blocks.
 pub(crate) fn stages(job: &DecodeRequest<'_>, out: &mut [u8]) -> Result<Stages, DecodeRefusal> {
     let mut frame = FrameHeader::default();
     frame.read(job.bytes)?;
@@ -66,7 +66,7 @@ pub(crate) fn stages(job: &DecodeRequest<'_>, out: &mut [u8]) -> Result<Stages, 
     Ok(stages.into_inner())
 }
 
-/// The plain form, which writes down what its transforms take and make.
+/// The plain form, which records the inputs and outputs of its transforms.
 #[derive(Debug, Clone, Copy)]
 struct Recorder<'a> {
     plan: &'a WindowGeometry,
@@ -91,7 +91,7 @@ impl Recorder<'_> {
                 }),
                 samples: rows.flat_map(|row| &row[..plane.side]).copied().collect(),
             };
-            // Those of a column come from top to bottom.
+            // The blocks of a column come from top to bottom.
             let mut stages = self.stages.borrow_mut();
             stages.entry((component, column)).or_default().push(block);
         }

@@ -1,5 +1,5 @@
-//! Unstuffing, upsampling and colour, a register of samples at a time. The last step of a row goes
-//! on where there is room, and is done one sample at a time where there is none.
+//! Unstuffing, upsampling and colour, one register of samples at a time. The last step of a row may
+//! write past it. If there is no room for that, the rest is done one sample at a time.
 
 use super::super::filters as plain;
 use super::lanes::Lanes;
@@ -10,11 +10,11 @@ const fn size<L: Lanes>() -> usize {
     16 * L::BLOCKS
 }
 
-/// Copies a register at a time up to the first 0xff; how many bytes come before it.
+/// Copies a register at a time, up to the first 0xff. Returns the number of bytes before it.
 #[inline(always)]
 pub(super) fn copy_clean<L: Lanes>(l: L, from: &[u8], to: &mut [u8]) -> usize {
     let mut clean = 0;
-    // Iterators of chunks are made anew at each stuffed byte, with a division each.
+    // Not by iterators of chunks: each stuffed byte would need a new one, which costs a division.
     while let (Some(from), Some(to)) = (
         from.get(clean..clean + size::<L>()),
         to.get_mut(clean..clean + size::<L>()),
@@ -41,7 +41,7 @@ fn triple<L: Lanes>(l: L, value: L::V) -> L::V {
     l.add_epi16(value, l.add_epi16(value, value))
 }
 
-/// Two blends of each of the sums, next to each other as bytes.
+/// Two blends of each of the sums, interleaved as bytes.
 #[inline(always)]
 fn blend<L: Lanes, const BITS: i32>(
     l: L,
@@ -79,7 +79,7 @@ pub(super) fn across<L: Lanes>(l: L, near: &[u8], count: usize, to: &mut [u8]) {
     }
 }
 
-/// 3/4 and 1/4 of half a register of samples of two rows, times 4.
+/// Three times the near samples plus the far ones, half a register of each.
 #[inline(always)]
 fn sums<L: Lanes>(l: L, near: &[u8], far: &[u8], at: usize) -> Option<L::V> {
     Some(l.add_epi16(triple(l, words(l, near, at)?), words(l, far, at)?))
@@ -92,7 +92,7 @@ pub(super) fn both<L: Lanes>(l: L, near: &[u8], far: &[u8], count: usize, to: &m
     let mut left = sums(l, near, far, 0);
     while at < count {
         let to = to.get_mut(2 * at..).unwrap_or_default();
-        // Those behind are the left ones of the next step.
+        // They are the left ones of the next step.
         let next = sums(l, near, far, at + size::<L>() / 2);
         let is_done = match (left, next) {
             (Some(own), Some(behind)) => {
@@ -112,7 +112,7 @@ pub(super) fn both<L: Lanes>(l: L, near: &[u8], far: &[u8], count: usize, to: &m
     }
 }
 
-/// RGB of pixels as words, not yet limited: factors are halved or less, to fit in words.
+/// RGB of pixels as words, not yet clamped. Factors are split or halved to fit in words.
 #[inline(always)]
 fn rgb<L: Lanes>(l: L, y: L::V, cb: L::V, cr: L::V) -> [L::V; 3] {
     let one = l.set1_epi16(1);
@@ -139,7 +139,7 @@ fn rgb<L: Lanes>(l: L, y: L::V, cb: L::V, cr: L::V) -> [L::V; 3] {
     ]
 }
 
-/// Which byte of a plane each byte of 48 of RGB is: 16 bytes for each third and plane.
+/// Shuffles that spread planes into 48 bytes of RGB: 16 bytes for each third and plane.
 const SPREAD: [[[u8; 16]; 3]; 3] = {
     let mut spread = [[[0x80; 16]; 3]; 3];
     let mut i = 0;
@@ -150,7 +150,7 @@ const SPREAD: [[[u8; 16]; 3]; 3] = {
     spread
 };
 
-/// Writes the pixels of a register of each of three planes: three registers.
+/// Writes the pixels of one register of each of three planes: three registers.
 #[inline(always)]
 fn put<L: Lanes>(l: L, planes: [L::V; 3], to: &mut [u8]) {
     let (to, _) = to.as_chunks_mut::<16>();
@@ -163,7 +163,7 @@ fn put<L: Lanes>(l: L, planes: [L::V; 3], to: &mut [u8]) {
     }
 }
 
-/// A register of samples of each row; none near the end of a row or of the room for pixels.
+/// A register of samples of each row; `None` near the end of a row, or without room for the pixels.
 #[inline(always)]
 fn samples<L: Lanes>(l: L, [a, b, c]: [&[u8]; 3], at: usize, to: &[u8]) -> Option<[L::V; 3]> {
     if to.len() < 3 * size::<L>() {

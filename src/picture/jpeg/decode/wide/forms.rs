@@ -1,4 +1,4 @@
-//! The forms: proofs that the processor has the features of each.
+//! The wide forms: each is a proof that the processor has its features.
 
 /// Calls a macro with each form, its features, and the list of them.
 macro_rules! forms {
@@ -27,13 +27,13 @@ macro_rules! form {
                 has.then_some(Self(()))
             }
 
-            /// Calls `task`, compiled for these features as far as it is inlined.
+            /// Calls `task`. Code that is inlined into it is compiled for these features.
             pub(in super::super) fn call<R>(self, task: impl FnOnce() -> R) -> R {
                 #[target_feature(enable = $features)]
                 fn wide<R>(task: impl FnOnce() -> R) -> R {
                     task()
                 }
-                // SAFETY: `self` is made by `detect` alone, which found each of these features.
+                // SAFETY: only `detect` makes `self`, after it found each of these features.
                 unsafe { wide(task) }
             }
         }

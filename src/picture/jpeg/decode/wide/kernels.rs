@@ -7,7 +7,7 @@ use super::super::kernels::DecodeKernels;
 use super::forms::{Avx2, Sse41, forms};
 use super::{filters, reduced, transform};
 
-/// The methods of `DecodeKernels` for a form: each calls a function of the same arguments, compiled
+/// The methods of `DecodeKernels` for a form. Each calls a function of the same arguments, compiled
 /// for these features.
 macro_rules! kernels {
     ($form:ident, $features:literal, $($(#[$inline:meta])* $name:ident(
@@ -20,7 +20,7 @@ macro_rules! kernels {
                 fn wide(form: $form, $($arg: $type),*) $(-> $result)? {
                     $function(form, $($arg),*)
                 }
-                // SAFETY: `self` is made by `detect` alone, which found each of these features.
+                // SAFETY: only `detect` makes `self`, after it found each of these features.
                 unsafe { wide(self, $($arg),*) }
             })*
         }
@@ -37,7 +37,7 @@ macro_rules! kernels_of {
             ) -> (i32, u64) = |_, bits, data, codes, places, to| {
                 blocks::decode(bits, data, codes, places, to)
             };
-            // Not merged with its caller, so that its few values stay in registers.
+            // Not inlined into its caller, so that its few values stay in registers.
             #[inline(never)]
             decode_dc(
                 bits: &mut BitPosition, data: &UnstuffedData, blocks: &[BlockTables<'_>], dc: &mut [i32; 4]

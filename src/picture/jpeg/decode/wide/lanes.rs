@@ -1,22 +1,21 @@
 //! Operations on registers of one or two lanes of 128 bits.
 //!
-//! A form's token has them as methods: who has the token may call them. They are fast only when
-//! they are merged with a function that is compiled for the form's features.
+//! They are methods of a form's token, so only code that has the token can call them. They are fast
+//! only when they are inlined into a function compiled for the form's features.
 
 use std::arch::x86_64::*;
 
 use super::super::blocks::BlockPair;
 use super::forms::{Avx2, Sse41};
 
-/// Defines [`Lanes`] and both of its forms. What stands in a line: the name, SSE4.1's
-/// intrinsic, and AVX2's.
+/// Defines [`Lanes`] and both of its forms. Each line has the name, SSE4.1's intrinsic, and AVX2's.
 macro_rules! lanes {
     (
         of_two { $($two:ident: $two_128:ident, $two_256:ident;)* }
         shifted { $($shift:ident: $shift_128:ident, $shift_256:ident;)* }
         filled_with { $($fill:ident($number:ty): $fill_128:ident, $fill_256:ident;)* }
     ) => {
-        /// Registers of a form. Names are those of the intrinsics, which act on each lane.
+        /// Registers of a form. Methods are named after the intrinsics, which act on each lane.
         pub(super) trait Lanes: Copy {
             type V: Copy;
 
@@ -31,20 +30,20 @@ macro_rules! lanes {
             fn row(self, from: &BlockPair, row: usize, block: usize) -> Self::V;
             /// The same eight words in each lane.
             fn words(self, words: &[i16; 8]) -> Self::V;
-            /// A whole register of bytes, if there are so many.
+            /// A whole register of bytes; `None` if `from` is too short.
             fn bytes(self, from: &[u8]) -> Option<Self::V>;
-            /// Half a register of bytes as words, if there are so many.
+            /// Half a register of bytes as words; `None` if `from` is too short.
             fn widened(self, from: &[u8]) -> Option<Self::V>;
-            /// Writes a whole register at the start of `to`. False when it is too short.
+            /// Writes a whole register to the start of `to`. False if it is too short.
             fn store(self, to: &mut [u8], v: Self::V) -> bool;
-            /// Writes each lane to the chunk that `at` names for it.
+            /// Writes each lane to the chunk whose index is in `at`.
             fn store_lanes(self, to: &mut [[u8; 16]], at: [usize; 2], v: Self::V);
-            /// The words of a row of which `v` are the first, and `next` those behind, from the
-            /// word that stands so many bytes behind the first.
+            /// A register of the row whose first words are `v`, then `next`. It begins `BYTES`
+            /// bytes after the first word.
             fn slide<const BYTES: i32>(self, v: Self::V, next: Self::V) -> Self::V;
-            /// The bytes of each lane that `mask` names; 0 for one with the high bit set.
+            /// Shuffles the bytes of each lane by `mask`; 0 for a mask byte with the high bit set.
             fn shuffle(self, v: Self::V, mask: &[u8; 16]) -> Self::V;
-            /// A quarter of 32 bytes as a number; 0 for one that is not there.
+            /// The eight bytes at index `I` as a number; 0 if the register has fewer.
             fn quad<const I: usize>(self, v: Self::V) -> u64;
             /// The highest bit of each byte.
             fn signs(self, v: Self::V) -> u32;
@@ -73,20 +72,20 @@ macro_rules! lanes {
             #[inline(always)]
             fn row(self, from: &BlockPair, row: usize, block: usize) -> __m128i {
                 let (rows, _) = from.0.as_chunks::<8>();
-                // SAFETY: reads the 16 bytes of a chunk; there is no need of alignment.
+                // SAFETY: reads the 16 bytes of a chunk; no alignment is needed.
                 unsafe { _mm_loadu_si128(rows[2 * row + block].as_ptr().cast()) }
             }
 
             #[inline(always)]
             fn words(self, words: &[i16; 8]) -> __m128i {
-                // SAFETY: reads the 16 bytes of `words`; there is no need of alignment.
+                // SAFETY: reads the 16 bytes of `words`; no alignment is needed.
                 unsafe { _mm_loadu_si128(words.as_ptr().cast()) }
             }
 
             #[inline(always)]
             fn bytes(self, from: &[u8]) -> Option<__m128i> {
                 let from = from.first_chunk::<16>()?;
-                // SAFETY: reads the 16 bytes of `from`; there is no need of alignment.
+                // SAFETY: reads the 16 bytes of `from`; no alignment is needed.
                 Some(unsafe { _mm_loadu_si128(from.as_ptr().cast()) })
             }
 
@@ -102,7 +101,7 @@ macro_rules! lanes {
                 let Some(to) = to.first_chunk_mut::<16>() else {
                     return false;
                 };
-                // SAFETY: writes the 16 bytes of `to`; there is no need of alignment.
+                // SAFETY: writes the 16 bytes of `to`; no alignment is needed.
                 unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), v) };
                 true
             }
@@ -114,14 +113,14 @@ macro_rules! lanes {
 
             #[inline(always)]
             fn slide<const BYTES: i32>(self, v: __m128i, next: __m128i) -> __m128i {
-                // SAFETY: `self` is the proof of SSE4.1, which SSSE3 is part of.
+                // SAFETY: `self` is the proof of SSE4.1, which includes SSSE3.
                 unsafe { _mm_alignr_epi8::<BYTES>(next, v) }
             }
 
             #[inline(always)]
             fn shuffle(self, v: __m128i, mask: &[u8; 16]) -> __m128i {
                 // SAFETY: reads the 16 bytes of `mask`; `self` is the proof of SSE4.1, which
-                // SSSE3 is part of.
+                // includes SSSE3.
                 unsafe { _mm_shuffle_epi8(v, _mm_loadu_si128(mask.as_ptr().cast())) }
             }
 
@@ -167,7 +166,7 @@ macro_rules! lanes {
             #[inline(always)]
             fn row(self, from: &BlockPair, row: usize, _block: usize) -> __m256i {
                 let (rows, _) = from.0.as_chunks::<16>();
-                // SAFETY: reads the 32 bytes of a chunk, wherever it lies; `self` is the proof of AVX2.
+                // SAFETY: reads the 32 bytes of a chunk, unaligned; `self` is the proof of AVX2.
                 unsafe { _mm256_loadu_si256(rows[row].as_ptr().cast()) }
             }
 
@@ -180,7 +179,7 @@ macro_rules! lanes {
             #[inline(always)]
             fn bytes(self, from: &[u8]) -> Option<__m256i> {
                 let from = from.first_chunk::<32>()?;
-                // SAFETY: reads the 32 bytes of `from`, wherever it lies; `self` is the proof of AVX2.
+                // SAFETY: reads the 32 bytes of `from`, unaligned; `self` is the proof of AVX2.
                 Some(unsafe { _mm256_loadu_si256(from.as_ptr().cast()) })
             }
 
@@ -196,14 +195,14 @@ macro_rules! lanes {
                 let Some(to) = to.first_chunk_mut::<32>() else {
                     return false;
                 };
-                // SAFETY: writes the 32 bytes of `to`, wherever it lies; `self` is the proof of AVX2.
+                // SAFETY: writes the 32 bytes of `to`, unaligned; `self` is the proof of AVX2.
                 unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), v) };
                 true
             }
 
             #[inline(always)]
             fn store_lanes(self, to: &mut [[u8; 16]], at: [usize; 2], v: __m256i) {
-                // SAFETY: writes the 16 bytes of a chunk each; `self` is the proof of AVX2.
+                // SAFETY: each store writes the 16 bytes of a chunk; `self` is the proof of AVX2.
                 unsafe {
                     _mm_storeu_si128(to[at[0]].as_mut_ptr().cast(), _mm256_castsi256_si128(v));
                     let high = _mm256_extracti128_si256::<1>(v);

@@ -84,7 +84,7 @@ fn samples_4<L: Lanes>(l: L, r: [L::V; 8]) -> L::V {
         l.packs_epi32(low[2], high[2]),
         l.packs_epi32(low[3], high[3]),
     ];
-    // To columns of four words: two columns to a register and lane.
+    // Converts to columns of four words: two columns per register and lane.
     let (a0, a1) = (l.unpacklo_epi16(p[0], p[1]), l.unpackhi_epi16(p[0], p[1]));
     let (a2, a3) = (l.unpacklo_epi16(p[2], p[3]), l.unpackhi_epi16(p[2], p[3]));
     let (c01, c23) = (l.unpacklo_epi32(a0, a2), l.unpackhi_epi32(a0, a2));
@@ -96,7 +96,7 @@ fn samples_4<L: Lanes>(l: L, r: [L::V; 8]) -> L::V {
         l.unpackhi_epi16(c45, c67),
         l.unpacklo_epi16(c23, c67),
     );
-    // Columns of four rows, to rows of four bytes.
+    // Converts columns of four rows to rows of four bytes.
     let (x, y) = (l.packs_epi32(d[0], d[2]), l.packs_epi32(d[1], d[3]));
     let (x, y) = (l.unpacklo_epi16(x, y), l.unpackhi_epi16(x, y));
     let (x, y) = (l.unpacklo_epi32(x, y), l.unpackhi_epi32(x, y));
@@ -173,7 +173,7 @@ fn samples_2<L: Lanes>(l: L, r: [L::V; 8]) -> L::V {
     let first = l.srai_epi32::<13>(l.add_epi32(even_low, low));
     let second = l.srai_epi32::<13>(l.sub_epi32(even_low, low));
     let odd = |row: L::V, high: L::V| {
-        // Of columns 1, 3, 5 and 7; the others have no part in it.
+        // Columns 1, 3, 5 and 7; the others are not used.
         let words = l.packs_epi32(row, l.srai_epi32::<13>(high));
         let factors = [
             0,

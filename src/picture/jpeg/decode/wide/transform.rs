@@ -8,7 +8,8 @@ use super::super::transform::{self, fix::*};
 use super::lanes::Lanes;
 use super::words::{dequantized, is_absurd, sum, targets};
 
-/// Even and odd parts to eight values, rounded off by `BITS`; `even` has the half of that added.
+/// Combines even and odd parts to eight values, rounded off by `BITS`. `even` includes the
+/// rounding.
 #[inline(always)]
 fn butterfly<L: Lanes, const BITS: i32>(l: L, even: [L::V; 4], odd: [L::V; 4]) -> [L::V; 8] {
     let up = |i: usize| l.srai_epi32::<BITS>(l.add_epi32(even[i], odd[i]));
@@ -25,7 +26,7 @@ fn butterfly<L: Lanes, const BITS: i32>(l: L, even: [L::V; 4], odd: [L::V; 4]) -
     ]
 }
 
-/// Half of the words of eight rows: `islow` of `transform`.
+/// `islow` of `transform` for half of the words of eight rows.
 #[inline(always)]
 fn half<L: Lanes, const BITS: i32>(l: L, [r26, s, d, z34, r71, r53]: [L::V; 6]) -> [L::V; 8] {
     let round = l.set1_epi32(1 << (BITS - 1));
@@ -99,7 +100,7 @@ fn pack<L: Lanes>(l: L, low: [L::V; 8], high: [L::V; 8]) -> [L::V; 8] {
     ]
 }
 
-/// `half` of rows of which the last four are zero: row 0 with 13 bits of fraction, row 2 and
+/// Like `half`, for rows of which the last four are zero: row 0 with 13 bits of fraction, row 2 and
 /// zeros, rows 1 and 3.
 #[inline(always)]
 fn half_of_four<L: Lanes, const BITS: i32>(l: L, r0: L::V, r2: L::V, r13: L::V) -> [L::V; 8] {
@@ -124,7 +125,7 @@ fn half_of_four<L: Lanes, const BITS: i32>(l: L, r0: L::V, r2: L::V, r13: L::V) 
     )
 }
 
-/// Eight rows of words with their columns as rows, in each lane.
+/// Transposes eight rows of words in each lane.
 #[inline(always)]
 fn transpose<L: Lanes>(l: L, r: [L::V; 8]) -> [L::V; 8] {
     let a = [
@@ -159,7 +160,7 @@ fn transpose<L: Lanes>(l: L, r: [L::V; 8]) -> [L::V; 8] {
     ]
 }
 
-/// Writes 8 x 8 samples of each lane; `d` has their columns as words.
+/// Writes 8 x 8 samples of each lane. `d` holds their columns as words.
 #[inline(always)]
 fn store_8<L: Lanes>(l: L, d: [L::V; 8], to: &mut [u8], targets: [Option<usize>; 2], pitch: usize) {
     let a = l.packs_epi16(d[0], d[4]);
@@ -239,7 +240,7 @@ pub(super) fn to8<L: Lanes>(
     }
 }
 
-/// The columns of 8 x 8 samples, of which only the upper left 4 x 4 coefficients are not zero.
+/// The columns of 8 x 8 samples. Only the upper left 4 x 4 coefficients are not zero.
 #[inline(always)]
 fn of_four<L: Lanes>(l: L, r: [L::V; 4]) -> [L::V; 8] {
     let zero = l.set1_epi16(0);
@@ -250,7 +251,7 @@ fn of_four<L: Lanes>(l: L, r: [L::V; 4]) -> [L::V; 8] {
         l.unpacklo_epi16(r[2], zero),
         l.unpacklo_epi16(r[1], r[3]),
     );
-    // Words: row i and row i + 4.
+    // Words of row i, then of row i + 4.
     let p = [
         l.packs_epi32(low[0], low[4]),
         l.packs_epi32(low[1], low[5]),

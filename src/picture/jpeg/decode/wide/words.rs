@@ -1,4 +1,4 @@
-//! Arithmetic that the transforms share: rows of words of a block in each lane.
+//! Arithmetic for the transforms: rows of words, with a block in each lane.
 
 use super::super::blocks::{BlockPair, PairTarget};
 use super::super::frame::QuantizationTable;
@@ -27,8 +27,8 @@ pub(super) fn dequantized<L: Lanes, const N: usize>(
     rows
 }
 
-/// Whether a value of the first row is so large that a column of it alone would saturate,
-/// where libjpeg-turbo's shortcut for it wraps.
+/// Whether a value of the first row is so large that a column of it alone would saturate.
+/// libjpeg-turbo's shortcut for such columns wraps.
 #[inline(always)]
 pub(super) fn is_absurd<L: Lanes>(l: L, row: L::V) -> bool {
     let high = l.cmpgt_epi16(row, l.set1_epi16(8191));
@@ -36,8 +36,8 @@ pub(super) fn is_absurd<L: Lanes>(l: L, row: L::V) -> bool {
     l.signs(l.or(high, low)) != 0
 }
 
-/// Where the block of each lane goes, in the register that begins with `block`; none for a
-/// register without a block.
+/// The place of each lane's block, in the register that begins with `block`; `None` for a register
+/// without a block.
 #[inline(always)]
 pub(super) fn targets<L: Lanes>(at: PairTarget, block: usize) -> Option<[Option<usize>; 2]> {
     match (L::BLOCKS, block) {

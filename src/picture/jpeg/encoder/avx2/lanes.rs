@@ -1,4 +1,4 @@
-//! Loads and stores of whole arrays: the array is the proof of its length.
+//! Loads and stores of whole arrays. The array's type proves its length.
 
 use std::arch::x86_64::*;
 
@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) fn load_both(low: &[u8; 16], high: &[u8; 16]) -> __m256i {
-    // SAFETY: each reads the 16 bytes of its array; there is no need of alignment.
+    // SAFETY: each reads the 16 bytes of its array; no alignment is needed.
     let (low, high) = unsafe {
         (
             _mm_loadu_si128(low.as_ptr().cast()),
@@ -19,7 +19,7 @@ pub(super) fn load_both(low: &[u8; 16], high: &[u8; 16]) -> __m256i {
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) fn load_words(from: &[i16; 16]) -> __m256i {
-    // SAFETY: reads the 32 bytes of `from`; there is no need of alignment.
+    // SAFETY: reads the 32 bytes of `from`; no alignment is needed.
     unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
 }
 
@@ -27,7 +27,7 @@ pub(super) fn load_words(from: &[i16; 16]) -> __m256i {
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) fn load_twice(from: &[u16; 8]) -> __m256i {
-    // SAFETY: reads the 16 bytes of `from`; there is no need of alignment.
+    // SAFETY: reads the 16 bytes of `from`; no alignment is needed.
     let words = unsafe { _mm_loadu_si128(from.as_ptr().cast()) };
     _mm256_broadcastsi128_si256(words)
 }
@@ -36,7 +36,7 @@ pub(super) fn load_twice(from: &[u16; 8]) -> __m256i {
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) fn load_bytes_twice(from: &[u8; 16]) -> __m256i {
-    // SAFETY: reads the 16 bytes of `from`; there is no need of alignment.
+    // SAFETY: reads the 16 bytes of `from`; no alignment is needed.
     let bytes = unsafe { _mm_loadu_si128(from.as_ptr().cast()) };
     _mm256_broadcastsi128_si256(bytes)
 }
@@ -44,15 +44,15 @@ pub(super) fn load_bytes_twice(from: &[u8; 16]) -> __m256i {
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) fn store_words(to: &mut [i16; 16], value: __m256i) {
-    // SAFETY: writes the 32 bytes of `to`; there is no need of alignment.
+    // SAFETY: writes the 32 bytes of `to`; no alignment is needed.
     unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), value) }
 }
 
-/// The low lane to one array, the high one to the other.
+/// Stores the low lane in one array, the high lane in the other.
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) fn store_both(low: &mut [i16; 8], high: &mut [i16; 8], value: __m256i) {
-    // SAFETY: each writes the 16 bytes of its array; there is no need of alignment.
+    // SAFETY: each writes the 16 bytes of its array; no alignment is needed.
     unsafe {
         _mm_storeu_si128(low.as_mut_ptr().cast(), _mm256_castsi256_si128(value));
         _mm_storeu_si128(

@@ -1,8 +1,8 @@
-//! The hot loops in AVX2, 16 pixels or two blocks at a time, and the whole scan compiled for
-//! processors with BMI.
+//! The hot loops in AVX2, 16 pixels or two blocks at a time. The whole scan is compiled for
+//! processors with BMI, too.
 //!
-//! The only `unsafe` of the encoder: calls of functions for features that were found, here, and
-//! loads and stores of whole arrays, in `lanes`.
+//! This is the only `unsafe` of the encoder: calls of functions for detected CPU features, here,
+//! and loads and stores of whole arrays, in `lanes`.
 //!
 //! - `lanes`: loads and stores; `words`: factors for pairs of words.
 //! - `samples`: colour and downsampling; `transform`: the forward transform and quantization;
@@ -22,7 +22,7 @@ use super::samples::{McuPixels, McuSamples, SamplePair};
 use super::scan::ScanEncoder;
 use super::transform::QuantizedPair;
 
-/// Proof that the processor has what this folder is compiled for.
+/// Proof that the processor has the features that this folder is compiled for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Avx2Token(());
 
@@ -38,7 +38,7 @@ impl Avx2Token {
 
     /// `ScanEncoder::run`, compiled for these features.
     pub(super) fn run(self, scan: ScanEncoder<'_>, out: &mut ByteOutput<'_>) {
-        // SAFETY: `self` is made by `detect` alone, which found each of these features.
+        // SAFETY: only `detect` makes `self`, after it found each of these features.
         unsafe { run(self, scan, out) }
     }
 }
@@ -48,7 +48,7 @@ fn run(kernels: Avx2Token, scan: ScanEncoder<'_>, out: &mut ByteOutput<'_>) {
     scan.run(kernels, out);
 }
 
-// Not merged with the scan, so that its few values stay in registers.
+// Not inlined into the scan, so that its few values stay in registers.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe")]
 #[inline(never)]
 fn encode(block: ZigzagBlock<'_>, bits: BitWriter, out: &mut ByteOutput<'_>) -> BitWriter {
@@ -58,13 +58,13 @@ fn encode(block: ZigzagBlock<'_>, bits: BitWriter, out: &mut ByteOutput<'_>) -> 
 impl EncodeKernels for Avx2Token {
     #[inline(always)]
     fn samples(self, pixels: McuPixels<'_>, to: &mut McuSamples) {
-        // SAFETY: `self` is made by `detect` alone, which found AVX2.
+        // SAFETY: only `detect` makes `self`, after it found AVX2.
         unsafe { samples::samples(pixels, to) }
     }
 
     #[inline(always)]
     fn transform(self, from: &SamplePair, q: &BlockQuantizer, to: &mut QuantizedPair) {
-        // SAFETY: `self` is made by `detect` alone, which found AVX2.
+        // SAFETY: only `detect` makes `self`, after it found AVX2.
         unsafe { transform::transform(from, q, to) }
     }
 
@@ -75,7 +75,7 @@ impl EncodeKernels for Avx2Token {
         bits: BitWriter,
         out: &mut ByteOutput<'_>,
     ) -> BitWriter {
-        // SAFETY: `self` is made by `detect` alone, which found each of these features.
+        // SAFETY: only `detect` makes `self`, after it found each of these features.
         unsafe { encode(block, bits, out) }
     }
 }

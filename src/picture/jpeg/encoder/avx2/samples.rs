@@ -6,8 +6,8 @@ use super::super::samples::{McuPixels, McuSamples, SIDE};
 use super::lanes::{load_both, load_bytes_twice, store_words};
 use super::words::{add, sum};
 
-/// Which bytes are words of red and green, or of blue and green, of four pixels whose first is at
-/// byte `start`.
+/// A shuffle of bytes to words for four pixels, whose first is at byte `start`: red and green if
+/// `channel` is 0, blue and green if it is 2.
 const fn pairs(start: usize, channel: usize) -> [u8; 16] {
     let mut bytes = [0x80; 16];
     let mut pixel = 0;
@@ -19,8 +19,8 @@ const fn pairs(start: usize, channel: usize) -> [u8; 16] {
     bytes
 }
 
-/// Luma, Cb and Cr of four pixels in each lane, each minus 128, as 32 bits: `convert` of
-/// `super::super::samples`. Factors that are too large for words are split or negated.
+/// Luma, Cb and Cr of four pixels in each lane, each minus 128, as 32 bits, like `convert` of
+/// `super::super::samples`. Factors too large for words are split or negated.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn convert(red_green: __m256i, blue_green: __m256i) -> [__m256i; 3] {
@@ -48,7 +48,7 @@ fn convert(red_green: __m256i, blue_green: __m256i) -> [__m256i; 3] {
 #[inline]
 fn row(rgb: &[u8; 3 * SIDE]) -> [__m256i; 3] {
     let at = |start: usize| rgb[start..].first_chunk().unwrap_or(&[0; 16]);
-    // Pixels 0 to 3 begin the first 16 of 24 bytes, and pixels 4 to 7 end the last 16.
+    // Pixels 0 to 3 begin the first 16 of 24 bytes. Pixels 4 to 7 end the last 16.
     let (first, last) = (load_both(at(0), at(24)), load_both(at(8), at(32)));
     let of = |bytes, start: usize, channel: usize| {
         _mm256_shuffle_epi8(
@@ -65,13 +65,13 @@ fn row(rgb: &[u8; 3 * SIDE]) -> [__m256i; 3] {
     ]
 }
 
-/// Of the first and the last four of eight pixels: red and green, blue and green.
+/// Shuffles for the first and the last four of eight pixels: red and green, blue and green.
 const PAIRS: [[[u8; 16]; 2]; 2] = [[pairs(0, 0), pairs(0, 2)], [pairs(4, 0), pairs(4, 2)]];
 
 /// `EncodeKernels::samples`.
 #[target_feature(enable = "avx2")]
 pub(super) fn samples(pixels: McuPixels<'_>, to: &mut McuSamples) {
-    // Quarters are rounded down and up in turns.
+    // Quarters are rounded down and up alternately.
     let bias = _mm256_set1_epi32(2 << 16 | 1);
     for y in 0..8 {
         let [upper, cb0, cr0] = row(pixels.row(2 * y));
@@ -79,7 +79,7 @@ pub(super) fn samples(pixels: McuPixels<'_>, to: &mut McuSamples) {
         store_words(&mut to[y / 4][2 * y % 8], upper);
         store_words(&mut to[y / 4][2 * y % 8 + 1], lower);
         let (cb, cr) = (_mm256_add_epi16(cb0, cb1), _mm256_add_epi16(cr0, cr1));
-        // Four sums of Cb and four of Cr in each lane; then all of Cb in the low one.
+        // Each lane gets four sums of Cb and four of Cr. Then all of Cb moves to the low lane.
         let sums = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_hadd_epi16(cb, cr));
         let quarters = _mm256_srai_epi16::<2>(_mm256_add_epi16(sums, bias));
         store_words(&mut to[2][y], quarters);

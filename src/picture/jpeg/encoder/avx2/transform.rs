@@ -9,7 +9,7 @@ use super::lanes::{load_twice, load_words};
 use super::words::{add, sum};
 use super::zigzag;
 
-/// Eight rows of words with their columns as rows, in each lane.
+/// Transposes eight rows of words in each lane.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn transpose(r: [__m256i; 8]) -> [__m256i; 8] {
@@ -45,7 +45,7 @@ fn transpose(r: [__m256i; 8]) -> [__m256i; 8] {
     ]
 }
 
-/// x * a + y * b of words, rounded off by `BITS`, without and with `more`.
+/// x * a + y * b of words, plus `more`, rounded off by `BITS`.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn rotate<const BITS: i32>(
@@ -63,15 +63,15 @@ fn rotate<const BITS: i32>(
     )
 }
 
-/// The words of two rows in turns.
+/// Interleaves the words of two rows.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn zip(a: __m256i, b: __m256i) -> [__m256i; 2] {
     [_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b)]
 }
 
-/// The pass of `super::super::transform` over eight rows of words, but for rows 0 and 4, which it
-/// leaves as sums. Products of the same value are taken as one. `BITS`: of the shift.
+/// The pass of `super::super::transform` over eight rows of words. Rows 0 and 4 stay sums, without
+/// a shift. Products of the same value are combined. `BITS` is the shift.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn pass<const BITS: i32>(s: [__m256i; 8]) -> [__m256i; 8] {

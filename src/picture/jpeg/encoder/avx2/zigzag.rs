@@ -1,4 +1,4 @@
-//! The order of coefficients, and which are zero.
+//! Stores coefficients in zigzag order, and finds the zeros.
 
 use std::arch::x86_64::*;
 
@@ -6,7 +6,7 @@ use super::super::super::standard_tables::ZIGZAG;
 use super::super::transform::QuantizedPair;
 use super::lanes::{load_bytes_twice, store_both};
 
-/// Which bytes of row `from` of a block each of the eight words from `to` on is.
+/// A shuffle that moves bytes of row `from` to their places among the eight words from `8 * to` on.
 const fn mask(to: usize, from: usize) -> [u8; 16] {
     let mut bytes = [0x80; 16];
     let mut i = 0;
@@ -21,7 +21,7 @@ const fn mask(to: usize, from: usize) -> [u8; 16] {
     bytes
 }
 
-/// Whether any of the eight words from `to` on is of row `from`.
+/// Whether any of the eight words from `8 * to` on comes from row `from`.
 const fn takes(to: usize, from: usize) -> bool {
     let mut i = 0;
     while i < 8 {
@@ -33,7 +33,7 @@ const fn takes(to: usize, from: usize) -> bool {
     false
 }
 
-/// The words from `8 * TO` on.
+/// The eight words from `8 * TO` on, in zigzag order.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn eight<const TO: usize>(rows: &[__m256i; 8]) -> __m256i {
@@ -73,7 +73,7 @@ pub(super) fn store(rows: [__m256i; 8], to: &mut QuantizedPair) {
     let zero = _mm256_setzero_si256();
     to.nonzero = [0; 2];
     for (i, two) in words.chunks_exact(2).enumerate() {
-        // Words that are zero, as bytes: sixteen of each block.
+        // Zero words, as bytes: sixteen of each block.
         let bytes = _mm256_packs_epi16(
             _mm256_cmpeq_epi16(two[0], zero),
             _mm256_cmpeq_epi16(two[1], zero),

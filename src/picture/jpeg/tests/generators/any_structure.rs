@@ -1,9 +1,9 @@
-//! Frames, scans, tables and other segments at random.
+//! Random frames, scans, tables and other segments.
 
 use super::super::fixtures::Random;
 use super::{Frame, NAMES, any, huffman, huffman_segment, one_in, quantization, segment, segments};
 
-/// Spectral band and bits of a scan: right ones, as a rule.
+/// Spectral band and bits of a scan, mostly valid ones.
 fn band(is_progressive: bool, is_first: bool, random: &mut Random) -> [u8; 3] {
     let mut band = [0, 63, 0];
     if is_progressive {
@@ -27,7 +27,7 @@ fn band(is_progressive: bool, is_first: bool, random: &mut Random) -> [u8; 3] {
     band
 }
 
-/// Coded data at random, with stuffed bytes, and with restart markers in some files.
+/// Random coded data, with stuffed bytes, and with restart markers in some files.
 fn coded_data(out: &mut Vec<u8>, random: &mut Random) {
     let longest = any(&[0, 3, 40, 400, 2000], random);
     let (bits, restarts) = (random.below(3), one_in(3, random));
@@ -64,7 +64,7 @@ pub(crate) fn any_structure(random: &mut Random) -> Vec<u8> {
             quantization(&mut out, number, random);
         }
         for class in [0, 0x10] {
-            // Usual numbers of tables are 0 and 1.
+            // Usual table numbers are 0 and 1.
             if !one_in(if number < 2 { 30 } else { 2 }, random) {
                 let content = huffman(class > 0, false, random);
                 huffman_segment(&mut out, class | number, &content);

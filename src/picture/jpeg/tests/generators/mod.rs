@@ -1,10 +1,10 @@
-//! JPEGs by structure, for tests: files that no encoder writes.
+//! Generates JPEGs by structure, for tests: files that no encoder writes.
 //!
-//! - `any_structure`: frames, scans, tables and other segments at random, and random coded data.
-//!   Few of its files are right.
-//! - `right_codes`: one scan of right codes, by odd Huffman tables. The faster way takes most.
+//! - `any_structure`: random frames, scans, tables and other segments, and random coded data. Few
+//!   of its files are valid.
+//! - `right_codes`: one scan of valid codes, with odd Huffman tables. The fast decoder takes most.
 //!
-//! Tables without codes, codes that overlap and long values are frequent in both.
+//! Both often have tables without codes, codes that overlap, and long values.
 
 mod any_structure;
 mod right_codes;
@@ -14,7 +14,7 @@ use super::fixtures::Random;
 pub(crate) use any_structure::any_structure;
 pub(crate) use right_codes::right_codes;
 
-/// One of these, at random.
+/// A random choice.
 fn any<T: Copy>(choices: &[T], random: &mut Random) -> T {
     choices[random.below(choices.len() as u64) as usize]
 }
@@ -33,7 +33,7 @@ fn segment(out: &mut Vec<u8>, marker: u8, content: &[u8]) {
     out.extend(content);
 }
 
-/// A quantization table of 8 or 16 bits a value.
+/// A quantization table of 8 or 16 bits per value.
 fn quantization(out: &mut Vec<u8>, number: u8, random: &mut Random) {
     let is_wide = one_in(3, random);
     let kind = random.below(5);
@@ -51,14 +51,14 @@ fn quantization(out: &mut Vec<u8>, number: u8, random: &mut Random) {
     segment(out, 0xDB, &content);
 }
 
-/// The content of a Huffman table: numbers of codes, and symbols; some have no codes. `is_right`:
-/// no codes overlap, and one of AC ends a block.
+/// The content of a Huffman table: counts of codes, and symbols. Some tables have no codes.
+/// `is_right`: no codes overlap, and one AC code ends a block.
 fn huffman(is_ac: bool, is_right: bool, random: &mut Random) -> Vec<u8> {
     if one_in(8, random) {
         return vec![0; 16];
     }
     let mut content = vec![0; 16];
-    // Codes of a length that are left; one of ones alone is not allowed.
+    // Unused codes of the length; a code of only ones is not allowed.
     let mut left = 1;
     let mut symbols_left = if is_ac { 250 } else { 15 };
     for count in &mut content {
@@ -96,7 +96,7 @@ fn huffman(is_ac: bool, is_right: bool, random: &mut Random) -> Vec<u8> {
             huffman(is_ac, true, random)
         };
     }
-    // Codes that overlap, as a rule.
+    // Makes codes overlap, mostly.
     if one_in(20, random) {
         content[random.below(16) as usize] = random.next() as u8;
         let number: usize = content[..16].iter().map(|&codes| usize::from(codes)).sum();
@@ -105,12 +105,12 @@ fn huffman(is_ac: bool, is_right: bool, random: &mut Random) -> Vec<u8> {
     content
 }
 
-/// A Huffman table's segment. `number`: 0x10 and more for AC.
+/// A Huffman table's segment. `number` is 0x10 or more for AC.
 fn huffman_segment(out: &mut Vec<u8>, number: u8, content: &[u8]) {
     segment(out, 0xC4, &[&[number], content].concat());
 }
 
-/// An Adobe or a JFIF segment, at times too short or too long.
+/// An Adobe or a JFIF segment, sometimes too short or too long.
 fn colour_segment(out: &mut Vec<u8>, is_whole: bool, random: &mut Random) {
     let (marker, mut content) = match random.below(2) {
         0 => (0xEE, b"Adobe\0\x64\0\0\0\0".to_vec()),
@@ -127,7 +127,7 @@ fn colour_segment(out: &mut Vec<u8>, is_whole: bool, random: &mut Random) {
     segment(out, marker, &content);
 }
 
-/// Segments of all kinds, markers without content, and bytes that belong to nothing.
+/// Segments of all kinds, markers without content, and bytes outside segments.
 fn segments(out: &mut Vec<u8>, is_between_scans: bool, random: &mut Random) {
     for _ in 0..random.below(4) {
         let number = random.below(4) as u8;
@@ -143,7 +143,7 @@ fn segments(out: &mut Vec<u8>, is_between_scans: bool, random: &mut Random) {
                 segment(out, 0xDD, &interval.to_be_bytes());
             }
             4 => {
-                // Arithmetic conditioning: of DC the lower bound is right, as a rule.
+                // Arithmetic conditioning. For DC the lower bound is mostly valid.
                 let (table, low) = (random.below(32) as u8, random.below(16) as u8);
                 let high = low + random.below(16 - u64::from(low)) as u8;
                 let value = if table < 16 {
@@ -171,7 +171,7 @@ fn segments(out: &mut Vec<u8>, is_between_scans: bool, random: &mut Random) {
     }
 }
 
-/// A frame of a file. Components have different names, as a rule.
+/// A frame of a file. Components mostly have different names.
 struct Frame {
     size: (u64, u64),
     names: [u8; 4],

@@ -1,11 +1,11 @@
-//! One scan of right codes.
+//! Generates one scan of valid codes.
 
 use super::super::fixtures::Random;
 use super::{
     Frame, NAMES, any, colour_segment, huffman, huffman_segment, one_in, quantization, segment,
 };
 
-/// A symbol, its code, and how long that is.
+/// A symbol, its code, and the code's length.
 type Code = (u8, u64, u32);
 
 /// The codes of a Huffman table's content.
@@ -25,7 +25,7 @@ fn codes(content: &[u8]) -> Vec<Code> {
 /// Writes bits, and stuffs bytes.
 struct Bits {
     out: Vec<u8>,
-    /// After a 1 that says how many there are.
+    /// Waiting bits, after a 1 that marks their number.
     waiting: u32,
 }
 
@@ -51,14 +51,14 @@ impl Bits {
         }
     }
 
-    /// Puts the code, and a value at random of `size` bits.
+    /// Writes the code, and a random value of `size` bits.
     fn put_with_value(&mut self, (_, code, length): Code, size: u8, random: &mut Random) {
         self.put(code, length);
         self.put(random.next(), u32::from(size));
     }
 
-    /// Puts a block with at most this number of AC codes before the one that ends it; for a table
-    /// without codes nothing. `may_run_over`: past the last coefficient.
+    /// Writes a block with at most this number of AC codes before the one that ends it. Writes
+    /// nothing for a table without codes. `may_run_over`: past the last coefficient.
     fn put_block(
         &mut self,
         (dc, ac): (&[Code], &[Code]),
@@ -91,13 +91,13 @@ impl Bits {
     }
 }
 
-/// A file of one scan whose codes are right, but for runs past the end of a block in some files.
+/// A file of one scan with valid codes. In some files runs pass the end of a block.
 pub(crate) fn right_codes(random: &mut Random) -> Vec<u8> {
     let mut out = vec![0xFF, 0xD8];
     for number in 0..4 {
         quantization(&mut out, number, random);
     }
-    // DC and AC, two of each.
+    // Two tables of DC and two of AC.
     let tables = [0x00, 0x01, 0x10, 0x11].map(|number| {
         let content = huffman(number >= 0x10, true, random);
         huffman_segment(&mut out, number, &content);

@@ -1,4 +1,4 @@
-//! Files of libjpeg-turbo's arithmetic encoder, whole and damaged, against its decoder.
+//! Compares files of libjpeg-turbo's arithmetic encoder, whole and damaged, with its decoder.
 
 use turbojpeg_sys as tj;
 
@@ -7,7 +7,7 @@ use crate::picture::jpeg::fixtures::{Random, pattern};
 use crate::picture::jpeg::oracle::{Options, Pixel, compress, reference};
 use crate::picture::jpeg::region::DecodeScale;
 
-/// A file, and what its header states.
+/// An encoded file, its width and height, and its number of components.
 struct File {
     bytes: Vec<u8>,
     size: (u32, u32),
@@ -52,7 +52,7 @@ fn file(random: &mut Random) -> File {
     }
 }
 
-/// Decodes the whole and a window in every form, and compares with libjpeg-turbo.
+/// Decodes the whole image and a window in every form, and compares both with libjpeg-turbo.
 fn check(file: &File, decoders: &mut [WindowDecoder], random: &mut Random) {
     let (pixel, bytes) = match file.components {
         4 => (Pixel::Cmyk, 4),
@@ -112,7 +112,7 @@ fn damaged_data_have_libjpeg_turbos_pixels() {
         let bytes = &mut file.bytes;
         let scan = bytes.windows(2).position(|marker| marker == [0xff, 0xda]);
         let start = (scan.unwrap() + 16).min(bytes.len() - 1);
-        // Markers and their content stay, so that no file is refused.
+        // Markers and their contents stay unchanged, so that no file is rejected.
         let is_data = |bytes: &[u8], at: usize| !bytes[at - 16..=at].contains(&0xff);
         for _ in 0..[1, 4, 20][number % 3] {
             let at = random.in_range(start as u32, bytes.len() as u32 - 1) as usize;
@@ -123,7 +123,7 @@ fn damaged_data_have_libjpeg_turbos_pixels() {
         }
         let at = random.in_range(start as u32, bytes.len() as u32 - 1) as usize;
         if number % 3 == 0 && is_data(bytes, at) {
-            // The data end here.
+            // Ends the data here.
             bytes.splice(at..at, [0xff, 0xd9]);
         }
         check(&file, &mut decoders, &mut random);
