@@ -233,7 +233,7 @@ pub fn definitions(
                 })
             };
             let is_field = || text.contains(&format!(" {last}: "));
-            if !kinds.iter().any(|kind| is_defined(kind)) && !is_field() {
+            if !kinds.iter().any(is_defined) && !is_field() {
                 wrong.push(format!("{} names `{name}`, which {file} lacks", page.path));
             }
         }
