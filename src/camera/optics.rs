@@ -137,7 +137,7 @@ impl CameraOptics {
         (at[0].is_finite() && at[1].is_finite()).then_some(at)
     }
 
-    pub(super) fn to_image_plane(&self, x: f64, y: f64) -> [f64; 2] {
+    pub(super) fn to_image_plane(self, x: f64, y: f64) -> [f64; 2] {
         let Camera { fx, fy, cx, cy, .. } = self.camera;
         [(x - cx) / fx, (y - cy) / fy]
     }

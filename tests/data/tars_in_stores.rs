@@ -255,9 +255,7 @@ fn a_shared_index_is_found_by_other_machines() {
         .output()
         .unwrap();
     assert!(!out.status.success());
-    assert!(
-        String::from_utf8_lossy(&out.stderr).contains("--share is for tar shards in an object")
-    );
+    assert!(String::from_utf8_lossy(&out.stderr).contains("--share needs tar shards in an object"));
 }
 
 #[test]

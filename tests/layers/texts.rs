@@ -200,7 +200,10 @@ pub fn definitions(
     let mut wrong = Vec::new();
     for page in pages {
         let spans: Vec<&str> = page.text.split('`').collect();
-        for [name, between, path] in spans.array_windows().skip(1).step_by(2) {
+        for window in spans.windows(3).skip(1).step_by(2) {
+            let [name, between, path] = window else {
+                continue;
+            };
             let is_name = name
                 .chars()
                 .all(|c| c.is_alphanumeric() || "_:.".contains(c));
@@ -230,7 +233,7 @@ pub fn definitions(
                 })
             };
             let is_field = || text.contains(&format!(" {last}: "));
-            if !kinds.iter().any(|kind| is_defined(&kind)) && !is_field() {
+            if !kinds.iter().any(is_defined) && !is_field() {
                 wrong.push(format!("{} names `{name}`, which {file} lacks", page.path));
             }
         }

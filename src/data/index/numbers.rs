@@ -206,7 +206,7 @@ mod tests {
             ("0,5, 1,5", "separated in two ways"),
             ("0,5e3", "two numbers (write 0.5e3 or 0 5e3)"),
             ("0,500", "two numbers (write 0.500 or 0 500)"),
-            ("1,100,200.5", "several with blanks alone between them"),
+            ("1,100,200.5", "several with only blanks between them"),
             ("1,000,000", "thousands separators"),
             ("1 000", "thousands separators"),
             ("1,234.5", "thousands separators"),

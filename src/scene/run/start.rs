@@ -120,7 +120,7 @@ impl RunOptions {
         };
         Ok((
             RunStore {
-                presence: presence,
+                presence,
                 images: pictures,
             },
             spec,

@@ -59,7 +59,7 @@ fn a_damaged_tail_warns_with_counts_and_ends_with_0() {
     let out = featherload(cache.path(), &["index", pattern, "--write-idx"]);
     assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
     assert!(
-        text(&out.stdout).contains("2 indexes for DALI"),
+        text(&out.stdout).contains("2 DALI indexes"),
         "{}",
         text(&out.stdout)
     );
