@@ -4,6 +4,7 @@ from typing import Any, Literal, TypeAlias, final
 
 __all__ = [
     "RawBatch",
+    "RawItems",
     "RawRays",
     "RawScene",
     "RawView",
@@ -110,6 +111,7 @@ class RawItems:
     @property
     def root(self) -> Path: ...
 
+@final
 class Stream:
     @property
     def recipe(self) -> str: ...

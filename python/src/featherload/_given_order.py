@@ -5,7 +5,9 @@ Never in here: samplers of featherload, whose order the library makes.
 
 from __future__ import annotations
 
+import itertools
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -118,3 +120,20 @@ class GivenOrder(Sampler):
                 option="sampler",
             )
         return ids.astype("<u8")
+
+
+class GivenBatches:
+    """The numbers of a sampler object, batch by batch. Like torch's ``BatchSampler``."""
+
+    def __init__(self, sampler: Any, batch_size: int, drop_last: bool) -> None:
+        self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
+
+    def __len__(self) -> int:
+        whole, rest = divmod(len(self.sampler), self.batch_size)
+        return whole + (rest > 0 and not self.drop_last)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        numbers = iter(self.sampler)
+        while batch := [*itertools.islice(numbers, self.batch_size)]:
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield batch

@@ -24,7 +24,7 @@ from ._epoch import Epoch
 from ._epoch_sampler import EpochBatchSampler, EpochSampler
 from ._errors import ConfigError, WorkerError
 from ._featherload import RawBatch, RawItems, Stream, printable, tell_warnings
-from ._given_order import GivenOrder
+from ._given_order import GivenBatches, GivenOrder
 from ._preview import Preview
 from ._processes import private_bytes
 from ._turn import Turn
@@ -364,13 +364,16 @@ class Loader:
     @property
     def sampler(self) -> Any:
         """The samples of this rank in the next epoch. Like torch's samplers, it has ``len``,
-        ``set_epoch`` and an iterator over numbers of samples.
+        ``set_epoch`` and an iterator over numbers of samples. A sampler object that was given is
+        returned itself.
         """
-        return EpochSampler(self)
+        return EpochSampler(self) if self._given is None else self._given.sampler
 
     @property
     def batch_sampler(self) -> Any:
         """Like ``sampler``, batch by batch."""
+        if self._given is not None:
+            return GivenBatches(self._given.sampler, self.batch_size, self.drop_last)
         return EpochBatchSampler(self)
 
     def state_dict(self) -> dict[str, Any]:

@@ -231,18 +231,7 @@ class DataLoader(Loader):
         """The given ``DistributedSampler`` or other sampler object. Otherwise the samples of this
         rank in the next epoch: ``len``, ``set_epoch`` and their numbers.
         """
-        if self._given is not None:
-            return self._given.sampler
         return super().sampler if self._follows is None else self._follows
-
-    @property
-    def batch_sampler(self) -> Any:
-        """The samples of each batch: ``len`` and lists of their numbers."""
-        if self._given is None:
-            return super().batch_sampler
-        from torch.utils.data import BatchSampler
-
-        return BatchSampler(self._given.sampler, self.batch_size, self.drop_last)
 
     def _check_unchanged(self) -> None:
         """Raises an error if data set, sampler or generator have changed. torch reads them for each
