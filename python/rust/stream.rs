@@ -84,7 +84,8 @@ impl Stream {
                 if loader.position().epoch != epoch {
                     return Ok(Some(None));
                 }
-                let Some(batch) = loader.next_batch_within(LOOK)? else {
+                let next = loader.next_batch_within(LOOK);
+                let Some(batch) = next.map_err(|e| e.advise_on_sample(ON_ERROR))? else {
                     return Ok(None);
                 };
                 let (held, last) = self.state.counted();
