@@ -20,6 +20,10 @@ const TEXTS: StreamTexts = StreamTexts {
     closed: "the loader was closed: make a new one",
 };
 
+/// The fix that the error of a failed sample names.
+const ON_ERROR: &str = "give on_error='skip' to mask such samples, or on_error='substitute' to take \
+                        the next ones instead";
+
 /// The batches of one loader, in order.
 #[pyclass(frozen, weakref, module = "featherload._featherload")]
 pub struct Stream {
