@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use featherload::index::{ClassList, Index, ItemLabel, ItemList};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PySet, PyString};
 
 use crate::errors::{mistake, raised};
 
@@ -23,7 +23,7 @@ pub struct RawItems {
 
 #[pymethods]
 impl RawItems {
-    /// `paths`: text, bytes or objects with `__fspath__`. `labels`: as many objects, or None for
+    /// `paths`: text, or objects with `__fspath__`. `labels`: as many objects, or None for
     /// samples without labels. Relative paths start from `root`, or else from the working
     /// directory. Class names get their numbers from `classes`, or else by their bytes.
     #[new]
@@ -116,7 +116,13 @@ fn read_label(label: &Bound<'_, PyAny>) -> Result<ItemLabel, String> {
     if label.is_none() {
         return Ok(ItemLabel::None);
     }
-    if label.is_instance_of::<PyBool>() {
+    let kind = label.get_type();
+    let is_bool = label.is_instance_of::<PyBool>()
+        || kind
+            .name()
+            .is_ok_and(|name| name.to_string().starts_with("bool"))
+        || (label.getattr("dtype")).is_ok_and(|dtype| dtype.to_string().contains("bool"));
+    if is_bool {
         return Err(format!("is {}: give int(label)", describe(label)));
     }
     if let Ok(name) = label.cast::<PyString>() {
@@ -136,12 +142,21 @@ fn read_label(label: &Bound<'_, PyAny>) -> Result<ItemLabel, String> {
         if let Ok(number) = label.extract::<i64>() {
             return Ok(ItemLabel::Class(number));
         }
-        if is_whole {
+        if is_whole || label.call_method0("__index__").is_ok() {
             return Err(format!("is {}, which is not in 64 bits", describe(label)));
         }
     }
     if let Ok(number) = label.extract::<f64>() {
         return Ok(ItemLabel::Vector(vec![finite(number)?]));
+    }
+    if label.is_instance_of::<PyBytes>()
+        || label.is_instance_of::<PySet>()
+        || label.is_instance_of::<PyDict>()
+    {
+        return Err(format!(
+            "is {}: give a whole number, a class name, a float or a list of numbers",
+            describe(label)
+        ));
     }
     let values: Vec<f64> = label
         .try_iter()

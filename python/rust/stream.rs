@@ -146,15 +146,21 @@ impl Stream {
     /// Sets the order of an epoch: the ids of the samples in the rows of this rank, as little-endian
     /// u64.
     fn set_order(&self, py: Python<'_>, epoch: u64, ids: &[u8]) -> PyResult<()> {
-        let ids: Vec<u64> = (ids.as_chunks::<8>().0.iter())
-            .map(|id| u64::from_le_bytes(*id))
-            .collect();
+        let ids = words(ids);
         self.with(py, |loader| loader.set_order(epoch, &ids))
     }
 
-    /// Fingerprint of the order that was set last, or of the sampler's table.
-    fn order_hash(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        self.with(py, |loader| Ok(loader.state().sampler_hash))
+    /// Fingerprint of an order, as in a state.
+    #[staticmethod]
+    fn order_hash(ids: &[u8]) -> String {
+        Loader::order_hash(&words(ids))
+    }
+
+    /// Raises the error that `resume` would raise, but for another order. Changes nothing.
+    fn check_resumable(&self, py: Python<'_>, state: &str) -> PyResult<()> {
+        self.with(py, |loader| {
+            loader.check_resumable(&parse_state::<State>(state)?)
+        })
     }
 
     /// The position of the run, as JSON.
@@ -308,4 +314,9 @@ impl Stream {
     ) -> PyResult<T> {
         self.state.with(py, f)
     }
+}
+
+fn words(bytes: &[u8]) -> Vec<u64> {
+    let words = bytes.as_chunks::<8>().0.iter();
+    words.map(|word| u64::from_le_bytes(*word)).collect()
 }

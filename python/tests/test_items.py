@@ -156,7 +156,7 @@ def test_errors_name_the_item(files: list[Path]) -> None:
         ([("", 1)], "item 0: the path is empty"),
         (["s3://bucket/a.jpg"], "item 0: path 's3://bucket/a.jpg' is an address"),
         ({"picture": [one]}, "the dict has no column of paths among .'picture'.: rename"),
-        ([{"path": one}, {"x": one}], "item 1 has no key 'path'"),
+        ([{"path": one}, {"x": one}], "item 1 is .*, and item 0 has the keys"),
         ({"path": [one], "label": [1, 2]}, "1 paths have 2 labels"),
         (5, r"src is 5 \(type int\): give a path, featherload.Items"),
     ]:

@@ -17,7 +17,7 @@ use crate::jobs::images::run::ImageRun;
 use crate::jobs::stages::StageTimes;
 use crate::loader::jpeg_decoding::DecodeChoice;
 use crate::loader::report::LoaderReport;
-use crate::order::{EpochMark, EpochPlan, Position, SamplerTable, State, order_hash};
+use crate::order::{EpochMark, EpochPlan, Position, Sampler, SamplerTable, State, order_hash};
 use crate::pool::row_filler::RowFiller;
 use crate::remote::fetch::fetcher::Fetcher;
 
@@ -93,6 +93,11 @@ impl Loader {
         self.seek(EpochMark::new(epoch, 0));
     }
 
+    /// Fingerprint of an order of ids, as in [`State::sampler_hash`].
+    pub fn order_hash(ids: &[u64]) -> String {
+        order_hash(ids)
+    }
+
     /// Sets the order of `epoch`, for a loader of [`Sampler::Given`](crate::Sampler::Given): the ids
     /// of the samples in the rows of this rank. Work on batches with a former order is cancelled.
     /// Call it before the first batch of each epoch.
@@ -130,6 +135,20 @@ impl Loader {
         state.check_resumable(&self.run.state)?;
         self.seek(resume_mark(state, &self.run.plan)?);
         Ok(())
+    }
+
+    /// Whether [`Loader::resume`] would accept a state, once the order of its epoch is set. Changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// As [`Loader::resume`], except for another order of [`Sampler::Given`](crate::Sampler::Given).
+    pub fn check_resumable(&self, state: &State) -> Result<()> {
+        let mut now = self.run.state.clone();
+        if matches!(now.plan.sampler, Sampler::Given { .. }) {
+            now.sampler_hash.clone_from(&state.sampler_hash);
+        }
+        state.check_resumable(&now)?;
+        resume_mark(state, &self.run.plan).map(drop)
     }
 
     fn seek(&mut self, at: EpochMark) {

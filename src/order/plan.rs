@@ -466,7 +466,8 @@ impl EpochPlan {
         let batch = u64::from(self.most_rows());
         let rows = match &self.order {
             SampleOrder::Identity(identities) => identities.rows_of_one_sample(),
-            SampleOrder::Weighted(_) => batch,
+            // Such an order may repeat a sample in any row.
+            SampleOrder::Weighted(_) | SampleOrder::Given { .. } => batch,
             order => {
                 // Its own rows, and as many for each attempt as a substitute. Ranks share a run.
                 // One more may come from the start of the epoch, if it fills up this rank.

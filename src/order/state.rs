@@ -89,10 +89,14 @@ impl State {
         let sampler = &a.sampler;
         let what = format!("the table of the sampler {sampler} (labels, weights or sizes)");
         let text = |hash: &Option<String>| hash.clone().unwrap_or_else(|| "absent".to_owned());
-        // At the start of an epoch the hash is that of the former epoch's order.
-        let changes = matches!(sampler, Sampler::Given { .. }) && self.samples == 0;
-        if !changes {
+        let is_given = matches!(sampler, Sampler::Given { .. });
+        // Each rank has its own order. At the start of an epoch the hash is that of the former one.
+        if !is_given || (self.samples > 0 && a.rank == b.rank) {
             same(&what, &self.sampler_hash, &now.sampler_hash, text)?;
+        }
+        if is_given && self.samples > 0 {
+            let what = "the number of ranks, in an epoch whose order is given,";
+            same(what, &a.world, &b.world, u32::to_string)?;
         }
         let text = u64::to_string;
         same("seed", &a.seed, &b.seed, text)?;

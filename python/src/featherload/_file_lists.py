@@ -103,7 +103,7 @@ def _by_method(dataset: Any) -> FileList:
                 "file, or write the images to tar shards and give those to featherload.Loader"
             )
         samples.append(item)
-    return FileList(samples, (dataset,))
+    return FileList(_with_target_transform(dataset, samples), (dataset,))
 
 
 def _without_method(kind: type[Any]) -> str:
@@ -282,34 +282,44 @@ class DatasetSnapshot:
     ``listed``: how many of the samples the loader takes, from the first on.
     """
 
-    def __init__(self, dataset: Any, samples: _Samples, listed: int, recipe: Any) -> None:
+    def __init__(self, dataset: Any, files: FileList, listed: int, recipe: Any) -> None:
         self._dataset = dataset
         self._listed = listed
+        # Its method may be slow, and is called once.
+        self._by_method = any(hasattr(type(leaf), METHOD) for leaf in files.leaves)
+        self._leaves = files.leaves
         # A fingerprint: a copy of the samples would take the memory twice.
-        self._samples = self._fingerprint(samples)
+        self._samples = self._fingerprint(files.samples)
         # None if another recipe replaces the transform.
         self._recipe = recipe
 
     def check(self) -> None:
-        now = resolve(self._dataset)
-        try:
-            is_same = self._fingerprint(now.samples) == self._samples
-        except TypeError:
-            # A target without a hash was not there before.
-            is_same = False
+        if self._by_method:
+            now = FileList([], self._leaves)
+            is_same = len(self._dataset) == self._samples[0]
+        else:
+            now = resolve(self._dataset)
+            try:
+                is_same = self._fingerprint(now.samples) == self._samples
+            except TypeError:
+                # A target without a hash was not there before.
+                is_same = False
         if not is_same:
             raise _changed("samples")
         if self._recipe is not None and _recipe_or_none(now) != self._recipe:
             raise _changed("transform")
 
     def _fingerprint(self, samples: _Samples) -> tuple[int, int]:
+        if self._by_method:
+            return len(samples), 0
         listed = ((path, _hashed(target)) for path, target in samples[: self._listed])
         return len(samples), hash(tuple(listed))
 
 
 def _hashed(target: Any) -> Any:
     if isinstance(target, (int, float, str)):
-        return target
+        # Python hashes -1 and -2 alike.
+        return str(target) if target == -1 else target
     plain = target.tolist() if hasattr(target, "tolist") else target
     return tuple(plain) if isinstance(plain, list) else plain
 

@@ -42,6 +42,10 @@ class GivenOrder(Sampler):
             )
         self._epoch: int | None = None
         self._ids = b""
+        self.iterations = 0
+        """How often the sampler was iterated. A state has the number, so that a resumed run can
+        bring a sampler forward whose order follows from it.
+        """
 
     def _options(self) -> dict[str, Any]:
         return {"sampler": {"given": {"num_samples": self.length}}}
@@ -49,64 +53,81 @@ class GivenOrder(Sampler):
     def _name(self) -> str:
         return type(self.sampler).__name__
 
-    def begin(self, stream: Stream, epoch: int, samples: int) -> None:
-        """Gives ``stream`` the order of an epoch, which continues after ``samples`` samples."""
-        if samples and self._epoch == epoch:
-            # The epoch continues, with the order that it has.
+    def begin(self, stream: Stream, epoch: int, was_set: bool) -> None:
+        """Gives ``stream`` the order of an epoch. An epoch that continues, or that begins again
+        after an error, keeps its order. ``was_set``: ``set_epoch`` chose the epoch.
+        """
+        if self._epoch == epoch and not was_set:
             return
+        if was_set and hasattr(self.sampler, "set_epoch"):
+            self.sampler.set_epoch(epoch)
         self._give(stream, epoch, self._take())
 
-    def resume(self, stream: Stream, state: dict[str, Any]) -> None:
-        """Gives ``stream`` the order that the epoch of ``state`` had.
-
-        The sampler is iterated as it is. If that is another order, a sampler with ``set_epoch`` is
-        set to the epoch. Others are iterated once for each epoch up to it, because their order may
-        follow from the number of calls.
+    def resume(
+        self, stream: Stream, state: dict[str, Any], iterations: int | None, rank: int
+    ) -> None:
+        """Gives ``stream`` the order of the epoch of ``state``, which ``stream`` accepts otherwise.
 
         Raises ``ConfigError`` for a sampler that does not repeat the order.
         """
-        epoch, wanted = state["epoch"], state.get("sampler_hash")
+        epoch = state["epoch"]
         if not state["samples"]:
+            # The next epoch takes the next order.
+            self._bring_forward(epoch if iterations is None else iterations, epoch)
+            self._epoch = None
             return
-        if self._epoch == epoch and self._is(stream, wanted):
+        # Each rank has its own order, and a state has the hash of one.
+        wanted = state.get("sampler_hash") if state["plan"]["rank"] == rank else None
+        if self._epoch == epoch and wanted in (None, Stream.order_hash(self._ids)):
+            stream.set_order(epoch, self._ids)
             return
         set_epoch = getattr(self.sampler, "set_epoch", None)
-        for attempt in range(epoch + 1 if set_epoch is None else 2):
+        if set_epoch is None:
+            self._bring_forward((epoch + 1 if iterations is None else iterations) - 1, epoch)
+        for attempt in range(1 if set_epoch is None else 2):
+            # The caller may have set the sampler's epoch, which may have another number.
             if attempt and set_epoch is not None:
                 set_epoch(epoch)
-            self._give(stream, epoch, self._take())
-            if self._is(stream, wanted):
+            ids = self._take()
+            if wanted in (None, Stream.order_hash(ids.tobytes())):
+                self._give(stream, epoch, ids)
                 return
-        raise ConfigError(
+        raise self._cannot_repeat(epoch)
+
+    def give_to_preview(self, stream: Stream, epoch: int, samples: int) -> None:
+        """Gives the order of the current epoch again. Before the first epoch, that of the data."""
+        ids = self._ids or (np.arange(self.length, dtype="<u8") % samples).tobytes()
+        stream.set_order(epoch, ids)
+
+    def _bring_forward(self, iterations: int, epoch: int) -> None:
+        if self.iterations > iterations:
+            raise self._cannot_repeat(epoch)
+        while self.iterations < iterations:
+            self._take()
+
+    def _cannot_repeat(self, epoch: int) -> ConfigError:
+        return ConfigError(
             f"the sampler {self._name()} does not repeat the order of epoch {epoch}, in which the "
-            "state was saved: give it a generator with the seed of that run, or begin an epoch "
-            "with set_epoch",
+            "state was saved: give a new sampler with the generator and seed of that run, or begin "
+            "an epoch with set_epoch",
             option="sampler",
         )
 
-    def give_to_preview(self, stream: Stream, epoch: int) -> None:
-        """Gives the order of the current epoch again. Before the first epoch, that of the data."""
-        ids = self._ids or np.arange(self.length, dtype="<u8").tobytes()
-        stream.set_order(epoch, ids)
-
     def _give(self, stream: Stream, epoch: int, ids: npt.NDArray[np.uint64]) -> None:
-        self._epoch, self._ids = epoch, ids.tobytes()
-        stream.set_order(epoch, self._ids)
-
-    def _is(self, stream: Stream, wanted: Any) -> bool:
-        return bool(stream.order_hash() == wanted)
+        data = ids.tobytes()
+        stream.set_order(epoch, data)
+        self._epoch, self._ids = epoch, data
 
     def _take(self) -> npt.NDArray[np.uint64]:
-        numbers = [*self.sampler]
         try:
-            ids = np.fromiter(map(operator.index, numbers), np.int64, len(numbers))
-        except (TypeError, OverflowError):
-            at = next(at for at, number in enumerate(numbers) if not hasattr(number, "__index__"))
+            numbers = [*self.sampler]
+        except StopIteration as error:
             raise ConfigError(
-                f"the sampler {self._name()} gave {shown(numbers[at])} at place {at}: give whole "
-                "numbers",
+                f"the sampler {self._name()} raised StopIteration: let its __iter__ return instead",
                 option="sampler",
-            ) from None
+            ) from error
+        self.iterations += 1
+        ids = self._numbers(numbers)
         if len(ids) != self.length:
             raise ConfigError(
                 f"the sampler {self._name()} gave {len(ids)} samples, and its length was "
@@ -120,6 +141,27 @@ class GivenOrder(Sampler):
                 option="sampler",
             )
         return ids.astype("<u8")
+
+    def _numbers(self, numbers: list[Any]) -> npt.NDArray[np.int64]:
+        if {*map(type, numbers)} <= {int}:
+            try:
+                return np.array(numbers, np.int64)
+            except OverflowError:
+                # Found below, by its place.
+                pass
+        ids = np.empty(len(numbers), np.int64)
+        for at, number in enumerate(numbers):
+            try:
+                if "bool" in (type(number).__name__, *str(getattr(number, "dtype", "")).split(".")):
+                    raise TypeError("a mask")
+                ids[at] = operator.index(number)
+            except (TypeError, OverflowError, RuntimeError):
+                raise ConfigError(
+                    f"the sampler {self._name()} gave {shown(number)} at place {at}: give whole "
+                    "numbers of samples (of a mask: its nonzero places)",
+                    option="sampler",
+                ) from None
+        return ids
 
 
 class GivenBatches:

@@ -116,17 +116,16 @@ def _of_list(src: Sequence[Any]) -> Items:
     if isinstance(first, Mapping):
         columns = {str(name): name for name in first}
         path, label = _names(columns, "dict")
-        try:
-            return Items(
-                [row[path] for row in src],
-                None if label is None else [row[label] for row in src],
-            )
-        except KeyError as error:
-            number = next(n for n, row in enumerate(src) if error.args[0] not in row)
-            raise ConfigError(
-                f"item {number} has no key {error}, and item 0 has: give all items the same keys",
-                option="src",
-            ) from None
+        for number, row in enumerate(src):
+            if not isinstance(row, Mapping) or row.keys() != first.keys():
+                raise ConfigError(
+                    f"item {number} is {shown(row)}, and item 0 has the keys {shown([*first])}: "
+                    "give all items the same keys",
+                    option="src",
+                )
+        return Items(
+            [row[path] for row in src], None if label is None else [row[label] for row in src]
+        )
     if isinstance(first, (list, tuple)):
         pairs = [row for row in src if isinstance(row, (list, tuple)) and len(row) == 2]
         if len(pairs) != len(src):

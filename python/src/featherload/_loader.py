@@ -39,6 +39,8 @@ _FIXED = {
     *("generator", "num_workers", "persistent_workers", "sampler", "timeout"),
 }
 _Path = str | os.PathLike[str]
+# Of a state: how often a sampler object was iterated.
+_ITERATIONS = "sampler_iterations"
 
 
 class Loader:
@@ -292,11 +294,14 @@ class Loader:
         if before is not None and before is not epoch:
             before.supersede()
         asked = self._asked()
+        was_set = asked is not None and self._resume is None
         if self._resume is not None:
             # A rejected state is forgotten.
             state, self._resume = self._resume, None
-            if self._given is not None:
-                self._given.resume(self._stream, state)
+            iterations = state.pop(_ITERATIONS, None)
+            if self._given is not None and asked in (None, state["epoch"]):
+                self._stream.check_resumable(json.dumps(state))
+                self._given.resume(self._stream, state, iterations, self._place[0])
             self._stream.resume(json.dumps(state))
             # Compares with the epoch of the state itself. The stream may be in the next epoch
             # already, if the remaining samples do not fill a batch.
@@ -322,8 +327,7 @@ class Loader:
         _accelerate.begin(self)
         number = self._stream.begin_epoch()
         if self._given is not None:
-            at = json.loads(self._stream.state())
-            self._given.begin(self._stream, number, at["samples"])
+            self._given.begin(self._stream, number, was_set)
         return number
 
     def _break_off(self) -> None:
@@ -384,9 +388,14 @@ class Loader:
         """
         left_early = self._broken_off and not self._waiting
         if left_early and self._resume is None and self._asked() is None:
-            state: dict[str, Any] = json.loads(self._stream.state())
+            return self._with_iterations(json.loads(self._stream.state()))
+        return self._with_iterations(self._comes_next())
+
+    def _with_iterations(self, state: dict[str, Any]) -> dict[str, Any]:
+        """The state of the stream, and of a sampler object that was given."""
+        if self._given is None:
             return state
-        return self._comes_next()
+        return {_ITERATIONS: self._given.iterations, **state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Makes the next ``iter()`` continue at the position of ``state``. Numbers of workers and
@@ -459,7 +468,7 @@ class Loader:
         try:
             stream.set_epoch(self.epoch)
             if self._given is not None:
-                self._given.give_to_preview(stream, self.epoch)
+                self._given.give_to_preview(stream, self.epoch, len(self.dataset))
             raw = stream.next(stream.begin_epoch())
             if raw is None:
                 return Preview([])

@@ -13,10 +13,12 @@ from typing import Any
 
 from . import _featherload, _items, _options
 from ._errors import ConfigError
+from ._given_order import GivenOrder
 from ._helper import run_json
 from ._loader import Loader
 from ._reports import Doctor, IndexReport, Plan, Rss
 from ._values import argument_text, byte_count, whole
+from .samplers import Sampler
 
 _Path = str | os.PathLike[str]
 
@@ -87,6 +89,9 @@ def plan(
     said = inspect.signature(Loader).bind(src, recipe, batch_size, num_workers, **options)
     said.apply_defaults()
     keywords = {name: value for name, value in said.arguments.items() if name != "framework"}
+    sampler = keywords["sampler"]
+    if sampler is not None and not isinstance(sampler, (str, Sampler)):
+        keywords["sampler"] = GivenOrder(sampler)
     items = None
     if not _items.is_path(src):
         items = _items.of(src)._raw

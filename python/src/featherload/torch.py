@@ -151,7 +151,6 @@ class DataLoader(Loader):
         samples = files.samples
         recipe = options.pop("recipe", None)
         own = _file_lists.recipe(files) if recipe is None else None
-        everything = samples
         if sampler is not None and shuffle:
             raise ConfigError("sampler and shuffle both set the order: give one", option="sampler")
         self._follows: Any = None
@@ -164,7 +163,7 @@ class DataLoader(Loader):
                 if _torch_order.drops_last(sampler):
                     samples = samples[: len(samples) - len(samples) % sampler.num_replicas]
         else:
-            of_sampler = getattr(sampler, "generator", None) if made else None
+            of_sampler = getattr(sampler, "generator", None)
             _torch_order.take_seed(of_sampler or generator, options)
         if isinstance(sampler, Sampler):
             options["sampler"] = sampler
@@ -185,7 +184,7 @@ class DataLoader(Loader):
         except ConfigError as error:
             raise ConfigError(str(error), option="dataset") from None
         # After Items, which reports what is wrong with a target.
-        snapshot = _file_lists.DatasetSnapshot(dataset, everything, len(samples), own)
+        snapshot = _file_lists.DatasetSnapshot(dataset, files, len(samples), own)
         super().__init__(
             items,
             own if recipe is None else recipe,

@@ -133,17 +133,24 @@ impl ItemList {
             ItemLabel::Name(name) => Some(LabelValue::Name(name.into_bytes())),
             ItemLabel::Vector(values) => Some(LabelValue::Vector(values)),
         };
+        if !path.starts_with(b"/") && self.start.is_empty() {
+            let here =
+                std::env::current_dir().map_err(|e| Error::io("find the working directory", e))?;
+            self.start = with_slash(&here);
+        }
         self.labels.add(number, label).map_err(failed)?;
-        if path.starts_with(b"/") {
+        if path.starts_with(b"/") && !has_double_slash(path) {
             self.share(path);
             self.content.push_path(path);
         } else {
-            if self.start.is_empty() {
-                let here = std::env::current_dir()
-                    .map_err(|e| Error::io("find the working directory", e))?;
-                self.start = with_slash(&here);
-            }
-            let whole = [&self.start, path].concat();
+            let start: &[u8] = if path.starts_with(b"/") {
+                b""
+            } else {
+                &self.start
+            };
+            let mut whole = [start, path].concat();
+            // Without the shared folder, the rest of `/a//b` would begin at `/`.
+            whole.dedup_by(|a, b| *a == b'/' && *b == b'/');
             self.share(&whole);
             self.content.push_path(&whole);
         }
@@ -219,6 +226,10 @@ impl Index {
     }
 }
 
+fn has_double_slash(path: &[u8]) -> bool {
+    path.windows(2).any(|pair| pair == b"//")
+}
+
 fn with_slash(folder: &Path) -> Vec<u8> {
     let mut bytes = folder.as_os_str().as_bytes().to_vec();
     if bytes.last() != Some(&b'/') {
@@ -267,6 +278,11 @@ mod tests {
             ),
             (&["/a/x.jpg", "/b/x.jpg"], "/", &["a/x.jpg", "b/x.jpg"]),
             (&["/x.jpg"], "/", &["x.jpg"]),
+            (
+                &["/a/b.jpg", "/a//c.jpg", "//a/d//e.jpg"],
+                "/a",
+                &["b.jpg", "c.jpg", "d/e.jpg"],
+            ),
             (&["c.jpg", "d/e.jpg"], "/work/in", &["c.jpg", "d/e.jpg"]),
             (&["c.jpg", "/work/d.jpg"], "/work", &["in/c.jpg", "d.jpg"]),
             (
