@@ -19,6 +19,10 @@ const TEXTS: StreamTexts = StreamTexts {
     closed: "the loader was closed: make a new one",
 };
 
+/// The fix that the error of a failed sample names.
+const ON_ERROR: &str = "give on_error='skip' to mask such samples, or on_error='substitute' to take \
+                        the next ones instead";
+
 /// The batches of one loader, in order.
 #[pyclass(frozen, weakref, module = "featherload._featherload")]
 pub struct Stream {
@@ -76,7 +80,8 @@ impl Stream {
                 if loader.position().epoch != epoch {
                     return Ok(Some(None));
                 }
-                let Some(batch) = loader.next_batch_within(LOOK)? else {
+                let next = loader.next_batch_within(LOOK);
+                let Some(batch) = next.map_err(|e| e.advise_on_sample(ON_ERROR))? else {
                     return Ok(None);
                 };
                 let (held, last) = self.state.counted();

@@ -65,6 +65,7 @@ def test_bad_samples(loader: Make, photos: Path, tmp_path: Path) -> None:
         list(loader(tmp_path, batch_size=8))
     assert failed.value.path == str(tmp_path / "5.jpg") and failed.value.id == 5
     assert failed.value.kind == "truncated"
+    assert "give on_error='skip' to mask such samples" in str(failed.value)
     batch = next(
         iter(loader(tmp_path, batch_size=10, on_error="skip", pad_last=True, shuffle=False))
     )

@@ -90,20 +90,20 @@ class Loader:
         same number of batches.
     ``dtype``, ``layout``
         ``"float32"``, ``"float16"``, ``"bfloat16"``, ``"uint8"``; ``"nchw"``, ``"nhwc"``.
-        Default: the recipe's, but float32 for ``"train224"`` and ``"eval224"``.
+        Default: float32 for ``"train224"`` and ``"eval224"``, otherwise what the recipe casts to.
     ``on_error``
-        A failed sample ends the run (``"stop"``), is masked (``"skip"``), or is replaced by the
-        next sample (``"substitute"``).
+        A failed sample ends the epoch with an error (``"stop"``, the default), gets a row with
+        label -1 and zeros (``"skip"``), or is replaced by the next sample (``"substitute"``).
     ``depth``
-        Number of batches that have memory. Default 4. Raise it if the trainer keeps several
-        batches: a warning reports that.
+        Number of batches that may exist at one time. Default 4. A warning reports a trainer that
+        keeps more.
     ``memory_limit``, ``gpu_memory_limit``
-        Most memory of all processes, and most memory of the run on the device: bytes, or
+        Limits of the memory of all processes together, and of the memory on the device: bytes, or
         ``"2G"``. A run that does not fit is rejected.
     ``labels``, ``classes``, ``list``, ``root``, ``delimiter``, ``allow_outside``, ``boxes``,
     ``path_column``, ``image_column``, ``label_column``, ``path_suffix``, ``image_field``,
     ``label_field``, ``label_json``, ``index_dir``
-        How the source is read, like the flags of ``featherload index``.
+        How the source is read. ``docs/options.md`` describes each.
     ``multi_scale``
         Output sizes that alternate from batch to batch: (height, width), or one number for both.
     ``sandbox``
@@ -112,7 +112,7 @@ class Loader:
     ``decode_on``
         Which decoder decodes JPEGs. ``"auto"`` (default): the GPU, if batches are delivered there,
         the recipe allows it and ``gpu_memory_limit`` has room; otherwise the workers. ``"gpu"``:
-        the GPU, or the run is rejected. ``"cpu"``: the workers. Pixels are the same.
+        the GPU, or the run is rejected. ``"cpu"``: the workers. Both give the same pixels.
     ``decode``, ``reorder``, ``background``, ``orientation``, ``truncated``, ``upload``,
     ``row_limit``, ``hold_timeout`` (seconds), ``max_pixels``, ``max_scratch`` (a size),
     ``epochs``, ``mode``, ``skip_unknown_ops``
