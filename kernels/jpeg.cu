@@ -2,10 +2,12 @@
 // (src/picture/jpeg/decode). A batch of images goes through the stages in order, one launch each.
 // kernels/README.md lists them.
 //
-// - `jpeg/types`: arguments from the host; `jpeg/rows`: coded data; `jpeg/bits`: places in them;
-// - `jpeg/tables`: lookups of each image; `jpeg/chains`: where blocks begin;
-// - `jpeg/scan`: block numbers; `jpeg/coefficients`: block values; `jpeg/dc`: sums of DC;
-// - `jpeg/transform`: samples; `jpeg/colour`: RGB;
+// - `jpeg/types`: arguments from the host; `jpeg/bits`: positions in coded data;
+// - `jpeg/rows`: copies coded data to the device;
+// - `jpeg/tables`: makes the Huffman lookups of each image;
+// - `jpeg/chains`: finds where blocks begin; `jpeg/scan`: numbers the blocks;
+// - `jpeg/coefficients`: decodes the coefficients of blocks; `jpeg/dc`: adds up the DC differences;
+// - `jpeg/transform`: turns coefficients into samples; `jpeg/colour`: turns samples into RGB;
 // - `jpeg/resize`: resizes windows to the size of their rows.
 //
 // The coded bytes come from processes that read untrusted files. They may even change while a

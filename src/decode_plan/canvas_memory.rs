@@ -402,7 +402,8 @@ pub(crate) fn blur_floats((width, height): (u32, u32), kernel: Size) -> u64 {
 /// Radii, in pixels, of the blur of an elastic transform's noise, along the width and the height. A
 /// radius is four deviations, as in torchvision.
 pub(crate) fn elastic_radii(sigma: [f64; 2]) -> [u32; 2] {
-    // torchvision makes an even kernel one larger.
+    // Half of the kernel, rounded down. torchvision makes an even kernel one larger, which does not
+    // change that.
     sigma.map(|sigma| ((8.0 * sigma + 1.0) as u32) / 2)
 }
 

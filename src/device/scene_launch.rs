@@ -1,7 +1,8 @@
 //! The camera arguments of the scene kernels, byte for byte as they read them
 //! (`kernels/scene/types.cuh`), and the places of images.
 //!
-//! In the consumer. Plain numbers, explained in `src/scene`.
+//! In the consumer. Plain numbers. `src/scene/jobs/device_images/kernel_numbers.rs` computes them;
+//! `src/camera` has the lens formulas.
 
 use bytemuck::{Pod, Zeroable};
 

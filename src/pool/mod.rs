@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | [`job`] | all | the interface of a job: its kinds, how it is requested, what it does |
 //! | [`worker_options`] | consumer | the user's options for workers; the order of a start |
-//! | [`row_filler`] | consumer | workers or this process: the next batch, the report |
+//! | [`row_filler`] | consumer | fills batches with workers or in this process; makes the report |
 //! | [`consumer`] | consumer | batches by workers: posts tickets, takes ready slots |
 //! | [`in_process`] | consumer | batches by a loop in this process, with zero workers |
 //! | [`batch_request`], [`filled_batch`] | consumer | a batch to fill; its rows once they are final |
@@ -17,7 +17,7 @@
 //! | `advice` | all | what to do after a pool has ended, for error texts |
 //! | `tests_drill` | a test | the ring in one process, with a worker that overwrites words |
 //! | [`ring`] | all | the shared memory and its protocol |
-//! | [`sandbox`] | all | which system calls and files a worker may use |
+//! | [`sandbox`] | all | the user's option for the sandbox, and what the kernel supports of it |
 //! | [`coordinator`] | see there | the process between consumer and workers |
 //! | [`worker`] | workers | the loop of a worker |
 //!

@@ -378,7 +378,8 @@ impl SampleProgram {
         put_in_order(&self.order, steps);
     }
 
-    /// Whether images of the same size may need different amounts of memory.
+    /// Whether an operation draws random numbers. Then images of the same size may need different
+    /// amounts of memory.
     pub(crate) fn draws(&self) -> bool {
         self.ops.iter().any(|drawn| drawn.op.draws())
     }

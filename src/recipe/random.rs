@@ -28,8 +28,8 @@ impl<'a> OperationNumbers<'a> {
         }
     }
 
-    /// The numbers of a nested operation: by its name, and by how many operations of that name come
-    /// before it in the list.
+    /// The numbers of a nested operation. They depend on this operation, on the name of the nested
+    /// one, and on how many operations of that name come before it in the nested list.
     pub(crate) fn nested(&self, name: &str, earlier: u32) -> Self {
         let path = format!("{}/{name}", self.id);
         Self::new(self.streams, stream_id(&path, earlier))

@@ -1,8 +1,9 @@
 //! SIGINT and SIGTERM.
 //!
 //! While the loader is built and its data set scanned, a signal ends the process at once. Later it
-//! ends the run after the current batch, and the run reports what it has measured. The process ends
-//! at once on a second signal, if the batch does not arrive, or if storage delays the end.
+//! ends the run after the current batch, and the run reports what it has measured. A second signal
+//! ends the process at once. The process also ends if the batch does not arrive within 0.3 s, or if
+//! the end of the run takes over 6 s, as with storage that does not answer.
 //!
 //! The library installs no handler; these are the command line's. Workers and coordinator end with
 //! this process, however it ends.

@@ -289,7 +289,7 @@ fn pages(
     }
     match from == text.len() {
         true => Ok(pages),
-        false => Err("has more pixels than labels".into()),
+        false => Err("has an array 'data' of more bytes than its shape says".into()),
     }
 }
 

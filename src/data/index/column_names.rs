@@ -147,7 +147,8 @@ fn is_of(rank: &[&str], name: &str) -> bool {
     rank.contains(&plain.as_str())
 }
 
-/// Whether a name ends like that of a label column: `fine_label`, `LabelName`, `class id`.
+/// Whether a name ends like that of a label column: `fine_label`, `LabelName`, `class id`. False
+/// for counts and flags, such as `num_classes`.
 fn sounds_like_label(name: &str) -> bool {
     let words = words(name);
     let end = words

@@ -145,7 +145,9 @@ impl CropStage {
         let (on_device, room) = self.lane.ring.on_device(&slot)?;
         let most = used_bytes(rows, places, emission, room, self.shape.rows)?;
         if read == UploadMode::Copied && !self.shape.copies {
-            return Err(Error::device("the stage has no memory for copied pixels"));
+            return Err(Error::device(
+                "pixels are to be copied, but the stage was made without memory for copies",
+            ));
         }
         let bytes = rows.len() * emission.elements() * self.shape.dtype.size();
         let output = target.output;

@@ -765,7 +765,8 @@ fn layouts() -> impl Strategy<Value = Vec<Layout>> {
     prop::collection::vec((1u32..9, 1u32..20, 0u64..9), 1..6)
 }
 
-/// The rows of all parts, rank by rank, and the end of the epoch.
+/// The rows of all parts: step by step, and in a step rank by rank. Asserts that the last part ends
+/// the epoch. `None` if a part has no plan.
 fn in_parts(data: &Data, options: &OrderOptions, parts: &[Layout]) -> Option<Vec<RowPlan>> {
     let epoch = 3;
     let mut all = Vec::new();

@@ -402,7 +402,7 @@ fn grey(kind: PixelKind, level: u8, zero_is_white: bool) -> u8 {
     }
 }
 
-/// (1 - c)(1 - k), cut off to whole numbers.
+/// Each level is (255 - ink)(1 - black / 255), rounded down. The inks are 0 to 255.
 fn rgb_of_cmyk([c, m, y, k]: [u8; 4]) -> [u8; 3] {
     let light = 1.0 - f32::from(k) / 255.0;
     [c, m, y].map(|v| ((255.0 - f32::from(v)) * light) as u8)

@@ -98,7 +98,8 @@ impl HelloMessage {
     pub(crate) fn read(bytes: &[u8], from: &str) -> Result<Self> {
         let b: &[u8; HELLO_BYTES] = bytes.try_into().map_err(|_| {
             Error::protocol(format!(
-                "{from} sent a hello of {} bytes instead of {HELLO_BYTES}: it is no featherload",
+                "{from} sent a first message of {} bytes instead of {HELLO_BYTES}: it is not a \
+                 featherload program",
                 bytes.len()
             ))
         })?;

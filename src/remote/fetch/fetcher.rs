@@ -368,8 +368,8 @@ impl Fetcher {
         Ok(fetcher)
     }
 
-    /// Downloads every shard once, in order, and stores their index in the folder. A limit on its
-    /// size may apply.
+    /// Downloads every shard once, in order, and stores their index in the folder. The index file
+    /// may have at most `most` bytes; `None` = no limit.
     ///
     /// # Errors
     /// A shard cannot be downloaded or read; no index can be made.

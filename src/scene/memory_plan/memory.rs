@@ -139,7 +139,8 @@ pub struct SceneDeviceMemory {
     pub decoder_bytes: u64,
     /// Bytes of images in device memory.
     pub image_bytes: u64,
-    /// Bytes of images that exceed `gpu_memory_limit`. The kernel reads them from host memory.
+    /// Bytes of the images that do not fit within `gpu_memory_limit`. The kernel reads them from
+    /// host memory.
     pub host_image_bytes: u64,
     pub limit_bytes: Option<u64>,
     pub total_bytes: u64,

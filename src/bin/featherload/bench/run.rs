@@ -165,7 +165,8 @@ fn consume(
     counters: &mut Seen,
     bar: &mut TerminalBar,
 ) -> Result<Option<State>> {
-    // A device makes one batch while the consumer waits for the next, as in training.
+    // The last batch of a device. It is awaited only when the next one has arrived: the device
+    // works meanwhile, as in training.
     let mut last: Option<Batch> = None;
     let stopped = loop {
         if loader.state().epoch >= args.run.epochs {

@@ -13,8 +13,9 @@ impl OpPipeline<'_> {
         self.needs_array(params)?;
         if self.sizes == SizeSource::BatchSet {
             return Err(params.at.mistake(format!(
-                "{}: MultiScaleDataset gives the batch's size to each operation that sets \
-                     one, and only one is supported: remove the one before, or this one",
+                "{}: MultiScaleDataset gives the batch's size to each operation that sets a \
+                     size, but only one such operation is supported: remove the earlier \
+                     operation, or this one",
                 params.name
             )));
         }

@@ -95,7 +95,7 @@ impl JsonColumns {
     fn by_first(line: &[u8], options: &TableOptions) -> Result<Self, String> {
         let mut names = Vec::new();
         let mut known = HashSet::new();
-        // A key may appear twice. `values` later checks that its values are equal.
+        // A key may appear twice. If it is read, `values` checks that both values are equal.
         members(line, |key, _| {
             if known.insert(key.clone()) {
                 names.push(key.into_owned());

@@ -46,7 +46,7 @@ impl ImageSupply {
         let pictures = ImageStore::open(places, spec.holding, control, content, spec.key)?;
         if index.len() != frames.files() {
             return Err(Error::protocol(
-                "a job got other numbers of files and of frames",
+                "the index of a job has a different number of files than its frames",
             ));
         }
         Ok(Self {
