@@ -387,6 +387,8 @@ fn batches_are_put_on_the_device_ahead() {
                     thread::sleep(Duration::from_millis(10));
                     false
                 }));
+                // A worker counts a row just before it commits it.
+                thread::sleep(Duration::from_millis(100));
                 let first = keep.then_some(first);
                 let second = epoch.next().unwrap().unwrap();
                 // Of three batches that have memory there, one or two are held.
