@@ -1,6 +1,6 @@
 //! The table of a sampler, from index, weights and sizes.
 //!
-//! In the consumer, once, before other processes start. Making it takes 8 more bytes per sample.
+//! In the consumer, once, before the workers start. Making it takes 8 more bytes per sample.
 
 use crate::data::index::{Index, Label};
 use crate::data::sample_sizes::SampleSizes;

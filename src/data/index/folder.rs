@@ -1,6 +1,6 @@
 //! Reads a folder tree: which entries are samples, and their classes.
 //!
-//! Runs in the consumer, before other processes start. With many class folders it uses threads,
+//! Runs in the consumer, before the workers start. With many class folders it uses threads,
 //! which are joined before it returns. It reads folders and the types of entries, and opens no
 //! file. The exception is a folder without images: then `foreign_data` looks at files for the error
 //! message. The result does not depend on the order in which the system lists a folder, on the

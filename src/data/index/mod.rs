@@ -1,6 +1,6 @@
 //! The index: the paths of all samples, their labels and the class names.
 //!
-//! The consumer builds it before it starts any other process, and seals it into a memfd. The
+//! The consumer builds it before the workers start, and seals it into a memfd. The
 //! coordinator and the workers map that memfd, so its bytes exist once. A scan reads names only,
 //! and the headers and labels of tar shards. It opens no image. So a broken or dangling sample is
 //! found when it is loaded. The id of a sample is its position, from 0. Nothing here is random,

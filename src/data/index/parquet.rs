@@ -1,6 +1,6 @@
 //! Reads Parquet files as Hugging Face writes them: finds the bytes of images, and the labels.
 //!
-//! Runs in the consumer, before it starts other processes. Its threads end before it returns.
+//! Runs in the consumer, before the workers start. Its threads end before it returns.
 //!
 //! - Pages without compression: an image is a range of the file, as in a tar. The scan reads only
 //!   the 4 bytes of its length.

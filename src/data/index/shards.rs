@@ -1,6 +1,6 @@
 //! Reads tar shards as WebDataset writes them: finds the samples and their labels.
 //!
-//! Runs in the consumer, before it starts other processes. Its threads end before it returns, and
+//! Runs in the consumer, before the workers start. Its threads end before it returns, and
 //! the result does not depend on their number. It reads headers and labels, never an image.
 //!
 //! - A sample is a run of consecutive members with one key. The key is the name up to the first dot
