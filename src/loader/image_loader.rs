@@ -34,6 +34,8 @@ pub struct Loader {
     pub(super) jpegs: DecodeChoice,
     /// The epoch of the current state was abandoned before its end.
     pub(super) epoch_abandoned: bool,
+    /// Epoch and fingerprint of each order of [`Loader::set_order`] that there is room for.
+    pub(super) order_hashes: Vec<(u64, String)>,
     /// When the last batch was returned.
     pub(super) handed_over: Option<Instant>,
     /// Time between returning a batch and the call for the next.
@@ -100,10 +102,12 @@ impl Loader {
 
     /// Sets the order of `epoch`, for a loader of [`Sampler::Given`](crate::Sampler::Given): the ids
     /// of the samples in the rows of this rank. Work on batches with a former order is cancelled.
-    /// Call it before the first batch of each epoch.
+    /// Call it before the first batch of each epoch. There is room for two orders: that of `epoch`
+    /// replaces those of `epoch - 2`, `epoch + 2` and so on.
     ///
     /// # Errors
-    /// Another sampler; another number of ids than the sampler's; an id that no sample has.
+    /// Another sampler; another number of ids than the sampler's; an id that no sample has; a
+    /// forked copy of the process that built the loader.
     pub fn set_order(&mut self, epoch: u64, ids: &[u64]) -> Result<()> {
         check_epoch("set_order", epoch)?;
         let plan = self.run.plan.clone();
@@ -116,9 +120,12 @@ impl Loader {
                 ),
             ));
         };
+        orders.check_owner()?;
         self.cancel();
         orders.write(epoch, ids, self.run.index.len())?;
-        self.run.state.sampler_hash = Some(order_hash(ids));
+        self.order_hashes
+            .retain(|(of, _)| orders.has(*of) && *of != epoch);
+        self.order_hashes.push((epoch, order_hash(ids)));
         Ok(())
     }
 
@@ -132,7 +139,7 @@ impl Loader {
     /// differ. Another batch size under a sampler that draws whole batches. A position after the
     /// last sample of its epoch, which no loader returns.
     pub fn resume(&mut self, state: &State) -> Result<()> {
-        state.check_resumable(&self.run.state)?;
+        state.check_resumable(&self.with_order_hash(self.run.state.clone(), state.epoch))?;
         self.seek(resume_mark(state, &self.run.plan)?);
         Ok(())
     }
@@ -169,7 +176,18 @@ impl Loader {
 
     /// The position of the run: after the last batch that was returned.
     pub fn state(&self) -> State {
-        self.run.state.clone()
+        let state = self.run.state.clone();
+        let epoch = state.epoch;
+        self.with_order_hash(state, epoch)
+    }
+
+    /// `state` with the fingerprint of the order that was given for `epoch`, if there is one.
+    fn with_order_hash(&self, mut state: State, epoch: u64) -> State {
+        let of_epoch = self.order_hashes.iter().find(|(of, _)| *of == epoch);
+        if let Some((_, hash)) = of_epoch.or(self.order_hashes.last()) {
+            state.sampler_hash = Some(hash.clone());
+        }
+        state
     }
 
     /// Epoch and batch number of the next batch: the position of [`Loader::state`]. The number is

@@ -25,7 +25,7 @@ use crate::loader::jpeg_decoding;
 use crate::loader::prepared_run::{HostLimit, MemoryDecision, PreparedRun, RunRequest};
 use crate::loader::source::Source;
 use crate::memory_plan::MemoryLimit;
-use crate::order::{EpochMark, Position, SamplerTable, State};
+use crate::order::{EpochMark, Position, Sampler, SamplerTable, State};
 use crate::pool::ring::RingShape;
 use crate::pool::row_filler::RowFiller;
 use crate::recipe::NumericProfile;
@@ -125,6 +125,16 @@ impl LoaderBuilder {
             max_scratch: self.limits.max_scratch,
         };
         if let Some(from) = self.resume {
+            if from.samples > 0 && matches!(plan.options().sampler, Sampler::Given { .. }) {
+                return Err(Error::option(
+                    "resume",
+                    format!(
+                        "the state is within epoch {}, whose order the caller gives: build the \
+                         loader without it, then call Loader::set_order and Loader::resume",
+                        from.epoch
+                    ),
+                ));
+            }
             from.check_resumable(&state)?;
             if self.start != Position::default() {
                 return Err(Error::option(
@@ -231,6 +241,7 @@ impl LoaderBuilder {
             fetcher,
             jpegs: outlook,
             epoch_abandoned: false,
+            order_hashes: Vec::new(),
             handed_over: None,
             consumer: Duration::ZERO,
         })

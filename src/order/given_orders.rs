@@ -1,7 +1,7 @@
 //! Orders that the caller gives, epoch by epoch, in memory shared by all processes.
 //!
 //! The consumer writes the ids of an epoch before it posts the first batch of that epoch. Workers
-//! and coordinator map the memory read-only. It has room for two epochs, so that an epoch may be
+//! and coordinator can map the memory for reading only, which a seal ensures. It has room for two epochs, so that an epoch may be
 //! written while rows of the former are still read. 8 bytes per sample and epoch.
 //!
 //! Memory of another process is never trusted: a reader checks the epoch, and an id is looked up
@@ -10,6 +10,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
+use nix::unistd::{Pid, getpid};
 use twox_hash::XxHash3_128;
 
 use crate::error::{Error, Result};
@@ -17,7 +18,7 @@ use crate::sys::shared_memory::SharedMemory;
 
 /// Epochs that have room.
 const EPOCHS: u64 = 2;
-/// Bytes of a page, the unit of [`SharedMemory::make_read_only`].
+/// Bytes of a page.
 const PAGE: usize = 4096;
 
 /// The orders of two epochs.
@@ -29,6 +30,8 @@ const PAGE: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct GivenOrders {
     memory: SharedMemory,
+    /// The process that made this value. In a forked copy the memory is that of the parent.
+    owner: Pid,
     /// Rows of an epoch on this rank.
     rows: u64,
 }
@@ -40,17 +43,38 @@ impl GivenOrders {
     /// The memory cannot be allocated.
     pub(super) fn new(rows: u64) -> Result<Self> {
         let bytes = bytes(rows)?;
-        let memory = SharedMemory::create("featherload-orders", bytes)?;
+        let memory = SharedMemory::create_for_one_writer("featherload-orders", bytes)?;
         memory.allocate(0..bytes, "the orders of two epochs")?;
-        Ok(Self { memory, rows })
+        let owner = getpid();
+        Ok(Self {
+            memory,
+            owner,
+            rows,
+        })
     }
 
     /// Maps the orders of another process, for reading alone.
     pub(super) fn from_fd(fd: OwnedFd, rows: u64) -> Result<Self> {
         let bytes = bytes(rows)?;
-        let memory = SharedMemory::open(fd, bytes)?;
-        memory.make_read_only(0..bytes)?;
-        Ok(Self { memory, rows })
+        let memory = SharedMemory::open_read_only(fd, bytes)?;
+        let owner = getpid();
+        Ok(Self {
+            memory,
+            owner,
+            rows,
+        })
+    }
+
+    /// # Errors
+    /// In a forked copy of the process, whose writes would change the orders of the parent.
+    pub(crate) fn check_owner(&self) -> Result<()> {
+        if getpid() == self.owner {
+            return Ok(());
+        }
+        Err(Error::config(
+            "a loader cannot be used in a forked copy of the process that built it: build one \
+             there",
+        ))
     }
 
     /// Writes the order of an epoch, in the place of the epoch before the last. Only the consumer

@@ -27,6 +27,9 @@ const SEALS: SealFlag = SealFlag::F_SEAL_SHRINK
     .union(SealFlag::F_SEAL_GROW)
     .union(SealFlag::F_SEAL_SEAL);
 
+/// Seals of memory that its creator alone writes. Other processes can only map it for reading.
+const ONE_WRITER_SEALS: SealFlag = SEALS.union(SealFlag::F_SEAL_FUTURE_WRITE);
+
 /// Memory shared by several processes. It is unmapped when dropped.
 #[derive(Debug)]
 pub(crate) struct SharedMemory {
@@ -44,6 +47,16 @@ unsafe impl Sync for SharedMemory {}
 impl SharedMemory {
     /// Creates and seals `len` zero bytes, without allocating them.
     pub(crate) fn create(name: &str, len: usize) -> Result<Self> {
+        Self::create_sealed(name, len, SEALS)
+    }
+
+    /// As [`Self::create`], for memory that this mapping alone can write, also if another process
+    /// that has the descriptor tries to.
+    pub(crate) fn create_for_one_writer(name: &str, len: usize) -> Result<Self> {
+        Self::create_sealed(name, len, ONE_WRITER_SEALS)
+    }
+
+    fn create_sealed(name: &str, len: usize, seals: SealFlag) -> Result<Self> {
         let fd = memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
             .map_err(|e| Error::io("memfd_create", e))?;
         let size = libc::off_t::try_from(len).map_err(|_| {
@@ -53,8 +66,11 @@ impl SharedMemory {
             ))
         })?;
         ftruncate(&fd, size).map_err(|e| Error::io("ftruncate shared memory", e))?;
-        fcntl(&fd, FcntlArg::F_ADD_SEALS(SEALS)).map_err(|e| Error::io("seal shared memory", e))?;
-        Self::map(fd, len)
+        // The mapping is made first: the last seal of one writer forbids further ones.
+        let memory = Self::map(fd, len, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE)?;
+        fcntl(&memory.fd, FcntlArg::F_ADD_SEALS(seals))
+            .map_err(|e| Error::io("seal shared memory", e))?;
+        Ok(memory)
     }
 
     /// Allocates the pages of `range`, so that access cannot fail later. `what` is their purpose,
@@ -83,9 +99,24 @@ impl SharedMemory {
 
     /// Maps memory of another process. It must be sealed and have `len` bytes.
     pub(crate) fn open(fd: OwnedFd, len: usize) -> Result<Self> {
+        Self::open_sealed(fd, len, SEALS, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE)
+    }
+
+    /// Maps memory of [`Self::create_for_one_writer`] for reading. A write ends this process with
+    /// SIGSEGV.
+    pub(crate) fn open_read_only(fd: OwnedFd, len: usize) -> Result<Self> {
+        Self::open_sealed(fd, len, ONE_WRITER_SEALS, ProtFlags::PROT_READ)
+    }
+
+    fn open_sealed(
+        fd: OwnedFd,
+        len: usize,
+        needed: SealFlag,
+        protection: ProtFlags,
+    ) -> Result<Self> {
         let seals =
             fcntl(&fd, FcntlArg::F_GET_SEALS).map_err(|e| Error::io("read the seals", e))?;
-        if SealFlag::from_bits_truncate(seals) & SEALS != SEALS {
+        if SealFlag::from_bits_truncate(seals) & needed != needed {
             return Err(Error::protocol("the received memory is not sealed"));
         }
         let size = fstat(&fd)
@@ -96,30 +127,22 @@ impl SharedMemory {
                 "the received memory has {size} bytes, its layout needs {len}"
             )));
         }
-        Self::map(fd, len)
+        Self::map(fd, len, protection)
     }
 
-    fn map(fd: OwnedFd, len: usize) -> Result<Self> {
+    fn map(fd: OwnedFd, len: usize, protection: ProtFlags) -> Result<Self> {
         let size = std::num::NonZeroUsize::new(len)
             .ok_or_else(|| Error::config("0 bytes cannot be mapped"))?;
         // SAFETY: a fresh mapping at an address of the kernel's choice touches
-        // no memory of ours; the size is sealed, so no access can fault later.
-        let base = unsafe {
-            mmap(
-                None,
-                size,
-                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
-                MapFlags::MAP_SHARED,
-                &fd,
-                0,
-            )
-        }
-        .map_err(|e| {
-            Error::io(
-                format!("map {} of shared memory", size_rounded_up(len as u64)),
-                e,
-            )
-        })?;
+        // no memory of ours. The size is sealed: `open_sealed` checks that, and `create_sealed`
+        // seals it before it returns. So no later access to the file's pages can fault.
+        let base =
+            unsafe { mmap(None, size, protection, MapFlags::MAP_SHARED, &fd, 0) }.map_err(|e| {
+                Error::io(
+                    format!("map {} of shared memory", size_rounded_up(len as u64)),
+                    e,
+                )
+            })?;
         // Excludes it from core files, which would be large. An error only makes them larger.
         // SAFETY: the whole mapping from above; this call does not change memory.
         let _ = unsafe { madvise(base, len, MmapAdvise::MADV_DONTDUMP) };
@@ -213,6 +236,23 @@ mod tests {
         let b = SharedMemory::open(a.as_fd().try_clone_to_owned().unwrap(), 8192).unwrap();
         a.word(3).store(42, Ordering::Release);
         assert_eq!(b.word(3).load(Ordering::Acquire), 42);
+    }
+
+    #[test]
+    fn memory_of_one_writer_is_not_mapped_for_writing() {
+        let a = SharedMemory::create_for_one_writer("featherload-test", PAGE).unwrap();
+        a.allocate(0..PAGE, "a test").unwrap();
+        a.word(3).store(42, Ordering::Release);
+        let fd = || a.as_fd().try_clone_to_owned().unwrap();
+        let b = SharedMemory::open_read_only(fd(), PAGE).unwrap();
+        a.word(4).store(43, Ordering::Release);
+        assert_eq!(b.word(3).load(Ordering::Acquire), 42);
+        assert_eq!(b.word(4).load(Ordering::Acquire), 43);
+        let e = SharedMemory::open(fd(), PAGE).unwrap_err().to_string();
+        assert!(e.contains("Operation not permitted"), "{e}");
+        let other = SharedMemory::create("featherload-test", PAGE).unwrap();
+        let other = other.as_fd().try_clone_to_owned().unwrap();
+        assert!(SharedMemory::open_read_only(other, PAGE).is_err());
     }
 
     #[test]

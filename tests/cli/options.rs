@@ -228,6 +228,11 @@ impl Python {
             (_, Some("SIZE")) => "int | str".to_owned(),
             (_, Some("SECONDS" | "X")) => "float".to_owned(),
             (_, Some("N" | "R" | "W" | "SEED")) => "int".to_owned(),
+            // Lists and tables, too.
+            _ if (python, name) == ("Loader", "src") => "_items.Source".to_owned(),
+            _ if (python, name) == ("Loader", "sampler") => {
+                "str | Sampler | Iterable[int]".to_owned()
+            }
             (_, Some("FILE" | "DIR" | "DIR|none" | "SRC")) => "_Path".to_owned(),
             (_, Some("RULE")) => r#"float | int | Literal["filename", "listed", "all"]"#.to_owned(),
             _ if names.is_empty() => "str".to_owned(),

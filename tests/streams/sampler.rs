@@ -663,3 +663,58 @@ fn an_order_that_is_given_again_cancels_the_former() {
         );
     }
 }
+
+#[test]
+fn a_given_order_repeats_large_images_of_their_own_size() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, side) in [("a.png", 600), ("b.png", 20), ("c.png", 31)] {
+        let pixels = image::RgbImage::from_fn(side, side, |x, y| image::Rgb([x as u8, y as u8, 7]));
+        pixels.save(dir.path().join(name)).unwrap();
+    }
+    let ids = [0, 0, 0, 0, 0, 0, 1, 2, 0];
+    let sides = [600_usize, 20, 31];
+    for workers in [0, 2] {
+        let mut loader = builder(dir.path())
+            .recipe(Recipe::full())
+            .batch_size(4)
+            .sampler(Sampler::Given { num_samples: 9 })
+            .num_workers(workers)
+            .build()
+            .unwrap();
+        loader.set_order(0, &ids).unwrap();
+        let mut seen = Vec::new();
+        for batch in loader.epoch() {
+            let batch = batch.unwrap();
+            for (row, id) in batch.ids().iter().enumerate() {
+                let side = sides[*id as usize];
+                let bytes = batch.row(row).unwrap().bytes().unwrap().len();
+                assert_eq!(bytes, side * side * 3, "sample {id}");
+                seen.push(*id);
+            }
+        }
+        assert_eq!(seen, ids);
+    }
+}
+
+#[test]
+fn the_state_has_the_hash_of_its_own_epochs_order() {
+    let dir = data(CLASSES, EACH);
+    let make = || with(dir.path(), Sampler::Given { num_samples: 20 }).num_workers(1);
+    let mut loader = make().build().unwrap();
+    loader.set_order(0, &given_ids(0)).unwrap();
+    let (mut got, state) = take(&mut loader, 1);
+    loader.set_order(1, &given_ids(1)).unwrap();
+    assert_eq!(loader.state(), state);
+    let mut other = make().build().unwrap();
+    other.set_order(0, &given_ids(0)).unwrap();
+    other.set_order(1, &given_ids(1)).unwrap();
+    other.resume(&state).unwrap();
+    got.extend(stream(&mut other, 1));
+    let want = given_stream(&mut make().build().unwrap(), 1);
+    assert_same(&got, &want, "resumed with two orders");
+    let e = make().resume(state).build().unwrap_err().to_string();
+    assert!(
+        e.contains("call Loader::set_order and Loader::resume"),
+        "{e}"
+    );
+}

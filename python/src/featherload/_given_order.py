@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,10 @@ from ._errors import ConfigError
 from ._featherload import Stream
 from ._values import shown
 from .samplers import Sampler
+
+
+# Numbers that are taken from a sampler at a time.
+_PART = 65_536
 
 
 class GivenOrder(Sampler):
@@ -52,6 +57,28 @@ class GivenOrder(Sampler):
 
     def _name(self) -> str:
         return type(self.sampler).__name__
+
+    def check_ranks(self, rank: int, world: int, samples: int) -> None:
+        """Compares a sampler's rank with that of the loader. A sampler without a rank that has more
+        samples than one rank's share gives a warning: each rank may train on all samples.
+        """
+        theirs = (getattr(self.sampler, "rank", None), getattr(self.sampler, "num_replicas", None))
+        if None not in theirs:
+            if theirs != (rank, world):
+                raise ConfigError(
+                    f"the sampler {self._name()} is for rank {theirs[0]} of {theirs[1]}, and the "
+                    f"loader for rank {rank} of {world}: give the loader the same rank and "
+                    "world_size",
+                    option="sampler",
+                )
+        elif world > 1 and self.length > -(-samples // world):
+            warnings.warn(
+                f"the sampler {self._name()} names no rank, and each of the {world} ranks iterates "
+                f"its own: {self.length} of {samples} samples come on this rank. If that is not "
+                "meant, give a DistributedSampler",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     def begin(self, stream: Stream, epoch: int, was_set: bool) -> None:
         """Gives ``stream`` the order of an epoch. An epoch that continues, or that begins again
@@ -119,30 +146,43 @@ class GivenOrder(Sampler):
         self._epoch, self._ids = epoch, data
 
     def _take(self) -> npt.NDArray[np.uint64]:
+        ids = np.empty(self.length, np.int64)
+        begin = 0
         try:
-            numbers = [*self.sampler]
+            numbers = iter(self.sampler)
+            # In parts, since Python's numbers take 32 bytes each. One part more than the length
+            # shows a sampler that does not end.
+            while part := [*itertools.islice(numbers, _PART)]:
+                end = begin + len(part)
+                if end > self.length:
+                    raise self._other_length(f"at least {end}")
+                ids[begin:end] = self._numbers(part, begin)
+                begin = end
         except StopIteration as error:
             raise ConfigError(
                 f"the sampler {self._name()} raised StopIteration: let its __iter__ return instead",
                 option="sampler",
             ) from error
         self.iterations += 1
-        ids = self._numbers(numbers)
-        if len(ids) != self.length:
-            raise ConfigError(
-                f"the sampler {self._name()} gave {len(ids)} samples, and its length was "
-                f"{self.length}: its __len__ must be the number of samples in each epoch",
-                option="sampler",
-            )
-        if len(ids) and ids.min() < 0:
+        if begin < self.length:
+            raise self._other_length(str(begin))
+        if ids.min() < 0:
             at = int(ids.argmin())
             raise ConfigError(
                 f"the sampler {self._name()} gave {ids[at]} at place {at}: give numbers from 0",
                 option="sampler",
             )
-        return ids.astype("<u8")
+        return ids.view("<u8")
 
-    def _numbers(self, numbers: list[Any]) -> npt.NDArray[np.int64]:
+    def _other_length(self, gave: str) -> ConfigError:
+        return ConfigError(
+            f"the sampler {self._name()} gave {gave} samples, and its length was "
+            f"{self.length}: its __len__ must be the number of samples in each epoch",
+            option="sampler",
+        )
+
+    def _numbers(self, numbers: list[Any], begin: int) -> npt.NDArray[np.int64]:
+        """The numbers of the places from ``begin`` on."""
         if {*map(type, numbers)} <= {int}:
             try:
                 return np.array(numbers, np.int64)
@@ -157,7 +197,7 @@ class GivenOrder(Sampler):
                 ids[at] = operator.index(number)
             except (TypeError, OverflowError, RuntimeError):
                 raise ConfigError(
-                    f"the sampler {self._name()} gave {shown(number)} at place {at}: give whole "
+                    f"the sampler {self._name()} gave {shown(number)} at place {begin + at}: give whole "
                     "numbers of samples (of a mask: its nonzero places)",
                     option="sampler",
                 ) from None

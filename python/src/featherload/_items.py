@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from . import _featherload
 from ._errors import ConfigError
 from ._values import path_text, shown
@@ -74,6 +76,12 @@ class Items:
     def __len__(self) -> int:
         return len(self._raw)
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "Items cannot be pickled, because their memory is shared by inheritance: pickle the "
+            "lists of paths and labels, and make Items of them in the other process"
+        )
+
     def __repr__(self) -> str:
         return f"Items({len(self)} samples in {str(self._raw.root)!r})"
 
@@ -101,6 +109,8 @@ def of(src: Any) -> Items:
         return _of_columns({str(name): name for name in src}, src)
     if isinstance(src, (list, tuple)):
         return _of_list(src)
+    if isinstance(src, np.ndarray) and src.dtype.kind in "UO":
+        return Items(src)
     raise ConfigError(
         f"src is {shown(src)} (type {type(src).__name__}): give a path, featherload.Items, a list "
         "of paths or of (path, label), or a table with a column of paths; a torch Dataset goes to "

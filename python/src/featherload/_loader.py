@@ -227,6 +227,12 @@ class Loader:
         plan = json.loads(self._stream.state())["plan"]
         self._place: tuple[int, int] = plan["rank"], plan["world"]
         self.dataset = Dataset(self._stream)
+        if self._given is not None:
+            try:
+                self._given.check_ranks(*self._place, len(self.dataset))
+            except ConfigError:
+                self._stream.close()
+                raise
         self.batch_size: int = plan["batch"]
         self.drop_last: bool = plan["tail"] == "drop"
         self._pads: bool = plan["tail"] == "pad"

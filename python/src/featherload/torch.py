@@ -75,11 +75,11 @@ class DataLoader(Loader):
 
     If several processes train together, give a ``DistributedSampler``, or ``rank`` and
     ``world_size``. Further keywords are those of ``featherload.Loader``. ``recipe`` replaces the
-    folder's ``transform``.
+    data set's ``transform``.
 
     ``loader.dataset`` is the given data set. ``loader.sampler`` is the given
-    ``DistributedSampler``, or the samples of this rank. The loader reads data set and sampler once:
-    if one of them changes later, the next epoch raises an error.
+    ``DistributedSampler``, or the samples of this rank. The loader reads the data set, and a sampler
+    whose order it makes, once: if one of them changes later, the next epoch raises an error.
 
     JPEGs are decoded at full size. ``decode="scaled"`` is faster, but changes levels.
 

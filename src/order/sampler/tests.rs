@@ -65,6 +65,7 @@ fn any_sampler() -> impl Strategy<Value = Sampler> {
         }),
         (1u32..9).prop_map(|repeats| Sampler::RepeatedAugmentation { repeats }),
         (1u32..20).prop_map(|classes| Sampler::LargestFirst { classes }),
+        (1u64..300).prop_map(|num_samples| Sampler::Given { num_samples }),
     ]
 }
 
