@@ -221,7 +221,7 @@ def test_samplers_that_cannot_work_are_refused(make: Make, folder: ImageFolder) 
         ([0, -1], "the sampler list gave -1 at place 1: give numbers from 0"),
         ([0, 1.5], "the sampler list gave 1.5 at place 1: give whole numbers"),
         (RandomSampler(range(28)), "has sample 27"),
-        (Uneven(), "the sampler Uneven gave 3 samples, and its length was 2"),
+        (Uneven(), "the sampler Uneven gave at least 3 samples, and its length was 2"),
     ]:
         loader = make(folder, 5, sampler=sampler)
         for _ in range(2):

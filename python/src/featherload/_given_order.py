@@ -19,7 +19,6 @@ from ._featherload import Stream
 from ._values import shown
 from .samplers import Sampler
 
-
 # Numbers that are taken from a sampler at a time.
 _PART = 65_536
 
@@ -197,8 +196,8 @@ class GivenOrder(Sampler):
                 ids[at] = operator.index(number)
             except (TypeError, OverflowError, RuntimeError):
                 raise ConfigError(
-                    f"the sampler {self._name()} gave {shown(number)} at place {begin + at}: give whole "
-                    "numbers of samples (of a mask: its nonzero places)",
+                    f"the sampler {self._name()} gave {shown(number)} at place {begin + at}: give "
+                    "whole numbers of samples (of a mask: its nonzero places)",
                     option="sampler",
                 ) from None
         return ids

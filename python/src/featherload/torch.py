@@ -78,8 +78,8 @@ class DataLoader(Loader):
     data set's ``transform``.
 
     ``loader.dataset`` is the given data set. ``loader.sampler`` is the given
-    ``DistributedSampler``, or the samples of this rank. The loader reads the data set, and a sampler
-    whose order it makes, once: if one of them changes later, the next epoch raises an error.
+    ``DistributedSampler``, or the samples of this rank. The loader reads the data set once, and a
+    sampler whose order it makes. If one of them changes later, the next epoch raises an error.
 
     JPEGs are decoded at full size. ``decode="scaled"`` is faster, but changes levels.
 
