@@ -9,6 +9,7 @@ mod boxes;
 mod cache;
 mod from_stores;
 mod hostile_stores;
+mod objects_in_stores;
 mod parquet;
 mod sent;
 mod shards;

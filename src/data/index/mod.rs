@@ -74,6 +74,7 @@ mod location;
 mod names;
 mod numbers;
 mod open_cache;
+mod packed_objects;
 mod parquet;
 mod record_keys;
 mod remote_index;
@@ -98,6 +99,7 @@ pub(crate) use json::{lossy, lossy_option};
 pub use list::{ListDelimiter, ListLabels, ListOptions};
 pub(crate) use names::shown;
 pub use names::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, OWN_PREFIX};
+pub(crate) use packed_objects::{ListedNames, MemberPlace};
 pub use parquet::{ParquetLabels, ParquetOptions};
 #[cfg(feature = "stores")]
 pub(crate) use remote_index::is_index_file;

@@ -19,6 +19,8 @@ use object_store::{
 use tokio::sync::Semaphore;
 
 use crate::data::shard::manifest::{HexHash128, Manifest, ShardManifest};
+use crate::remote::fetch::object_pack::PackedObject;
+use crate::remote::fetch::pack_download;
 use crate::remote::fetch::part_file::{PartFile, not_written};
 use crate::remote::helper::messages::HelperError;
 use crate::remote::store::client::{Store, StoreFailure};
@@ -69,6 +71,29 @@ pub(crate) async fn small_if_there(
     most: u64,
     patience: Duration,
 ) -> Result<Option<Vec<u8>>, HelperError> {
+    let found = whole_object(store, (&store.path(name), name), most, patience).await?;
+    Ok(found.map(|object| object.bytes))
+}
+
+/// A downloaded object.
+pub(super) struct WholeObject {
+    pub(super) bytes: Vec<u8>,
+    /// Fingerprint that changes with the bytes.
+    pub(super) state: String,
+    pub(super) retries: u64,
+}
+
+/// Downloads an object of at most `most` bytes into memory. `None` if it does not exist. `name` is
+/// its name in error texts.
+///
+/// # Errors
+/// A longer object, or a permanent failure, or too many.
+pub(super) async fn whole_object(
+    store: &Store,
+    (object, name): (&Path, &str),
+    most: u64,
+    patience: Duration,
+) -> Result<Option<WholeObject>, HelperError> {
     let mut patience = RetryPolicy::new(store.address().of(name), patience);
     let mut bytes = Vec::new();
     let mut tag: Option<String> = None;
@@ -80,7 +105,7 @@ pub(crate) async fn small_if_there(
             if_match: tag.clone().filter(|tag| !tag.starts_with("W/")),
             ..GetOptions::default()
         };
-        let failure = match store.objects.get_opts(&store.path(name), options).await {
+        let failure = match store.objects.get_opts(object, options).await {
             Err(e @ StoreError::NotFound { .. }) => {
                 return store.no_bucket(name, &e).map_or(Ok(None), Err);
             }
@@ -124,7 +149,12 @@ pub(crate) async fn small_if_there(
                     }
                 }
                 if bytes.len() as u64 >= size {
-                    return Ok(Some(bytes));
+                    let state = first.as_ref().map(fingerprint_of).unwrap_or_default();
+                    return Ok(Some(WholeObject {
+                        bytes,
+                        state,
+                        retries: patience.retries,
+                    }));
                 }
                 ended
             }
@@ -193,12 +223,15 @@ pub(super) enum ShardCheck {
         state: String,
         hash: Option<HexHash128>,
     },
+    /// A pack of these objects.
+    Objects(Arc<[PackedObject]>),
 }
 
 impl RemoteShard {
     /// Whether its bytes can be verified before they are used.
     pub(super) fn has_checksum(&self) -> bool {
-        !matches!(self.check, ShardCheck::Tar { hash: None, .. })
+        let has_none = matches!(self.check, ShardCheck::Tar { hash: None, .. });
+        !has_none && !matches!(self.check, ShardCheck::Objects(_))
     }
 
     /// How the object differs from the expected one, by a response, and what to do. `None` if it
@@ -207,6 +240,8 @@ impl RemoteShard {
         let (is_other_object, before) = match &self.check {
             ShardCheck::Manifest(_) => (false, "the manifest says"),
             ShardCheck::Tar { state, .. } => (*state != fingerprint_of(now), "it was listed with"),
+            // Each object is compared by itself.
+            ShardCheck::Objects(_) => (false, "it was listed with"),
         };
         let changed = self.check.changed();
         match !ranges::is_other_length(self.bytes, now.size, answer) {
@@ -229,6 +264,7 @@ impl ShardCheck {
             Self::Tar { .. } => {
                 "it was overwritten meanwhile: run `featherload index` for the address again"
             }
+            Self::Objects(_) => "an object was overwritten meanwhile: start the run again",
         }
     }
 }
@@ -244,6 +280,7 @@ pub(super) async fn hash_of(
     let of_manifest = match &shard.check {
         ShardCheck::Manifest(hash) => *hash,
         ShardCheck::Tar { hash, .. } => return Ok(*hash),
+        ShardCheck::Objects(_) => return Ok(None),
     };
     let name = format!("{}.json", shard.name);
     let bytes = small(store, &name, ShardManifest::MOST_BYTES, PATIENCE).await?;
@@ -312,7 +349,7 @@ pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, Help
     let is_as_recorded = left.is_some() && left == wanted.recorded;
     let of_index = match wanted.shard.check {
         ShardCheck::Tar { hash, .. } => hash,
-        ShardCheck::Manifest(_) => None,
+        ShardCheck::Manifest(_) | ShardCheck::Objects(_) => None,
     };
     if let Some(hash) = left.filter(|_| is_as_recorded && (of_index.is_none() || of_index == left))
     {
@@ -324,6 +361,9 @@ pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, Help
             bytes: 0,
             retries: 0,
         });
+    }
+    if let ShardCheck::Objects(objects) = &wanted.shard.check {
+        return pack_download::pack(&wanted, objects, part).await;
     }
     let has_changed = is_other_than_recorded(left, wanted.recorded);
     downloaded(&wanted, part)
@@ -429,7 +469,7 @@ async fn downloaded(
         if !may_be_stale {
             let by = match shard.check {
                 ShardCheck::Manifest(_) => "its manifest names",
-                ShardCheck::Tar { .. } => "were indexed",
+                ShardCheck::Tar { .. } | ShardCheck::Objects(_) => "were indexed",
             };
             let what = format!(
                 "its bytes are not those that {by}: {}",

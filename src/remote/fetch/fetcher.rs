@@ -271,6 +271,10 @@ impl Fetcher {
             return Ok((fetcher, index, None));
         };
         let list = TarList::read(folder)?;
+        if list.has_packs() {
+            let (index, scan) = list.index_of_packs(folder, &options.shards)?;
+            return Ok((fetcher, index, Some(scan)));
+        }
         let name = RemoteIndexBuilder::file_name(&options.shards);
         let mut tars = *tars;
         if tars.is_indexed {
@@ -436,8 +440,8 @@ impl Fetcher {
         self.next = None;
     }
 
-    /// For tar shards that are no cache: the file of their index, the address where it is shared,
-    /// and its name there.
+    /// For tar shards of a store that are no cache: the file of their index, the address where it
+    /// is shared, and its name there.
     ///
     /// # Errors
     /// The list cannot be read any more.
@@ -449,7 +453,11 @@ impl Fetcher {
             self.folder(),
             RemoteIndexBuilder::file_name(&self.task.options.shards),
         );
-        let base = TarList::read(folder)?.base().clone();
+        let list = TarList::read(folder)?;
+        if list.has_packs() {
+            return Ok(None);
+        }
+        let base = list.base().clone();
         Ok(Some((
             folder.join(&index),
             base,

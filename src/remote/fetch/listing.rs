@@ -1,4 +1,4 @@
-//! Lists the tar shards under a prefix, page by page, with limits.
+//! Lists the tar shards or the images under a prefix, page by page, with limits.
 //!
 //! Runs in the fetcher. An endless listing is an error. The consumer gets the progress of a long
 //! one.
@@ -10,12 +10,15 @@ use std::time::{Duration, Instant};
 use object_store::list::PaginatedListResult;
 use object_store::{Error as StoreError, ObjectMeta};
 
+use crate::data::index::ListedNames;
 use crate::data::shard::manifest::HexHash128;
 use crate::data::shard::shard_patterns::MOST_SHARDS;
+use crate::error::size;
 use crate::remote::fetch::download::fingerprint_of;
+use crate::remote::fetch::object_pack::PackedObject;
 use crate::remote::fetch::tar_list::TarShard;
 use crate::remote::helper::messages::HelperError;
-use crate::remote::store::client::Store;
+use crate::remote::store::client::{ListDepth, Store};
 use crate::remote::store::retry_policy::RetryPolicy;
 
 /// Extension of a plain tar.
@@ -23,6 +26,9 @@ pub(super) const TAR_END: &str = ".tar";
 
 /// Most pages of a listing, with usually 1,000 names: tar shards, other objects and folders.
 const MOST_PAGES: u64 = 4096;
+
+/// Most bytes of an image.
+const MOST_IMAGE: u64 = 1 << 30;
 
 /// Interval of progress messages.
 const PROGRESS: Duration = Duration::from_secs(5);
@@ -32,6 +38,7 @@ pub(super) fn tar(below: &str, meta: &ObjectMeta) -> TarShard {
         object: below.to_owned(),
         bytes: meta.size,
         state: fingerprint_of(meta),
+        packed: Vec::new(),
     }
 }
 
@@ -51,35 +58,91 @@ impl fmt::Display for ListProgress {
 /// State of a listing.
 struct Listing<'a> {
     store: &'a Store,
-    shards: Vec<TarShard>,
+    found: Found,
     so_far: ListProgress,
     /// Hashes of page marks.
     marks: HashSet<u128>,
 }
 
+/// The objects of a listing.
+enum Found {
+    Tars(Vec<TarShard>),
+    Images(Vec<PackedObject>, ListedNames),
+}
+
 impl Listing<'_> {
+    fn new(store: &Store, found: Found) -> Listing<'_> {
+        Listing {
+            store,
+            found,
+            so_far: ListProgress::default(),
+            marks: HashSet::new(),
+        }
+    }
+
+    fn depth(&self) -> ListDepth {
+        match self.found {
+            Found::Tars(_) => ListDepth::Folder,
+            Found::Images(..) => ListDepth::Tree,
+        }
+    }
+
     fn wrong(&self, what: &str) -> HelperError {
-        let how = "name the shards by braces (train-{000..146}.tar), or give a folder that has \
-                   them alone";
+        let how = match self.found {
+            Found::Tars(_) => {
+                "name the shards by braces (train-{000..146}.tar), or give a folder that has them \
+                 alone"
+            }
+            Found::Images(..) => "give a folder with fewer objects, or store them as tar shards",
+        };
         HelperError::new(self.store.address().as_str(), format!("{what}: {how}"))
     }
 
-    /// Adds a page. As for a local folder, ignores hidden objects and those in subfolders.
+    /// Adds a page. As for a local folder, ignores hidden objects, and for tars those in
+    /// subfolders.
     ///
     /// # Errors
-    /// More shards than a data set may have.
+    /// More shards than a data set may have; an image that is too large.
     fn take(&mut self, objects: &[ObjectMeta], folders: usize) -> Result<(), HelperError> {
         self.so_far.pages += 1;
         self.so_far.names += (objects.len() + folders) as u64;
-        let shards = objects.iter().filter_map(|meta| {
-            let name = meta.location.filename()?;
-            let is_one = name.ends_with(TAR_END) && !name.starts_with('.');
-            is_one.then(|| tar(name, meta))
-        });
-        self.shards.extend(shards);
-        match self.shards.len() > MOST_SHARDS {
-            true => Err(self.wrong(&format!("lists more than {MOST_SHARDS} tar shards"))),
-            false => Ok(()),
+        match &mut self.found {
+            Found::Tars(shards) => {
+                let found = objects.iter().filter_map(|meta| {
+                    let name = meta.location.filename()?;
+                    let is_one = name.ends_with(TAR_END) && !name.starts_with('.');
+                    is_one.then(|| tar(name, meta))
+                });
+                shards.extend(found);
+                match shards.len() > MOST_SHARDS {
+                    true => Err(self.wrong(&format!("lists more than {MOST_SHARDS} tar shards"))),
+                    false => Ok(()),
+                }
+            }
+            Found::Images(images, names) => {
+                for meta in objects {
+                    let Some(name) = self.store.name_below(&meta.location) else {
+                        continue;
+                    };
+                    if !names.is_image(name) {
+                        continue;
+                    }
+                    if meta.size > MOST_IMAGE {
+                        let what = format!(
+                            "has {}, and an image has at most {}: rename or remove it",
+                            size(meta.size),
+                            size(MOST_IMAGE)
+                        );
+                        return Err(HelperError::new(self.store.address().of(name), what));
+                    }
+                    images.push(PackedObject {
+                        object: name.to_owned(),
+                        bytes: meta.size,
+                        state: fingerprint_of(meta),
+                    });
+                }
+                Ok(())
+            }
         }
     }
 
@@ -112,27 +175,54 @@ pub(super) async fn tars(
     patience: Duration,
     progress: &dyn Fn(ListProgress),
 ) -> Result<Option<Vec<TarShard>>, HelperError> {
-    let mut listing = Listing {
-        store,
-        shards: Vec::new(),
-        so_far: ListProgress::default(),
-        marks: HashSet::new(),
-    };
-    let mut mark: Option<String> = None;
-    let mut last = Instant::now();
-    loop {
-        let Some(page) = read_page(store, mark, patience).await? else {
-            return Ok(None);
-        };
-        listing.take(&page.result.objects, page.result.common_prefixes.len())?;
-        let Some(next) = page.page_token.filter(|next| !next.is_empty()) else {
-            return Ok(Some(listing.shards));
-        };
-        listing.check_next_page(&next)?;
-        mark = Some(next);
-        if last.elapsed() >= PROGRESS {
-            progress(listing.so_far);
-            last = Instant::now();
+    let mut listing = Listing::new(store, Found::Tars(Vec::new()));
+    let is_there = listing.read(patience, progress).await?;
+    Ok(match listing.found {
+        Found::Tars(shards) if is_there => Some(shards),
+        _ => None,
+    })
+}
+
+/// The images under the store's prefix and in its folders, in any order, and what else is there.
+///
+/// # Errors
+/// Like [`tars`].
+pub(super) async fn images(
+    store: &Store,
+    patience: Duration,
+    progress: &dyn Fn(ListProgress),
+) -> Result<(Vec<PackedObject>, ListedNames), HelperError> {
+    let mut listing = Listing::new(store, Found::Images(Vec::new(), ListedNames::default()));
+    listing.read(patience, progress).await?;
+    Ok(match listing.found {
+        Found::Images(images, names) => (images, names),
+        Found::Tars(_) => Default::default(),
+    })
+}
+
+impl Listing<'_> {
+    /// Reads all pages. False if the store reports that the prefix does not exist.
+    async fn read(
+        &mut self,
+        patience: Duration,
+        progress: &dyn Fn(ListProgress),
+    ) -> Result<bool, HelperError> {
+        let mut mark: Option<String> = None;
+        let mut last = Instant::now();
+        loop {
+            let Some(page) = read_page(self.store, self.depth(), mark, patience).await? else {
+                return Ok(false);
+            };
+            self.take(&page.result.objects, page.result.common_prefixes.len())?;
+            let Some(next) = page.page_token.filter(|next| !next.is_empty()) else {
+                return Ok(true);
+            };
+            self.check_next_page(&next)?;
+            mark = Some(next);
+            if last.elapsed() >= PROGRESS {
+                progress(self.so_far);
+                last = Instant::now();
+            }
         }
     }
 }
@@ -143,13 +233,14 @@ pub(super) async fn tars(
 /// Like [`tars`].
 async fn read_page(
     store: &Store,
+    depth: ListDepth,
     mark: Option<String>,
     patience: Duration,
 ) -> Result<Option<PaginatedListResult>, HelperError> {
     let mut patience = RetryPolicy::new(store.address().to_string(), patience);
     let page = patience.tries(
         |e| store.failure("", e),
-        async || match store.list_page(mark.clone()).await {
+        async || match store.list_page(depth, mark.clone()).await {
             Err(StoreError::NotFound { .. }) => Ok(None),
             page => page.map(Some),
         },
@@ -165,11 +256,13 @@ mod tests {
     use crate::remote::address::StoreAddress;
 
     fn listing(store: &Store) -> Listing<'_> {
-        Listing {
-            store,
-            shards: Vec::new(),
-            so_far: ListProgress::default(),
-            marks: HashSet::new(),
+        Listing::new(store, Found::Tars(Vec::new()))
+    }
+
+    fn count(listing: &Listing<'_>) -> usize {
+        match &listing.found {
+            Found::Tars(shards) => shards.len(),
+            Found::Images(images, _) => images.len(),
         }
     }
 
@@ -192,7 +285,7 @@ mod tests {
         for _ in 0..(1 << 20) / 1000 {
             listing.take(&shards, 0).unwrap();
         }
-        assert_eq!(listing.shards.len(), 1_048_000);
+        assert_eq!(count(&listing), 1_048_000);
         let e = listing.take(&shards, 0).unwrap_err();
         assert!(
             e.what.contains("more than 1048576 tar shards"),
@@ -224,6 +317,29 @@ mod tests {
             "{}",
             e.what
         );
-        assert!(listing.shards.is_empty());
+        assert_eq!(count(&listing), 0);
+    }
+
+    #[test]
+    fn images_are_listed_in_folders_by_their_names_below_the_address() {
+        let store = Store::open(&StoreAddress::parse("file:///data/set").unwrap(), false).unwrap();
+        let mut listing = Listing::new(&store, Found::Images(Vec::new(), ListedNames::default()));
+        let names = [
+            "data/set/a/1.jpg",
+            "data/set/a/b/2.png",
+            "data/set/a/notes.txt",
+        ];
+        let mut objects = page(names.into_iter().map(str::to_owned));
+        listing.take(&objects, 0).unwrap();
+        let Found::Images(images, _) = &listing.found else {
+            panic!("other kind");
+        };
+        let found: Vec<&str> = images.iter().map(|image| image.object.as_str()).collect();
+        assert_eq!(found, ["a/1.jpg", "a/b/2.png"]);
+        assert_eq!((images[0].bytes, images[0].state.as_str()), (1024, "x"));
+        objects[1].size = MOST_IMAGE + 1;
+        let e = listing.take(&objects, 0).unwrap_err();
+        assert_eq!(e.about, "file:///data/set/a/b/2.png");
+        assert!(e.what.contains("an image has at most"), "{}", e.what);
     }
 }

@@ -1,4 +1,4 @@
-//! Caches and tar shards in object stores: downloads each shard before its use, into a folder of
+//! Caches, tar shards and single images in object stores: downloads each shard before its use, into a folder of
 //! limited size.
 //!
 //! The order of every epoch is known, so nothing is guessed. Each rank has a fetcher, a separate
@@ -11,15 +11,15 @@
 //! |---|---|---|
 //! | options of a user | `options` | all |
 //! | messages | `messages` | consumer, fetcher |
-//! | list of tar shards that are no cache | `tar_list` | consumer, fetcher |
+//! | list of tar shards that are no cache; tars made of single objects | `tar_list`, `object_pack` | consumer, fetcher |
 //! | leases on shards; their disk space | `lease`, `shard_space` | consumer, fetcher |
 //! | reports of a long wait for a shard | `shard_wait` | consumer |
 //! | handle of the fetcher; batches whose shards are here | `fetcher`, `held_shards` | consumer |
 //! | reads many shards at a time | `prefetch` | consumer |
 //! | next use of each shard, for this rank and for all | `next_use`, `demand_file` | fetcher |
 //! | next download and deletion; limits that cannot work | `schedule`, `disk_budget` | fetcher |
-//! | download of one object; file of an incomplete shard | `download`, `part_file` | fetcher |
-//! | the data set at an address; the tars under a prefix | `remote_dataset`, `listing` | fetcher |
+//! | download of one object, of a pack; file of an incomplete shard | `download`, `pack_download`, `part_file` | fetcher |
+//! | the data set at an address; the tars or images under a prefix | `remote_dataset`, `listing` | fetcher |
 //! | names and locks of the folder; checksums of its shards | `folder`, `checksums` | fetcher |
 //! | the leader of a folder, and its heartbeat | `leader`, `heartbeat` | fetcher |
 //! | one rank's use of a data set; main loop | `session`, `serve` | fetcher |
@@ -46,7 +46,10 @@ mod listing;
 mod messages;
 #[cfg(feature = "stores")]
 mod next_use;
+mod object_pack;
 mod options;
+#[cfg(feature = "stores")]
+mod pack_download;
 #[cfg(feature = "stores")]
 mod part_file;
 mod prefetch;

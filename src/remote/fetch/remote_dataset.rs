@@ -24,6 +24,7 @@ use crate::remote::fetch::folder::FetchFolder;
 use crate::remote::fetch::listing;
 use crate::remote::fetch::listing::{ListProgress, TAR_END, tar};
 use crate::remote::fetch::messages::{TarSetInfo, UnusedIndex};
+use crate::remote::fetch::object_pack;
 use crate::remote::fetch::options::FetchOptions;
 use crate::remote::fetch::shard_space::{INDEX_OF_LIMIT, on_disk, total};
 use crate::remote::fetch::tar_list::{FOLDER_BEGIN, LIST, TarList, TarShard, shared_index};
@@ -184,7 +185,7 @@ impl RemoteDataset {
             hashes.filter(|hashes| hashes.len() == list.shards.len())
         };
         let (mut hashes, mut index_to_come, mut unused) = (kept(), 0, None);
-        if hashes.is_none() {
+        if hashes.is_none() && !list.has_packs() {
             index_to_come = room_for_index(list.bytes(), options.limit);
             let name = shared_index(folder.path(), index);
             let length = download::length_if_offered(&store, &name, patience).await?;
@@ -217,9 +218,12 @@ impl RemoteDataset {
                 object: store.object(&tar.object)?,
                 below: tar.object.clone(),
                 bytes: tar.bytes,
-                check: ShardCheck::Tar {
-                    state: tar.state.clone(),
-                    hash: hashes.as_ref().map(|hashes| hashes[number]),
+                check: match list.has_packs() {
+                    true => ShardCheck::Objects(tar.packed.as_slice().into()),
+                    false => ShardCheck::Tar {
+                        state: tar.state.clone(),
+                        hash: hashes.as_ref().map(|hashes| hashes[number]),
+                    },
                 },
             });
         }
@@ -336,7 +340,8 @@ fn without(e: &Error, address: &StoreAddress) -> String {
     text.strip_prefix(&front).unwrap_or(&text).to_owned()
 }
 
-/// The tars under an address, sorted by the bytes of their names.
+/// The tars under an address, sorted by the bytes of their names. Without tars, packs of the images
+/// under the address and in its folders.
 async fn below(
     store: &Store,
     patience: Duration,
@@ -344,18 +349,27 @@ async fn below(
 ) -> Result<TarList, HelperError> {
     let address = store.address();
     let neither = || {
-        let what = "has neither a cache (manifest.json) nor tar shards (.tar): check the address";
+        let what = "has neither a cache (manifest.json), nor tar shards (.tar), nor images: check \
+                    the address";
         HelperError::new(address.as_str(), what)
     };
     if address.as_str().starts_with("http") {
-        let what = "is not there, and a web server lists no tar shards: check the address of the \
+        let what = "is not there, and a web server lists no shards or images: check the address of the \
                     cache, or name shards by braces (train-{000..146}.tar)";
         return Err(HelperError::new(address.of(CACHE_MANIFEST), what));
     }
     let found = listing::tars(store, patience, progress).await?;
     let mut shards = found.unwrap_or_default();
     if shards.is_empty() {
-        return Err(neither());
+        let (objects, names) = listing::images(store, patience, progress).await?;
+        if objects.is_empty() {
+            return Err(neither());
+        }
+        return Ok(TarList::of_packs(
+            address.clone(),
+            object_pack::packs(objects),
+            names,
+        ));
     }
     shards.sort_by(|a, b| a.object.cmp(&b.object));
     Ok(TarList::new(address.clone(), shards))

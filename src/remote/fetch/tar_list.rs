@@ -9,10 +9,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::index::{Index, ScanReport, open_stored};
+use crate::data::index::{Index, ListedNames, ScanReport, ShardOptions, open_stored};
 use crate::data::shard::manifest::shard_name;
 use crate::error::{self, Error, Result};
 use crate::remote::address::StoreAddress;
+use crate::remote::fetch::object_pack::{PackedObject, places};
 use crate::remote::fetch::shard_space::total;
 use crate::sys::whole_file;
 
@@ -46,16 +47,23 @@ pub(super) struct TarList {
     /// Common address of all shards.
     base: StoreAddress,
     pub(super) shards: Vec<TarShard>,
+    /// What the listing of single objects found. None for tars of the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    names_of_objects: Option<ListedNames>,
 }
 
-/// A tar shard.
+/// A tar shard of the store, or a pack that is made here of single objects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TarShard {
     /// Its name below the address.
     pub(super) object: String,
     pub(super) bytes: u64,
-    /// Fingerprint that changes with the bytes: its ETag, or else its modification time.
+    /// Fingerprint that changes with the bytes: its ETag, or else its modification time. Empty for
+    /// a pack, whose objects have their own.
     pub(super) state: String,
+    /// The objects of a pack, in their order. Empty for a tar of the store.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) packed: Vec<PackedObject>,
 }
 
 impl TarList {
@@ -66,6 +74,16 @@ impl TarList {
             version: VERSION,
             base,
             shards,
+            names_of_objects: None,
+        }
+    }
+
+    /// A list of packs of single objects.
+    #[cfg_attr(not(feature = "stores"), allow(dead_code))]
+    pub(super) fn of_packs(base: StoreAddress, packs: Vec<TarShard>, names: ListedNames) -> Self {
+        Self {
+            names_of_objects: Some(names),
+            ..Self::new(base, packs)
         }
     }
 
@@ -136,6 +154,31 @@ impl TarList {
         name: &str,
     ) -> Result<Option<(Index, ScanReport)>> {
         open_stored(&folder.join(name), folder, &self.files())
+    }
+
+    /// Whether the shards are packs of single objects.
+    pub(super) fn has_packs(&self) -> bool {
+        self.names_of_objects.is_some()
+    }
+
+    /// The index of packs in `folder`, with the labels of a folder of the same files. Reads no
+    /// pack.
+    ///
+    /// # Errors
+    /// Options that read fields of tars; images beside class folders; a class folder that the
+    /// class table lacks.
+    pub(super) fn index_of_packs(
+        &self,
+        folder: &Path,
+        options: &ShardOptions,
+    ) -> Result<(Index, ScanReport)> {
+        let packs = self
+            .shards
+            .iter()
+            .map(|pack| (&*pack.object, places(&pack.packed)));
+        let names = self.names_of_objects.as_ref();
+        let names = names.ok_or_else(|| Error::dataset(folder, "its list has no names"))?;
+        Index::packed_objects(folder, self.base.as_str(), packs, names, options)
     }
 
     /// Error for shards at `address` without an index of this name.
@@ -213,6 +256,7 @@ mod tests {
             object: (*object).to_owned(),
             bytes: 1024,
             state: format!("of {object}"),
+            packed: Vec::new(),
         };
         TarList::new(
             StoreAddress::parse("s3://bucket/sets").unwrap(),

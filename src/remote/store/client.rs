@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::TryStreamExt;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
@@ -17,8 +18,8 @@ use object_store::local::LocalFileSystem;
 use object_store::multipart::MultipartStore;
 use object_store::path::Path;
 use object_store::{
-    BackoffConfig, ClientConfigKey, Error as StoreError, ObjectStore, ObjectStoreScheme,
-    RetryConfig,
+    BackoffConfig, ClientConfigKey, Error as StoreError, ListResult, ObjectStore,
+    ObjectStoreScheme, RetryConfig,
 };
 
 use crate::remote::address::StoreAddress;
@@ -57,6 +58,15 @@ impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Store").field(&self.address).finish()
     }
+}
+
+/// Which names a listing has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListDepth {
+    /// Those directly under the address, and folders.
+    Folder,
+    /// Those in folders, too.
+    Tree,
 }
 
 /// Why a request failed.
@@ -214,15 +224,31 @@ impl Store {
         Path::parse(text).map_err(|e| HelperError::new(self.address.of(below), e.to_string()))
     }
 
-    /// A page of the names under the address, without those in folders. `mark` selects the page. A
-    /// local folder is one page.
+    /// The name of an object below the address.
+    pub(crate) fn name_below<'a>(&self, object: &'a Path) -> Option<&'a str> {
+        match self.prefix.as_ref() {
+            "" => Some(object.as_ref()),
+            prefix => object.as_ref().strip_prefix(prefix)?.strip_prefix('/'),
+        }
+    }
+
+    /// A page of the names under the address. `mark` selects the page. A local folder is one page.
     pub(crate) async fn list_page(
         &self,
+        depth: ListDepth,
         mark: Option<String>,
     ) -> Result<PaginatedListResult, StoreError> {
         let Some(pages) = &self.pages else {
+            let result = match depth {
+                ListDepth::Folder => self.objects.list_with_delimiter(Some(&self.prefix)).await?,
+                ListDepth::Tree => ListResult {
+                    common_prefixes: Vec::new(),
+                    objects: self.objects.list(Some(&self.prefix)).try_collect().await?,
+                    extensions: Default::default(),
+                },
+            };
             return Ok(PaginatedListResult {
-                result: self.objects.list_with_delimiter(Some(&self.prefix)).await?,
+                result,
                 page_token: None,
             });
         };
@@ -231,7 +257,7 @@ impl Store {
             prefix => Some(format!("{prefix}/")),
         };
         let options = PaginatedListOptions {
-            delimiter: Some("/".into()),
+            delimiter: (depth == ListDepth::Folder).then(|| "/".into()),
             page_token: mark,
             ..PaginatedListOptions::default()
         };

@@ -1,0 +1,135 @@
+//! Packs: tars that are made on this machine of single objects of a store.
+//!
+//! Used in consumer and fetcher. A pack holds neighbours of the listing, so the layout of every pack
+//! follows from the listing alone, and the index needs no download. Never in here: requests.
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::index::MemberPlace;
+use crate::data::shard::manifest::shard_name;
+use crate::data::shard::shard_writer::{END, encode_header, padding};
+use crate::remote::fetch::tar_list::TarShard;
+
+/// Most objects and most bytes of a pack. A larger object is a pack of its own.
+const MOST_OBJECTS: usize = 1024;
+const MOST_BYTES: u64 = 64 << 20;
+
+/// A single object of a store, which is an image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PackedObject {
+    /// Its name below the address.
+    pub(super) object: String,
+    pub(super) bytes: u64,
+    /// Fingerprint that changes with the bytes, as in [`TarShard`].
+    pub(super) state: String,
+}
+
+impl PackedObject {
+    /// The blocks before the object's bytes in its pack.
+    pub(super) fn header(&self) -> Vec<u8> {
+        encode_header(&self.object, self.bytes)
+    }
+
+    /// Number of zeros after the object's bytes.
+    pub(super) fn padding(&self) -> u64 {
+        padding(self.bytes)
+    }
+
+    /// Key of the order that a folder of the same files has: class folders by the bytes of their
+    /// names, then paths.
+    fn order(&self) -> (&[u8], &[u8]) {
+        let path = self.object.as_bytes();
+        let top = path.iter().position(|byte| *byte == b'/').unwrap_or(0);
+        (&path[..top], path)
+    }
+}
+
+/// Sorts objects, and divides them into packs.
+pub(super) fn packs(mut objects: Vec<PackedObject>) -> Vec<TarShard> {
+    objects.sort_by(|a, b| a.order().cmp(&b.order()));
+    let mut packs: Vec<TarShard> = Vec::new();
+    let mut data = 0;
+    for object in objects {
+        data += object.bytes;
+        match packs.last_mut() {
+            Some(pack) if pack.packed.len() < MOST_OBJECTS && data <= MOST_BYTES => {
+                pack.packed.push(object);
+            }
+            _ => {
+                data = object.bytes;
+                packs.push(TarShard {
+                    object: format!("{}.tar", shard_name(packs.len() as u64)),
+                    bytes: 0,
+                    state: String::new(),
+                    packed: vec![object],
+                });
+            }
+        }
+    }
+    for pack in &mut packs {
+        let last = places(&pack.packed).last();
+        let end = last.map_or(0, |place| place.at + place.bytes + padding(place.bytes));
+        pack.bytes = end + END;
+    }
+    packs
+}
+
+/// The place of each object in its pack.
+pub(super) fn places(objects: &[PackedObject]) -> impl Iterator<Item = MemberPlace<'_>> {
+    let mut end = 0;
+    objects.iter().map(move |object| {
+        let at = end + object.header().len() as u64;
+        end = at + object.bytes + object.padding();
+        MemberPlace {
+            name: &object.object,
+            at,
+            bytes: object.bytes,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(name: &str, bytes: u64) -> PackedObject {
+        PackedObject {
+            object: name.to_owned(),
+            bytes,
+            state: format!("of {name}"),
+        }
+    }
+
+    #[test]
+    fn objects_come_in_the_order_of_a_folder() {
+        let names = ["b/1.jpg", "a-b/2.jpg", "a/b/1.jpg", "a/b-c.jpg", "a/a.jpg"];
+        let packs = packs(names.iter().map(|name| object(name, 7)).collect());
+        assert_eq!(packs.len(), 1);
+        let order: Vec<&str> = packs[0].packed.iter().map(|o| o.object.as_str()).collect();
+        // `a` comes before `a-b`, although `a-b/` comes before `a/`.
+        let want = ["a/a.jpg", "a/b-c.jpg", "a/b/1.jpg", "a-b/2.jpg", "b/1.jpg"];
+        assert_eq!(order, want);
+    }
+
+    #[test]
+    fn packs_are_bounded_and_their_layout_is_that_of_a_tar() {
+        let mut objects: Vec<_> = (0..2500)
+            .map(|n| object(&format!("{n:05}.jpg"), 100))
+            .collect();
+        objects.push(object("x.png", 200 << 20));
+        objects.push(object("y.png", 1));
+        objects.push(object("z.png", MOST_BYTES));
+        let packs = packs(objects);
+        let counts: Vec<usize> = packs.iter().map(|pack| pack.packed.len()).collect();
+        assert_eq!(counts, [1024, 1024, 452, 1, 1, 1]);
+        assert_eq!(packs[0].bytes, 1024 * (512 + 512) + 1024);
+        assert_eq!(packs[4].object, format!("{}.tar", shard_name(4)));
+        let long = "a/".repeat(80) + "b.jpg";
+        let objects = [object(&long, 513), object("c.jpg", 0), object("d.jpg", 512)];
+        let places: Vec<_> = places(&objects)
+            .map(|place| (place.at, place.bytes))
+            .collect();
+        // The long name takes a pax header, its record and another header.
+        assert_eq!(places, [(1536, 513), (3072, 0), (3584, 512)]);
+    }
+}
