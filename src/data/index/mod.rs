@@ -17,7 +17,7 @@
 //!
 //! - `constructors`: the public ways to make an index;
 //! - `folder`, `list`, `table`, `shards`, `parquet`, `cifar`, `open_cache`: one file for each
-//!   source; `items`: samples that a program lists;
+//!   source; `items`: samples that a program lists; `packed_objects`: single images of a store;
 //! - `names`: extensions of image files; `foreign_data`: files that are no data set;
 //! - `lines`, `list_root`: the lines of list files, and the folder that their paths start from;
 //! - `label_value`, `numbers`: a label, or several numbers, in a text;

@@ -178,6 +178,7 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::index::Label;
 
     const NAMES: [&str; 4] = ["ant/1.jpg", "ant/deep/2.PNG", "bee/1.jpg", "cow/3.webp"];
 
@@ -199,6 +200,13 @@ mod tests {
         Index::packed_objects(Path::new("/f"), "s3://b/p", packs, &names, options)
     }
 
+    fn class(index: &Index, id: u64) -> i64 {
+        match index.label(id) {
+            Label::Class(class) => class,
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn fault(names: &[&str], options: &ShardOptions) -> String {
         index(names, options).unwrap_err().to_string()
     }
@@ -217,7 +225,7 @@ mod tests {
         // A folder without images is a class, as on this machine.
         let classes: Vec<_> = index.classes().iter().map(|c| c.to_owned()).collect();
         assert_eq!(classes, ["a.txt", "ant", "bee", "cow"]);
-        let labels: Vec<_> = (0..4).map(|id| index.label(id)).collect();
+        let labels: Vec<_> = (0..4).map(|id| class(&index, id)).collect();
         assert_eq!(labels, [1, 1, 2, 3]);
         assert_eq!(index.relative_path(1), Path::new("ant/deep/2.PNG"));
         assert_eq!(report.samples, 4);
@@ -236,13 +244,13 @@ mod tests {
         let (unlabelled, _) = index(&["1.jpg", "a/2.jpg"], &none).unwrap();
         assert_eq!((unlabelled.len(), unlabelled.classes().len()), (2, 0));
         let (flat, _) = index(&["1.jpg", "2.jpg"], &ShardOptions::default()).unwrap();
-        assert_eq!(flat.label(1), -1);
+        assert_eq!(class(&flat, 1), -1);
         let table = ShardOptions {
             classes: Some(ClassList::new(["cow", "bee", "ant"]).unwrap()),
             ..ShardOptions::default()
         };
         let (numbered, _) = index(&NAMES, &table).unwrap();
-        assert_eq!((numbered.label(0), numbered.label(3)), (2, 0));
+        assert_eq!((class(&numbered, 0), class(&numbered, 3)), (2, 0));
         let e = fault(&["elk/1.jpg"], &table);
         assert!(e.contains("\"elk\" is not in the class table"), "{e}");
         let e = fault(&["1.jpg"], &table);

@@ -20,7 +20,6 @@ use tokio::sync::Semaphore;
 
 use crate::data::shard::manifest::{HexHash128, Manifest, ShardManifest};
 use crate::remote::fetch::object_pack::PackedObject;
-use crate::remote::fetch::pack_download;
 use crate::remote::fetch::part_file::{PartFile, not_written};
 use crate::remote::helper::messages::HelperError;
 use crate::remote::store::client::{Store, StoreFailure};
@@ -329,11 +328,20 @@ pub(super) struct DownloadedShard {
     pub(super) retries: u64,
 }
 
-/// Downloads a shard. If it is already here and complete, verifies its checksum.
+/// The file of a shard before its download.
+pub(super) enum OpenedPart {
+    /// It is whole, and has the shard's name now.
+    Whole(DownloadedShard),
+    /// The checksum of its bytes, if they are as many as the shard's.
+    Part(PartFile, Option<HexHash128>),
+}
+
+/// Opens the file of a shard. If it is whole and has the recorded checksum, it gets the shard's
+/// name.
 ///
 /// # Errors
-/// A permanent failure, or too many.
-pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, HelperError> {
+/// The file cannot be read or renamed.
+pub(super) async fn open_part(wanted: &ShardDownload) -> Result<OpenedPart, HelperError> {
     let opened = {
         // Without a local file there is nothing to verify.
         let is_here = fs::metadata(&wanted.part).is_ok_and(|meta| meta.len() > 0);
@@ -354,17 +362,26 @@ pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, Help
     if let Some(hash) = left.filter(|_| is_as_recorded && (of_index.is_none() || of_index == left))
     {
         part.finish(&wanted.whole)?;
-        return Ok(DownloadedShard {
+        return Ok(OpenedPart::Whole(DownloadedShard {
             hash,
             is_checked: false,
             was_changed: false,
             bytes: 0,
             retries: 0,
-        });
+        }));
     }
-    if let ShardCheck::Objects(objects) = &wanted.shard.check {
-        return pack_download::pack(&wanted, objects, part).await;
-    }
+    Ok(OpenedPart::Part(part, left))
+}
+
+/// Downloads a shard. If it is already here and complete, verifies its checksum.
+///
+/// # Errors
+/// A permanent failure, or too many.
+pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, HelperError> {
+    let (part, left) = match open_part(&wanted).await? {
+        OpenedPart::Whole(shard) => return Ok(shard),
+        OpenedPart::Part(part, left) => (part, left),
+    };
     let has_changed = is_other_than_recorded(left, wanted.recorded);
     downloaded(&wanted, part)
         .await

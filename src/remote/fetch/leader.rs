@@ -18,11 +18,11 @@ use crate::error::Error;
 use crate::remote::fetch::checksums::ShardChecksums;
 use crate::remote::fetch::demand_file::RankDemand;
 use crate::remote::fetch::disk_budget::{limit_error, room_of_ranks};
-use crate::remote::fetch::download;
 use crate::remote::fetch::download::{DownloadedShard, ShardDownload};
 use crate::remote::fetch::folder::TROUBLE;
 use crate::remote::fetch::heartbeat::LeaderLock;
 use crate::remote::fetch::lease;
+use crate::remote::fetch::pack_download;
 use crate::remote::fetch::remote_dataset::DatasetFiles;
 use crate::remote::fetch::schedule::{LeaderAction, LeaderView, ShardState};
 use crate::remote::fetch::shard_space::on_disk;
@@ -202,7 +202,7 @@ impl FolderLeader {
             shard,
         };
         self.downloads
-            .spawn(async move { (number, download::shard(wanted).await) });
+            .spawn(async move { (number, pack_download::shard(wanted).await) });
     }
 
     fn remove(&mut self, number: usize) -> io::Result<bool> {

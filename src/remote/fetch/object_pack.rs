@@ -6,9 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::data::index::MemberPlace;
-use crate::data::shard::manifest::shard_name;
 use crate::data::shard::shard_writer::{END, encode_header, padding};
-use crate::remote::fetch::tar_list::TarShard;
 
 /// Most objects and most bytes of a pack. A larger object is a pack of its own.
 const MOST_OBJECTS: usize = 1024;
@@ -20,7 +18,7 @@ pub(super) struct PackedObject {
     /// Its name below the address.
     pub(super) object: String,
     pub(super) bytes: u64,
-    /// Fingerprint that changes with the bytes, as in [`TarShard`].
+    /// Fingerprint that changes with the bytes: its ETag, or else its modification time.
     pub(super) state: String,
 }
 
@@ -45,33 +43,27 @@ impl PackedObject {
 }
 
 /// Sorts objects, and divides them into packs.
-pub(super) fn packs(mut objects: Vec<PackedObject>) -> Vec<TarShard> {
+pub(super) fn packs(mut objects: Vec<PackedObject>) -> Vec<Vec<PackedObject>> {
     objects.sort_by(|a, b| a.order().cmp(&b.order()));
-    let mut packs: Vec<TarShard> = Vec::new();
-    let mut data = 0;
+    let mut packs: Vec<Vec<PackedObject>> = Vec::new();
+    let mut bytes = 0;
     for object in objects {
-        data += object.bytes;
+        bytes += object.bytes;
         match packs.last_mut() {
-            Some(pack) if pack.packed.len() < MOST_OBJECTS && data <= MOST_BYTES => {
-                pack.packed.push(object);
-            }
+            Some(pack) if pack.len() < MOST_OBJECTS && bytes <= MOST_BYTES => pack.push(object),
             _ => {
-                data = object.bytes;
-                packs.push(TarShard {
-                    object: format!("{}.tar", shard_name(packs.len() as u64)),
-                    bytes: 0,
-                    state: String::new(),
-                    packed: vec![object],
-                });
+                bytes = object.bytes;
+                packs.push(vec![object]);
             }
         }
     }
-    for pack in &mut packs {
-        let last = places(&pack.packed).last();
-        let end = last.map_or(0, |place| place.at + place.bytes + padding(place.bytes));
-        pack.bytes = end + END;
-    }
     packs
+}
+
+/// Bytes of a pack.
+pub(super) fn pack_bytes(objects: &[PackedObject]) -> u64 {
+    let last = places(objects).last();
+    END + last.map_or(0, |place| place.at + place.bytes + padding(place.bytes))
 }
 
 /// The place of each object in its pack.
@@ -105,7 +97,7 @@ mod tests {
         let names = ["b/1.jpg", "a-b/2.jpg", "a/b/1.jpg", "a/b-c.jpg", "a/a.jpg"];
         let packs = packs(names.iter().map(|name| object(name, 7)).collect());
         assert_eq!(packs.len(), 1);
-        let order: Vec<&str> = packs[0].packed.iter().map(|o| o.object.as_str()).collect();
+        let order: Vec<&str> = packs[0].iter().map(|o| o.object.as_str()).collect();
         // `a` comes before `a-b`, although `a-b/` comes before `a/`.
         let want = ["a/a.jpg", "a/b-c.jpg", "a/b/1.jpg", "a-b/2.jpg", "b/1.jpg"];
         assert_eq!(order, want);
@@ -120,10 +112,9 @@ mod tests {
         objects.push(object("y.png", 1));
         objects.push(object("z.png", MOST_BYTES));
         let packs = packs(objects);
-        let counts: Vec<usize> = packs.iter().map(|pack| pack.packed.len()).collect();
+        let counts: Vec<usize> = packs.iter().map(Vec::len).collect();
         assert_eq!(counts, [1024, 1024, 452, 1, 1, 1]);
-        assert_eq!(packs[0].bytes, 1024 * (512 + 512) + 1024);
-        assert_eq!(packs[4].object, format!("{}.tar", shard_name(4)));
+        assert_eq!(pack_bytes(&packs[0]), 1024 * (512 + 512) + 1024);
         let long = "a/".repeat(80) + "b.jpg";
         let objects = [object(&long, 513), object("c.jpg", 0), object("d.jpg", 512)];
         let places: Vec<_> = places(&objects)

@@ -9,9 +9,11 @@ use futures_util::{StreamExt, TryStreamExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::data::shard::shard_writer::END;
-use crate::remote::fetch::download::{self, DownloadedShard, ShardDownload, WholeObject};
+use crate::remote::fetch::download::{
+    self, DownloadedShard, OpenedPart, ShardCheck, ShardDownload, WholeObject,
+};
 use crate::remote::fetch::object_pack::PackedObject;
-use crate::remote::fetch::part_file::{PartFile, not_written};
+use crate::remote::fetch::part_file::not_written;
 use crate::remote::helper::messages::HelperError;
 use crate::remote::store::client::Store;
 use crate::remote::store::retry_policy::PATIENCE;
@@ -22,29 +24,29 @@ const REQUESTS: usize = 16;
 const MOST_UNITS: u32 = 1024;
 const UNIT: u64 = 64 << 10;
 
-/// Downloads a pack into its part file, and gives the file its name.
+/// Downloads a shard: a pack object by object, any other as one object.
 ///
 /// # Errors
 /// An object that does not exist, that changed since it was listed, or that cannot be downloaded;
 /// a file that cannot be written.
-pub(super) async fn pack(
-    wanted: &ShardDownload,
-    objects: &[PackedObject],
-    mut part: PartFile,
-) -> Result<DownloadedShard, HelperError> {
+pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, HelperError> {
+    let ShardCheck::Objects(objects) = wanted.shard.check.clone() else {
+        return download::shard(wanted).await;
+    };
+    let (mut part, left) = match download::open_part(&wanted).await? {
+        OpenedPart::Whole(pack) => return Ok(pack),
+        OpenedPart::Part(part, left) => (part, left),
+    };
     let failed = |e| not_written(&wanted.whole, &e);
-    // A part of a pack, or a pack whose checksum differs from the recorded one.
-    let was_changed = part.at == wanted.shard.bytes && wanted.recorded.is_some();
+    // An unfinished pack, or one whose checksum differs from the recorded one.
+    let was_changed = left.is_some() && wanted.recorded.is_some();
     part.restart().map_err(failed)?;
     let room = Arc::new(Semaphore::new(MOST_UNITS as usize));
     let (mut sent, mut retries) = (0, 0);
+    let store = &wanted.store;
     let requests = objects.iter().map(|object| {
         let room = room.clone();
-        async move {
-            fetch(&wanted.store, object, room)
-                .await
-                .map(|got| (object, got))
-        }
+        async move { fetch(store, object, room).await.map(|got| (object, got)) }
     });
     let requests: Vec<_> = requests.collect();
     let mut answers = futures_util::stream::iter(requests).buffered(REQUESTS);

@@ -24,7 +24,6 @@ use crate::remote::fetch::folder::FetchFolder;
 use crate::remote::fetch::listing;
 use crate::remote::fetch::listing::{ListProgress, TAR_END, tar};
 use crate::remote::fetch::messages::{TarSetInfo, UnusedIndex};
-use crate::remote::fetch::object_pack;
 use crate::remote::fetch::options::FetchOptions;
 use crate::remote::fetch::shard_space::{INDEX_OF_LIMIT, on_disk, total};
 use crate::remote::fetch::tar_list::{FOLDER_BEGIN, LIST, TarList, TarShard, shared_index};
@@ -365,11 +364,7 @@ async fn below(
         if objects.is_empty() {
             return Err(neither());
         }
-        return Ok(TarList::of_packs(
-            address.clone(),
-            object_pack::packs(objects),
-            names,
-        ));
+        return Ok(TarList::of_packs(address.clone(), objects, names));
     }
     shards.sort_by(|a, b| a.object.cmp(&b.object));
     Ok(TarList::new(address.clone(), shards))

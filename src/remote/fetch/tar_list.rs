@@ -13,7 +13,7 @@ use crate::data::index::{Index, ListedNames, ScanReport, ShardOptions, open_stor
 use crate::data::shard::manifest::shard_name;
 use crate::error::{self, Error, Result};
 use crate::remote::address::StoreAddress;
-use crate::remote::fetch::object_pack::{PackedObject, places};
+use crate::remote::fetch::object_pack::{self, PackedObject, places};
 use crate::remote::fetch::shard_space::total;
 use crate::sys::whole_file;
 
@@ -80,10 +80,21 @@ impl TarList {
 
     /// A list of packs of single objects.
     #[cfg_attr(not(feature = "stores"), allow(dead_code))]
-    pub(super) fn of_packs(base: StoreAddress, packs: Vec<TarShard>, names: ListedNames) -> Self {
+    pub(super) fn of_packs(
+        base: StoreAddress,
+        objects: Vec<PackedObject>,
+        names: ListedNames,
+    ) -> Self {
+        let packs = object_pack::packs(objects).into_iter().enumerate();
+        let packs = packs.map(|(number, packed)| TarShard {
+            object: format!("{}.tar", shard_name(number as u64)),
+            bytes: object_pack::pack_bytes(&packed),
+            state: String::new(),
+            packed,
+        });
         Self {
             names_of_objects: Some(names),
-            ..Self::new(base, packs)
+            ..Self::new(base, packs.collect())
         }
     }
 
