@@ -37,7 +37,7 @@ def make(files: list[Path]) -> Iterator[Make]:
 
     def one(src: Any = None, batch_size: int = 4, **options: Any) -> featherload.Loader:
         options = {"num_workers": 1, **options}
-        made.append(featherload.Loader(src or files, EVAL, batch_size, **options))
+        made.append(featherload.Loader(files if src is None else src, EVAL, batch_size, **options))
         return made[-1]
 
     yield one

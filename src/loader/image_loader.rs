@@ -100,7 +100,7 @@ impl Loader {
         order_hash(ids)
     }
 
-    /// Sets the order of `epoch`, for a loader of [`Sampler::Given`](crate::Sampler::Given): the ids
+    /// Sets the order of `epoch`, for a loader of [`Sampler::Given`]: the ids
     /// of the samples in the rows of this rank. Work on batches with a former order is cancelled.
     /// Call it before the first batch of each epoch. There is room for two orders: that of `epoch`
     /// replaces those of `epoch - 2`, `epoch + 2` and so on.
@@ -148,7 +148,7 @@ impl Loader {
     /// nothing.
     ///
     /// # Errors
-    /// As [`Loader::resume`], except for another order of [`Sampler::Given`](crate::Sampler::Given).
+    /// As [`Loader::resume`], except for another order of [`Sampler::Given`].
     pub fn check_resumable(&self, state: &State) -> Result<()> {
         let mut now = self.run.state.clone();
         if matches!(now.plan.sampler, Sampler::Given { .. }) {

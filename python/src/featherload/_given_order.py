@@ -19,6 +19,8 @@ from ._featherload import Stream
 from ._values import shown
 from .samplers import Sampler
 
+# Keys of a state: how often the sampler was iterated, and its own epoch.
+ITERATIONS, EPOCH = "sampler_iterations", "sampler_epoch"
 # Numbers that are taken from a sampler at a time.
 _PART = 65_536
 
@@ -89,14 +91,21 @@ class GivenOrder(Sampler):
             self.sampler.set_epoch(epoch)
         self._give(stream, epoch, self._take())
 
-    def resume(
-        self, stream: Stream, state: dict[str, Any], iterations: int | None, rank: int
-    ) -> None:
+    def progress(self) -> dict[str, int]:
+        """What a state keeps of the sampler: its iterations, and its epoch if it has one."""
+        progress = {ITERATIONS: self.iterations}
+        epoch = getattr(self.sampler, "epoch", None)
+        if isinstance(epoch, int) and epoch >= 0:
+            progress[EPOCH] = epoch
+        return progress
+
+    def resume(self, stream: Stream, state: dict[str, Any], progress: Any, rank: int) -> None:
         """Gives ``stream`` the order of the epoch of ``state``, which ``stream`` accepts otherwise.
+        ``progress``: what the state kept of the sampler.
 
         Raises ``ConfigError`` for a sampler that does not repeat the order.
         """
-        epoch = state["epoch"]
+        epoch, iterations = state["epoch"], progress.get(ITERATIONS)
         if not state["samples"]:
             # The next epoch takes the next order.
             self._bring_forward(epoch if iterations is None else iterations, epoch)
@@ -111,9 +120,9 @@ class GivenOrder(Sampler):
         if set_epoch is None:
             self._bring_forward((epoch + 1 if iterations is None else iterations) - 1, epoch)
         for attempt in range(1 if set_epoch is None else 2):
-            # The caller may have set the sampler's epoch, which may have another number.
-            if attempt and set_epoch is not None:
-                set_epoch(epoch)
+            # The caller may have set the sampler's epoch. Without a hash nothing shows that.
+            if set_epoch is not None and (attempt or wanted is None):
+                set_epoch(progress.get(EPOCH, epoch))
             ids = self._take()
             if wanted in (None, Stream.order_hash(ids.tobytes())):
                 self._give(stream, epoch, ids)

@@ -24,7 +24,7 @@ from ._epoch import Epoch
 from ._epoch_sampler import EpochBatchSampler, EpochSampler
 from ._errors import ConfigError, WorkerError
 from ._featherload import RawBatch, RawItems, Stream, printable, tell_warnings
-from ._given_order import GivenBatches, GivenOrder
+from ._given_order import EPOCH, ITERATIONS, GivenBatches, GivenOrder
 from ._preview import Preview
 from ._processes import private_bytes
 from ._turn import Turn
@@ -39,8 +39,6 @@ _FIXED = {
     *("generator", "num_workers", "persistent_workers", "sampler", "timeout"),
 }
 _Path = str | os.PathLike[str]
-# Of a state: how often a sampler object was iterated.
-_ITERATIONS = "sampler_iterations"
 
 
 class Loader:
@@ -304,10 +302,10 @@ class Loader:
         if self._resume is not None:
             # A rejected state is forgotten.
             state, self._resume = self._resume, None
-            iterations = state.pop(_ITERATIONS, None)
+            progress = {key: state.pop(key) for key in (ITERATIONS, EPOCH) if key in state}
             if self._given is not None and asked in (None, state["epoch"]):
                 self._stream.check_resumable(json.dumps(state))
-                self._given.resume(self._stream, state, iterations, self._place[0])
+                self._given.resume(self._stream, state, progress, self._place[0])
             self._stream.resume(json.dumps(state))
             # Compares with the epoch of the state itself. The stream may be in the next epoch
             # already, if the remaining samples do not fill a batch.
@@ -394,14 +392,14 @@ class Loader:
         """
         left_early = self._broken_off and not self._waiting
         if left_early and self._resume is None and self._asked() is None:
-            return self._with_iterations(json.loads(self._stream.state()))
-        return self._with_iterations(self._comes_next())
+            return self._with_progress(json.loads(self._stream.state()))
+        return self._with_progress(self._comes_next())
 
-    def _with_iterations(self, state: dict[str, Any]) -> dict[str, Any]:
+    def _with_progress(self, state: dict[str, Any]) -> dict[str, Any]:
         """The state of the stream, and of a sampler object that was given."""
         if self._given is None:
             return state
-        return {_ITERATIONS: self._given.iterations, **state}
+        return {**self._given.progress(), **state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Makes the next ``iter()`` continue at the position of ``state``. Numbers of workers and
