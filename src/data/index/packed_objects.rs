@@ -220,7 +220,7 @@ mod tests {
             ".git/a.jpg",
             "__MACOSX/1.jpg",
         ]);
-        names.extend(["ant/no-image", "featherload-x.json"]);
+        names.extend(["ant/no-image", ".featherload-demo.json"]);
         let (index, report) = index(&names, &ShardOptions::default()).unwrap();
         // A folder without images is a class, as on this machine.
         let classes: Vec<_> = index.classes().iter().map(|c| c.to_owned()).collect();
