@@ -1,4 +1,4 @@
-"""Single images in an object store: caches and batches are those of a folder with the same files."""
+"""Single images in an object store: caches and batches are those of a folder of the same files."""
 
 from __future__ import annotations
 
