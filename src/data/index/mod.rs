@@ -16,12 +16,14 @@
 //! Constructors:
 //!
 //! - `constructors`: the public ways to make an index;
-//! - `folder`, `list`, `table`, `shards`, `parquet`, `cifar`, `open_cache`: one file for each
-//!   source; `items`: samples that a program lists;
+//! - `folder`, `list`, `table`, `shards`, `parquet`, `arrow`, `cifar`, `open_cache`: one file for
+//!   each source; `items`, `file_parts`: samples that a program
+//!   lists;
 //! - `names`: extensions of image files; `foreign_data`: files that are no data set;
 //! - `lines`, `list_root`: the lines of list files, and the folder that their paths start from;
 //! - `label_value`, `numbers`: a label, or several numbers, in a text;
-//! - `column_names`: columns of paths and labels; `record_keys`: keys of a JSON record;
+//! - `column_names`: columns of paths and labels; `features`: Hugging Face's types of columns;
+//!   `column_labels`: labels of several files; `record_keys`: keys of a JSON record;
 //! - `lenient_json`: a value of a JSON text; `text_encoding`: text that is not UTF-8;
 //! - `boxes`: box files; `link_targets`: targets of symbolic links;
 //! - `sandbox_roots`: the folders that workers may read.
@@ -50,14 +52,18 @@
 //! ```
 
 mod agreement;
+mod arrow;
 mod binary_form;
 mod boxes;
 mod cached_samples;
 mod cifar;
 mod class_counts;
 mod classes;
+mod column_labels;
 mod column_names;
 mod constructors;
+mod features;
+mod file_parts;
 mod folder;
 mod foreign_data;
 mod index_cache;
@@ -86,12 +92,14 @@ mod table;
 mod text_encoding;
 
 pub use crate::picture::PixelBox;
+pub use arrow::ArrowFiles;
 pub(crate) use binary_form::SampleLocation;
 pub use binary_form::{Label, LabelVector};
 pub(crate) use cached_samples::CachedSamples;
 pub use cifar::{CifarClasses, CifarOptions};
 pub use class_counts::ClassCount;
 pub use classes::ClassList;
+pub use file_parts::FilePartList;
 pub use folder::{FolderLabels, FolderOptions};
 pub use items::{ItemLabel, ItemList};
 pub(crate) use json::{lossy, lossy_option};

@@ -7,10 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::data::index::binary_form::IndexContent;
+use crate::data::index::column_labels::{self, ClassNumbering, FileLabels};
 use crate::data::index::names::shown;
 use crate::data::index::parquet::columns::{ParquetColumns, paths_alone};
 use crate::data::index::parquet::footer::ParquetFooter;
-use crate::data::index::parquet::labels::{self, ClassNumbering, FileLabels, LabelReader};
+use crate::data::index::parquet::labels::LabelReader;
 use crate::data::index::parquet::options::ParquetOptions;
 use crate::data::index::parquet::pages::PageReader;
 use crate::data::index::parquet::pictures::PictureLocations;
@@ -173,7 +174,7 @@ fn join(
         return Err(Error::dataset(&root, "no rows in these Parquet files"));
     }
     let (of, labels): (Vec<&PathBuf>, Vec<FileLabels>) = labels.into_iter().unzip();
-    let joined = labels::join(labels, names, classes.flatten(), options.classes.as_ref());
+    let joined = column_labels::join(labels, names, classes.flatten(), options.classes.as_ref());
     (content.labels, content.classes) =
         joined.map_err(|(file, what)| Error::dataset(of[file], what))?;
     let index = Index::seal(&root, content)?;
