@@ -123,7 +123,7 @@ impl<'a> BatchArrays<'a> {
         self.next[0] += 1;
         let mut count = field.kind.buffers();
         if let ArrowType::View(_) = field.kind {
-            let more = usize::try_from(self.views.long(self.next[2])?).ok()?;
+            let more = usize::try_from(self.views.long(self.next[2], 8)?).ok()?;
             self.next[2] += 1;
             count = count.checked_add(more)?;
         }

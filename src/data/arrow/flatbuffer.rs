@@ -140,9 +140,9 @@ impl<'a> FlatVector<'a> {
         Some((first, second))
     }
 
-    /// An element of 64 bits.
-    pub(super) fn long(&self, number: usize) -> Option<i64> {
-        let at = self.at.checked_add(number.checked_mul(8)?)?;
+    /// The first 64 bits of an element of `size` bytes.
+    pub(super) fn long(&self, number: usize, size: usize) -> Option<i64> {
+        let at = self.at.checked_add(number.checked_mul(size)?)?;
         let at = (number < self.len).then_some(at)?;
         array(self.bytes, at).map(i64::from_le_bytes)
     }
@@ -203,7 +203,11 @@ mod tests {
                 };
                 let _ = (table.byte(0), table.long(1), table.text(2));
                 if let Some(vector) = table.vector(2, 16) {
-                    let _ = (vector.pair(0), vector.table(vector.len()), vector.long(0));
+                    let _ = (
+                        vector.pair(0),
+                        vector.table(vector.len()),
+                        vector.long(0, 8),
+                    );
                 }
             }
         }

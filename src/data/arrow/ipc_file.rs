@@ -1,7 +1,7 @@
 //! The messages of an Arrow file or stream.
 //!
 //! Runs in the consumer, on untrusted bytes. Reads the metadata of each message, and skips its
-//! values. Memory: the schema, and 48 bytes for each record batch.
+//! values. A file is read by its footer, a stream from its beginning. Memory: the schema, and 48 bytes for each record batch.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -20,7 +20,12 @@ use crate::sys::regular_file;
 const MAGIC: &[u8; 6] = b"ARROW1";
 /// The word before the length of a message's metadata.
 const CONTINUATION: u32 = u32::MAX;
-/// Most bytes of a message's metadata.
+/// The kinds of messages that are read.
+const SCHEMA: u8 = 1;
+const RECORD_BATCH: u8 = 3;
+/// Bytes of the place of a message in a footer: offset, length of the metadata, length of the data.
+const BLOCK: usize = 24;
+/// Most bytes of a message's metadata, and of a footer.
 const MOST_METADATA: u64 = 64 << 20;
 
 /// An open Arrow file.
@@ -50,6 +55,7 @@ pub(super) struct BatchPlace {
 struct MessagePlace {
     metadata_at: u64,
     metadata_bytes: u64,
+    body_bytes: u64,
 }
 
 impl ArrowFile {
@@ -66,53 +72,33 @@ impl ArrowFile {
         if len == 0 {
             return Err("is an empty file: remove it, or write it again".into());
         }
-        let (mut at, end) = limits(&file, len)?;
-        let mut schema = None;
+        let (schema, messages) = match footer(&file, len)? {
+            Some(footer) => of_footer(&footer)?,
+            None => of_stream(&file, len)?,
+        };
         let mut batches = Vec::new();
         let mut rows: u64 = 0;
-        while let Some(message) = next_message(&file, at, end)? {
-            let metadata = read_bytes(&file, message.metadata_at, message.metadata_bytes)?;
+        for at in messages {
+            let (message, metadata) =
+                read_message(&file, at, len)?.ok_or_else(|| damaged_at(at))?;
             let damaged = || damaged_at(at);
             let table = FlatTable::root(&metadata).ok_or_else(damaged)?;
-            let kind = table.byte(1).ok_or_else(damaged)?;
-            let header = table.table(2).ok_or_else(damaged)?.ok_or_else(damaged)?;
-            let body_bytes = table.long(3).and_then(|bytes| u64::try_from(bytes).ok());
-            let body_bytes = body_bytes.ok_or_else(damaged)?;
-            let body_at = message.metadata_at + message.metadata_bytes;
-            let next = body_at.checked_add(body_bytes);
-            let next = next.filter(|next| *next <= end).ok_or_else(|| {
-                format!(
-                    "is cut off: the data of the message at byte {at} end after the file: copy it \
-                     again"
-                )
-            })?;
-            match (kind, &schema) {
-                (1, None) => {
-                    let read = ArrowSchema::read(header);
-                    schema = Some(read.map_err(|what| what.unwrap_or_else(damaged))?);
-                }
-                (1, Some(_)) => return Err("has several schemas: write it as one table".into()),
-                (2 | 3, None) => return Err(damaged()),
-                (3, Some(_)) => {
-                    let count = header.long(0).and_then(|rows| u64::try_from(rows).ok());
-                    let count = count.ok_or_else(damaged)?;
-                    batches.push(BatchPlace {
-                        first: rows,
-                        rows: count,
-                        metadata_at: message.metadata_at,
-                        metadata_bytes: message.metadata_bytes,
-                        body_at,
-                        body_bytes,
-                    });
-                    rows = rows.checked_add(count).ok_or_else(damaged)?;
-                }
-                // Values of dictionaries, which are not read.
-                _ => {}
-            }
-            at = next;
+            let header = table.table(2).flatten().ok_or_else(damaged)?;
+            let count = header.long(0).and_then(|rows| u64::try_from(rows).ok());
+            let count = count.filter(|_| table.byte(1) == Some(RECORD_BATCH));
+            let count = count.ok_or_else(damaged)?;
+            batches.push(BatchPlace {
+                first: rows,
+                rows: count,
+                metadata_at: message.metadata_at,
+                metadata_bytes: message.metadata_bytes,
+                body_at: message.metadata_at + message.metadata_bytes,
+                body_bytes: message.body_bytes,
+            });
+            rows = rows.checked_add(count).ok_or_else(damaged)?;
         }
         Ok(Self {
-            schema: schema.ok_or("has no schema: write it again as an Arrow file or stream")?,
+            schema,
             file,
             len,
             batches,
@@ -154,8 +140,53 @@ fn damaged_at(at: u64) -> String {
     format!("is damaged: it has no valid message at byte {at}: write it again")
 }
 
-/// Where the first message begins, and where the last one ends at most.
-fn limits(file: &File, len: u64) -> Result<(u64, u64), String> {
+/// The schema, and where each record batch begins, by the footer of a file.
+fn of_footer(footer: &[u8]) -> Result<(ArrowSchema, Vec<u64>), String> {
+    let damaged = || "is damaged: its footer cannot be read: write it again".to_owned();
+    let table = FlatTable::root(footer).ok_or_else(damaged)?;
+    let schema = table.table(1).flatten().ok_or_else(damaged)?;
+    let schema = ArrowSchema::read(schema).map_err(|what| what.unwrap_or_else(damaged))?;
+    let blocks = table.vector(3, BLOCK).ok_or_else(damaged)?;
+    let offset = |number| {
+        let offset = blocks.long(number, BLOCK);
+        offset
+            .and_then(|at| u64::try_from(at).ok())
+            .ok_or_else(damaged)
+    };
+    let messages = (0..blocks.len()).map(offset);
+    Ok((schema, messages.collect::<Result<_, _>>()?))
+}
+
+/// The schema, and where each record batch begins, by the messages of a stream.
+fn of_stream(file: &File, len: u64) -> Result<(ArrowSchema, Vec<u64>), String> {
+    let mut at = 0;
+    let mut schema = None;
+    let mut messages = Vec::new();
+    while let Some((message, metadata)) = read_message(file, at, len)? {
+        let damaged = || damaged_at(at);
+        let table = FlatTable::root(&metadata).ok_or_else(damaged)?;
+        match (table.byte(1).ok_or_else(damaged)?, &schema) {
+            (SCHEMA, None) => {
+                let header = table.table(2).flatten().ok_or_else(damaged)?;
+                let read = ArrowSchema::read(header);
+                schema = Some(read.map_err(|what| what.unwrap_or_else(damaged))?);
+            }
+            (SCHEMA, Some(_)) => {
+                return Err("has several schemas: write it as one table".into());
+            }
+            (RECORD_BATCH, Some(_)) => messages.push(at),
+            (RECORD_BATCH, None) => return Err(damaged()),
+            // Values of dictionaries, which are not read.
+            _ => {}
+        }
+        at = message.metadata_at + message.metadata_bytes + message.body_bytes;
+    }
+    let schema = schema.ok_or("has no schema: write it again as an Arrow file or stream")?;
+    Ok((schema, messages))
+}
+
+/// The footer of a file. `None` for a stream.
+fn footer(file: &File, len: u64) -> Result<Option<Vec<u8>>, String> {
     let mut head = [0; 8];
     let not =
         || "is not an Arrow file or stream, or its beginning is missing: check the file".to_owned();
@@ -173,7 +204,7 @@ fn limits(file: &File, len: u64) -> Result<(u64, u64), String> {
         // A stream of old writers begins with a length.
         let first = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
         let is_stream = first == CONTINUATION || u64::from(first) < MOST_METADATA.min(len);
-        return is_stream.then_some((0, len)).ok_or_else(not);
+        return is_stream.then_some(None).ok_or_else(not);
     }
     let cut = || "is cut off: the end of the Arrow file is missing: copy it again".to_owned();
     let end = len
@@ -187,13 +218,15 @@ fn limits(file: &File, len: u64) -> Result<(u64, u64), String> {
     if magic != *MAGIC {
         return Err(cut());
     }
-    let footer = u64::from(u32::from_le_bytes([a, b, c, d]));
-    let end = end.checked_sub(footer).filter(|end| *end >= 8);
-    end.map(|end| (8, end)).ok_or_else(cut)
+    let bytes = u64::from(u32::from_le_bytes([a, b, c, d]));
+    let at = end.checked_sub(bytes).filter(|at| *at >= 8);
+    let at = at.filter(|_| bytes <= MOST_METADATA).ok_or_else(cut)?;
+    read_bytes(file, at, bytes).map(Some)
 }
 
-/// The message at `at`. `None` at the end of all messages.
-fn next_message(file: &File, at: u64, end: u64) -> Result<Option<MessagePlace>, String> {
+/// The message at `at`, whose data end within the file, and its metadata. `None` at the end of all
+/// messages.
+fn read_message(file: &File, at: u64, end: u64) -> Result<Option<(MessagePlace, Vec<u8>)>, String> {
     let word = |at: u64| -> Result<Option<u32>, String> {
         if end - at.min(end) < 4 {
             return Ok(None);
@@ -204,6 +237,7 @@ fn next_message(file: &File, at: u64, end: u64) -> Result<Option<MessagePlace>, 
     let Some(first) = word(at)? else {
         return Ok(None);
     };
+    // `at` is within the file, so these sums do not overflow.
     let (bytes, metadata_at) = match first {
         CONTINUATION => (word(at + 4)?, at + 8),
         // Writers before version 0.15 of Arrow.
@@ -215,10 +249,21 @@ fn next_message(file: &File, at: u64, end: u64) -> Result<Option<MessagePlace>, 
     if bytes > MOST_METADATA || bytes > end - metadata_at.min(end) {
         return Err(damaged_at(at));
     }
-    Ok(Some(MessagePlace {
+    let metadata = read_bytes(file, metadata_at, bytes)?;
+    let body_bytes = FlatTable::root(&metadata).and_then(|table| table.long(3));
+    let body_bytes = body_bytes.and_then(|bytes| u64::try_from(bytes).ok());
+    let body_bytes = body_bytes.ok_or_else(|| damaged_at(at))?;
+    if body_bytes > end - (metadata_at + bytes) {
+        return Err(format!(
+            "is cut off: the data of the message at byte {at} end after the file: copy it again"
+        ));
+    }
+    let place = MessagePlace {
         metadata_at,
         metadata_bytes: bytes,
-    }))
+        body_bytes,
+    };
+    Ok(Some((place, metadata)))
 }
 
 /// Reads bytes that the caller has found to lie within the file.

@@ -13,14 +13,16 @@
 //!
 //! - `file_paths`: names of Arrow files, and folders of `save_to_disk`;
 //! - `columns`: the columns of images and labels; `pictures`, `labels`: their contents;
-//! - `files`: all files as one index.
+//! - `files`: all files as one index; `column_reader`: further columns, read by batches.
 
+mod column_reader;
 mod columns;
 mod file_paths;
 mod files;
 mod labels;
 mod pictures;
 
+pub(crate) use column_reader::open_columns;
 pub use file_paths::ArrowFiles;
 pub(crate) use file_paths::{expand, is_named};
 pub(crate) use files::open;

@@ -5,7 +5,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::data::index::binary_form::IndexContent;
+use crate::data::index::binary_form::{IndexContent, IndexLabels};
+use crate::data::index::classes::ClassList;
 use crate::data::index::items::ItemLabel;
 use crate::data::index::samples::Index;
 use crate::data::index::shards::common_folder;
@@ -24,6 +25,7 @@ pub struct FilePartList {
     stamps: Vec<FileStamp>,
     content: IndexContent,
     labels: TableLabelCollector<'static>,
+    classes: ClassList,
 }
 
 impl FilePartList {
@@ -52,7 +54,14 @@ impl FilePartList {
             stamps,
             content,
             labels: TableLabelCollector::new(PLACE, None),
+            classes: ClassList::default(),
         })
+    }
+
+    /// Names the classes that labels are the numbers of.
+    #[must_use]
+    pub fn with_class_names(self, classes: ClassList) -> Self {
+        Self { classes, ..self }
     }
 
     /// Adds a sample: `bytes` bytes at offset `at` of the file with this number. 0 bytes: the
@@ -95,6 +104,7 @@ impl Index {
             stamps,
             mut content,
             labels,
+            classes,
         } = list;
         if content.samples() == 0 {
             return Err(Error::config(
@@ -102,6 +112,21 @@ impl Index {
             ));
         }
         (content.labels, content.classes) = labels.finish().map_err(Error::config)?;
+        if !classes.is_empty() {
+            let names = classes.len() as i64;
+            let IndexLabels::Class(all) = &content.labels else {
+                return Err(Error::config(
+                    "class names belong to labels that are whole numbers, and these are not",
+                ));
+            };
+            if let Some(item) = all.iter().position(|label| !(0..names).contains(label)) {
+                return Err(Error::config(format!(
+                    "{PLACE} {item}: label {} is not one of the {names} classes",
+                    all[item]
+                )));
+            }
+            content.classes = classes;
+        }
         let root = common_folder(&files);
         Self::seal(&root, content)?.rebased(&root, &stamps)
     }

@@ -24,6 +24,7 @@
 //! - `label_value`, `numbers`: a label, or several numbers, in a text;
 //! - `column_names`: columns of paths and labels; `features`: Hugging Face's types of columns;
 //!   `column_labels`: labels of several files; `record_keys`: keys of a JSON record;
+//!   `json_column`: a column of JSON values;
 //! - `lenient_json`: a value of a JSON text; `text_encoding`: text that is not UTF-8;
 //! - `boxes`: box files; `link_targets`: targets of symbolic links;
 //! - `sandbox_roots`: the folders that workers may read.
@@ -70,6 +71,7 @@ mod index_cache;
 mod index_file;
 mod items;
 mod json;
+mod json_column;
 mod label_value;
 mod lenient_json;
 mod lines;
@@ -93,6 +95,7 @@ mod text_encoding;
 
 pub use crate::picture::PixelBox;
 pub use arrow::ArrowFiles;
+pub(crate) use arrow::open_columns as open_arrow_columns;
 pub(crate) use binary_form::SampleLocation;
 pub use binary_form::{Label, LabelVector};
 pub(crate) use cached_samples::CachedSamples;
@@ -117,5 +120,7 @@ pub(crate) use remote_index::{
 pub use report::{DamagedShard, ScanReport, SkipCount, SkipReason, TableColumns};
 pub use samples::Index;
 pub(crate) use shards::check_is_tar;
+pub(crate) use shards::open_columns as open_shard_columns;
 pub use shards::{JSON_EXTENSION, KeepIndex, ShardLabels, ShardOptions};
+pub(crate) use table::open_columns as open_table_columns;
 pub use table::{TableLabels, TableOptions};

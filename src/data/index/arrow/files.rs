@@ -8,7 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::data::arrow::{ArrowBytes, ArrowColumn, ArrowFile};
+use crate::data::columns::AvailableColumn;
 use crate::data::columns::values::{ColumnBuilder, ColumnKind, ColumnValues};
+use crate::data::index::arrow::column_reader;
 use crate::data::index::arrow::columns::ArrowColumns;
 use crate::data::index::arrow::file_paths::ArrowFiles;
 use crate::data::index::arrow::labels;
@@ -38,6 +40,7 @@ struct ArrowSamples {
     rows: u64,
     labels: FileLabels,
     columns: ArrowColumns,
+    available: Vec<AvailableColumn>,
     stamp: FileStamp,
 }
 
@@ -61,17 +64,21 @@ pub(crate) fn open(files: &ArrowFiles, options: &ParquetOptions) -> Result<(Inde
             rows: file.rows,
             labels,
             columns,
+            available: column_reader::available(file.fields()),
             stamp,
         })
     })?;
     let order = match files.indices.is_empty() {
         true => None,
-        false => Some(order(&files.indices, &found)?),
+        false => {
+            let rows = found.iter().map(|samples| samples.rows).sum();
+            Some(read_order(&files.indices, rows)?)
+        }
     };
     join(&paths, found, names, options, order)
 }
 
-fn absolute(files: &[PathBuf]) -> Result<Vec<PathBuf>> {
+pub(super) fn absolute(files: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let absolute = |path: &PathBuf| {
         shard_patterns::check_is_file(path)?;
         std::path::absolute(path).map_err(|_| Error::config("an Arrow file has an empty name"))
@@ -116,9 +123,8 @@ fn check_rows(file: &ArrowFile, available: Option<u64>) -> Result<(), String> {
     }
 }
 
-/// The rows that are samples, numbered over all files, in the order of the samples.
-fn order(files: &[PathBuf], found: &[ArrowSamples]) -> Result<Vec<u64>> {
-    let rows: u64 = found.iter().map(|samples| samples.rows).sum();
+/// The rows that are samples, numbered over all `rows` of all files, in the order of the samples.
+pub(super) fn read_order(files: &[PathBuf], rows: u64) -> Result<Vec<u64>> {
     let mut order = Vec::new();
     for path in absolute(files)? {
         let file = ArrowFile::read(&path)?;
@@ -181,6 +187,7 @@ fn join(
         report.columns.get_or_insert_with(|| TableColumns {
             image: Some(file.columns.picture_name),
             labels: file.columns.label_name.into_iter().collect(),
+            available: file.available,
             ..TableColumns::default()
         });
         of.push((path, file.stamp));
