@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use crate::data::columns::column_set::NamedReaders;
 use crate::data::index::{
-    ArrowFiles, Index, open_arrow_columns, open_shard_columns, open_table_columns,
+    ArrowFiles, Index, open_arrow_columns, open_parquet_columns, open_shard_columns,
+    open_table_columns,
 };
 use crate::error::{Error, Result};
 use crate::loader::source::Source;
@@ -19,6 +20,7 @@ pub(super) enum ColumnSource {
     None,
     Table(PathBuf),
     Arrow(ArrowFiles),
+    Parquet(Vec<PathBuf>),
     Shards,
 }
 
@@ -41,6 +43,7 @@ impl ColumnSource {
         let (kind, fix) = match source {
             Source::Table(path, _) => return Ok(Self::Table(path.clone())),
             Source::Arrow(files, _) => return Ok(Self::Arrow(files.clone())),
+            Source::Parquet(files, _) => return Ok(Self::Parquet(files.clone())),
             Source::Shards(..) => return Ok(Self::Shards),
             Source::Folder(..) => ("a folder", "give a table of its images with `list`"),
             Source::List(..) => ("a list file", "give a table: a CSV, or JSON lines"),
@@ -52,9 +55,7 @@ impl ColumnSource {
                 "a data set in an object store",
                 "use a copy of it on this machine",
             ),
-            Source::Parquet(..) | Source::Cifar(..) => {
-                ("this kind of data set", "write its columns to a CSV")
-            }
+            Source::Cifar(..) => ("a folder of CIFAR's batches", "remove it"),
         };
         Err(Error::option(
             "columns",
@@ -71,6 +72,7 @@ impl ColumnSource {
             Self::None => Ok(Vec::new()),
             Self::Table(path) => open_table_columns(&path, names),
             Self::Arrow(files) => open_arrow_columns(&files, names),
+            Self::Parquet(files) => open_parquet_columns(&files, names),
             Self::Shards => open_shard_columns(index, names),
         }
     }

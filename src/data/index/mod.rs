@@ -109,6 +109,7 @@ pub(crate) use json::{lossy, lossy_option};
 pub use list::{ListDelimiter, ListLabels, ListOptions};
 pub(crate) use names::shown;
 pub use names::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, OWN_PREFIX};
+pub(crate) use parquet::open_columns as open_parquet_columns;
 pub use parquet::{ParquetLabels, ParquetOptions};
 #[cfg(feature = "stores")]
 pub(crate) use remote_index::is_index_file;

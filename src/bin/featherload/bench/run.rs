@@ -184,6 +184,10 @@ fn consume(
                 counters.row = shape.ok().and(batch.rows().next().map(|row| row.size()));
             }
             let arrived = Instant::now();
+            // A trainer reads them too, in its own time.
+            for (name, _) in batch.columns().names() {
+                batch.column(name)?;
+            }
             let rows = counters.counts.add(&batch, arrived);
             counters.watch.read(&epoch)?;
             if let Some(timeline) = &mut counters.timeline {

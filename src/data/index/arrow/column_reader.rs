@@ -5,7 +5,6 @@
 use std::path::PathBuf;
 
 use crate::data::arrow::{ArrowColumn, ArrowField, ArrowFile, ArrowType};
-use crate::data::columns::AvailableColumn;
 use crate::data::columns::column_set::{ColumnReader, NamedReaders};
 use crate::data::columns::values::{ColumnBuilder, ColumnKind};
 use crate::data::index::Index;
@@ -98,16 +97,6 @@ pub(crate) fn open_columns(files: &ArrowFiles, names: &[String]) -> Result<Named
         .iter()
         .map(|name| Ok((name.clone(), reader(name)?)))
         .collect()
-}
-
-/// The columns that a file has.
-pub(super) fn available(fields: &[ArrowField]) -> Vec<AvailableColumn> {
-    let one = |field: &ArrowField| {
-        let kind = field.column_kind();
-        let kind = kind.map_or_else(|| field.type_name(), |kind| kind.to_string());
-        AvailableColumn::new(&field.name, kind)
-    };
-    fields.iter().map(one).collect()
 }
 
 /// The number of a column, and of fields inside of it: a name, or a path such as `/objects/bbox`.

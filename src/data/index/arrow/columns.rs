@@ -3,6 +3,7 @@
 //! Runs in the consumer. Reads the schema only.
 
 use crate::data::arrow::{ArrowField, ArrowFile, ArrowType};
+use crate::data::columns::AvailableColumn;
 use crate::data::index::column_names::{self, listed};
 use crate::data::index::features::{chosen_label, class_names, is_class_label, is_image};
 use crate::data::index::names::shown;
@@ -87,6 +88,16 @@ impl ArrowColumns {
             label_name,
         })
     }
+}
+
+/// The columns that a file has.
+pub(super) fn available(fields: &[ArrowField]) -> Vec<AvailableColumn> {
+    let one = |field: &ArrowField| {
+        let kind = field.column_kind();
+        let kind = kind.map_or_else(|| field.type_name(), |kind| kind.to_string());
+        AvailableColumn::new(&field.name, kind)
+    };
+    fields.iter().map(one).collect()
 }
 
 /// The fields of an image in a column. `None` if the column cannot hold images.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::data::arrow::{ArrowBytes, ArrowColumn, ArrowFile};
 use crate::data::columns::AvailableColumn;
 use crate::data::columns::values::{ColumnBuilder, ColumnKind, ColumnValues};
-use crate::data::index::arrow::column_reader;
+use crate::data::index::arrow::columns;
 use crate::data::index::arrow::columns::ArrowColumns;
 use crate::data::index::arrow::file_paths::ArrowFiles;
 use crate::data::index::arrow::labels;
@@ -64,7 +64,7 @@ pub(crate) fn open(files: &ArrowFiles, options: &ParquetOptions) -> Result<(Inde
             rows: file.rows,
             labels,
             columns,
-            available: column_reader::available(file.fields()),
+            available: columns::available(file.fields()),
             stamp,
         })
     })?;
