@@ -157,12 +157,12 @@ class _Objects(Held):
     def read(self, rows: Rows) -> Any:
         values = [None if row is None else self._values[row] for row in rows]
         if self._is_ragged:
-            return self._ragged(rows, values)
+            return _joined(self._name, rows, values)
         lists = issubclass(self._kind, (list, tuple))
         for row, value in zip(rows, values, strict=True):
             kinds = (list, tuple) if lists else (self._kind,)
             if value is not None and not isinstance(value, kinds):
-                raise self._unlike(row, value)
+                raise _unlike(self._name, row, value)
         blank: Any = [] if lists else self._kind()
         if lists:
             return [[] if value is None else [*value] for value in values]
@@ -170,47 +170,40 @@ class _Objects(Held):
             blank if row is None else _none(value) for row, value in zip(rows, values, strict=True)
         ]
 
-    def _ragged(self, rows: Rows, values: Sequence[Any]) -> Ragged:
-        try:
-            arrays = [np.asarray([] if value is None else value) for value in values]
-        except ValueError:
-            row, value = next(
-                (row, value)
-                for row, value in zip(rows, values, strict=True)
-                if value is not None and not _is_array(value)
-            )
-            raise self._unlike(row, value) from None
-        filled = [array for array in arrays if array.size]
-        for row, array in zip(rows, arrays, strict=True):
-            alike = not array.size or (
-                array.dtype.kind in "biuf"
-                and array.ndim in (1, 2)
-                and array.shape[1:] == filled[0].shape[1:]
-            )
-            if not alike:
-                raise self._unlike(row, array.tolist())
-        offsets = np.array([0, *accumulate(len(array) for array in arrays)], np.int64)
-        whole = np.concatenate(filled) if filled else np.zeros(0)
-        return Ragged(whole, offsets)
 
-    def _unlike(self, row: int | None, value: Any) -> ConfigError:
-        return ConfigError(
-            f"column {self._name!r} has {shown(value)} at item {row}, unlike items before: give "
-            "texts, bytes, numbers, or lists of one of these",
-            option="columns",
+def _unlike(name: str, row: int | None, value: Any) -> ConfigError:
+    return ConfigError(
+        f"column {name!r} has {shown(value)} at item {row}, unlike items before: give texts, "
+        "bytes, numbers, or lists of one of these",
+        option="columns",
+    )
+
+
+def _joined(
+    name: str, rows: Rows, values: Sequence[Any], dtype: np.dtype[Any] | None = None
+) -> Ragged:
+    """Lists of numbers, or of lists of numbers of one length. None: an empty list."""
+    arrays = []
+    for row, value in zip(rows, values, strict=True):
+        try:
+            arrays.append(np.asarray([] if value is None else value, dtype))
+        except (TypeError, ValueError):
+            raise _unlike(name, row, value) from None
+    filled = [array for array in arrays if array.size]
+    for row, array in zip(rows, arrays, strict=True):
+        alike = not array.size or (
+            array.dtype.kind in "biuf"
+            and array.ndim in (1, 2)
+            and array.shape[1:] == filled[0].shape[1:]
         )
+        if not alike:
+            raise _unlike(name, row, array.tolist())
+    offsets = np.array([0, *accumulate(len(array) for array in arrays)], np.int64)
+    return Ragged(np.concatenate(filled) if filled else np.zeros(0, dtype), offsets)
 
 
 def _none(value: Any) -> Any:
     return None if isinstance(value, float) else value
-
-
-def _is_array(value: Any) -> bool:
-    try:
-        np.asarray(value)
-    except ValueError:
-        return False
-    return True
 
 
 class ArrowHeld(Held):
@@ -244,6 +237,10 @@ class ArrowHeld(Held):
                 return (lambda rows: self._fixed(rows, kind)) if fixed else self._ragged(inner, ())
             if not fixed and pa.types.is_fixed_size_list(inner) and _is_number(inner.value_type):
                 return self._ragged(inner.value_type, (inner.list_size,))
+            deeper = getattr(inner, "value_type", None)
+            if not fixed and deeper is not None and _is_number(deeper):
+                dtype = np.dtype(deeper.to_pandas_dtype())
+                return lambda rows: _joined(self._name, rows, self._objects(rows, []), dtype)
         raise ConfigError(
             f"column {self._name!r} has the type {kind}, which no batch has: give numbers, text, "
             "bytes, or lists of them",

@@ -21,6 +21,8 @@ mod file_paths;
 mod files;
 mod labels;
 mod pictures;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use column_reader::open_columns;
 pub use file_paths::ArrowFiles;
