@@ -51,6 +51,10 @@ impl ArrowBytes {
     fn read(&mut self, at: u64, bytes: u64) -> Result<&[u8], String> {
         let end = at.checked_add(bytes).filter(|end| *end <= self.len);
         let end = end.ok_or_else(|| damaged(at))?;
+        // A sparse file can claim any length without taking disk space.
+        if bytes > MOST_VALUE {
+            return Err(format!("has a value of more than 1 GiB at byte {at}"));
+        }
         let holds =
             |window: &(u64, Vec<u8>)| window.0 <= at && end <= window.0 + window.1.len() as u64;
         match self.windows.iter().position(holds) {

@@ -61,7 +61,7 @@ pub(crate) fn open_columns(files: &ArrowFiles, names: &[String]) -> Result<Named
     let mut rows = 0;
     for (_, file) in &opened {
         firsts.push(rows);
-        rows += file.rows;
+        rows = file.rows.saturating_add(rows);
     }
     let order = match files.indices.is_empty() {
         true => None,

@@ -71,6 +71,7 @@ pub(crate) fn open(files: &ArrowFiles, options: &ParquetOptions) -> Result<(Inde
     let order = match files.indices.is_empty() {
         true => None,
         false => {
+            // Each file has fewer rows than bytes.
             let rows = found.iter().map(|samples| samples.rows).sum();
             Some(read_order(&files.indices, rows)?)
         }
