@@ -56,7 +56,7 @@ pub struct LoaderOptions {
     ///
     /// Of tar shards: extensions (txt), keys of `json`, or JSON pointers (/a/b). They are read from
     /// the files, batch by batch.
-    #[cfg_attr(feature = "cli", arg(long, value_name = "NAME,..", value_delimiter = ',', help_heading = cli::SOURCE))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "NAME,..", value_delimiter = ',', action = clap::ArgAction::Set, help_heading = cli::SOURCE))]
     pub columns: Option<Vec<String>>,
 
     /// Rows per batch (default: 64; 256 in Python).

@@ -65,7 +65,10 @@ fn a_table_is_the_same_data_set_as_a_list() {
     let read = (&columns["path"], &columns["labels"]);
     assert_eq!(read, (&json!("image_id"), &json!(["label"])));
     let available = columns["available"].as_array().unwrap();
-    assert!(available.contains(&json!({"name": "image_id"})), "{columns}");
+    assert!(
+        available.contains(&json!({"name": "image_id"})),
+        "{columns}"
+    );
     let (by_lines, columns) = hash(&[&[text(&lines)][..], &nested].concat());
     assert_eq!(by_lines, list);
     assert_eq!(columns["labels"], json!(["/meta/class"]));
