@@ -41,6 +41,7 @@ pub mod tests_support;
 
 pub use camera::{Camera, Lens};
 pub use configs::paddle;
+pub use data::columns;
 pub use data::index::{self, Index};
 pub use data::survey;
 pub use decode_plan::RowDescriptor;

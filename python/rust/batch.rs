@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use featherload::batch::BatchRow;
+use featherload::columns::{BatchColumns, ColumnValues, NumberValues};
 use featherload::index::Index;
 use featherload::{
     Batch, BatchLabels, DataType, Device, DeviceRows, MemoryLayout, Result, RowFault, RowStatus,
 };
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList};
 
 use crate::dlpack::ElementType;
 use crate::errors::raised;
@@ -60,6 +61,8 @@ struct Facts {
     faults: Vec<RowFault>,
     /// Index with the names of the samples. It stays after the loader is gone.
     index: Arc<Index>,
+    /// Reads further values of the samples.
+    columns: BatchColumns,
 }
 
 /// Rows of pixels with their labels, ids and status.
@@ -117,6 +120,7 @@ impl RawBatch {
                 has_float_labels,
                 faults: batch.faults().to_vec(),
                 index,
+                columns: batch.columns().clone(),
             }),
             held: Some(Arc::new(HeldBatch {
                 batch,
@@ -259,6 +263,55 @@ impl RawBatch {
     fn ids(&self) -> Tensor {
         let ids = &self.facts.ids;
         Tensor::of_words(ids.clone(), ElementType::UInt64, &[ids.len()])
+    }
+
+    /// Names of the columns of the batch.
+    fn column_names(&self) -> Vec<String> {
+        let names = self.facts.columns.names();
+        names.map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// The values of a column, read from the files: a list of texts, bytes or lists of texts, or
+    /// numbers as `(type, bytes, width)`, with the offsets of the rows (int64) after them if the
+    /// rows have different counts of numbers.
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let columns = &self.facts.columns;
+        let values = py.detach(|| columns.read(name)).map_err(|e| raised(&e))?;
+        let numbers = |values: &NumberValues| PyByteArray::new(py, values.bytes());
+        Ok(match values {
+            ColumnValues::Numbers { values, width } => {
+                let kind = values.kind().name();
+                (kind, numbers(&values), width)
+                    .into_pyobject(py)?
+                    .into_any()
+            }
+            ColumnValues::Ragged {
+                values,
+                width,
+                offsets,
+            } => {
+                let kind = values.kind().name();
+                let offsets: Vec<u8> = offsets.iter().flat_map(|n| n.to_ne_bytes()).collect();
+                let offsets = PyByteArray::new(py, &offsets);
+                (kind, numbers(&values), width, offsets)
+                    .into_pyobject(py)?
+                    .into_any()
+            }
+            ColumnValues::Text(texts) => texts.into_pyobject(py)?.into_any(),
+            ColumnValues::TextLists(lists) => lists.into_pyobject(py)?.into_any(),
+            ColumnValues::Bytes(all) => {
+                let all = all
+                    .iter()
+                    .map(|bytes| bytes.as_deref().map(|b| PyBytes::new(py, b)));
+                PyList::new(py, all.collect::<Vec<_>>())?.into_any()
+            }
+            // The kinds of values of this version are above.
+            _ => {
+                return Err(PyRuntimeError::new_err(
+                    "this kind of column has no form in Python: report this",
+                ));
+            }
+        })
     }
 
     /// The status of each row, as a number.

@@ -7,8 +7,9 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use featherload::index::{ClassList, Index, ItemLabel, ItemList};
+use featherload::index::{ClassList, FilePartList, Index, ItemLabel, ItemList};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PySet, PyString};
 
 use crate::errors::{mistake, raised};
@@ -67,6 +68,54 @@ impl RawItems {
             pushed.map_err(|e| raised(&e))?;
         }
         let index = py.detach(|| Index::items(items)).map_err(|e| raised(&e))?;
+        Ok(Self {
+            index,
+            has_float_labels,
+        })
+    }
+
+    /// Samples that are ranges of `files`. For each sample: the number of its file (u32), the offset
+    /// and the length of its image there (u64), as little-endian bytes. `labels`: as in `new`.
+    /// `classes`: names of the classes that labels are numbers of.
+    #[staticmethod]
+    fn of_parts(
+        py: Python<'_>,
+        files: Vec<PathBuf>,
+        places: (PyBackedBytes, PyBackedBytes, PyBackedBytes),
+        labels: Option<&Bound<'_, PyList>>,
+        classes: Option<Vec<String>>,
+    ) -> PyResult<Self> {
+        let (numbers, offsets, lengths) = &places;
+        let mut parts = FilePartList::new(&files).map_err(|e| raised(&e))?;
+        if let Some(classes) = classes {
+            let classes = ClassList::new(classes).map_err(|e| raised(&e))?;
+            parts = parts.with_class_names(classes);
+        }
+        let mut has_float_labels = labels.is_some();
+        let numbers = numbers.as_chunks::<4>().0.iter();
+        let places = offsets
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .zip(lengths.as_chunks::<8>().0);
+        for (row, (number, (offset, length))) in numbers.zip(places).enumerate() {
+            let label = match labels {
+                None => ItemLabel::None,
+                Some(labels) => {
+                    let label = labels.get_item(row)?;
+                    has_float_labels &= label.len().is_err();
+                    read_label(&label).map_err(|what| {
+                        mistake(py, "src", format!("item {row}: the label {what}"))
+                    })?
+                }
+            };
+            let (at, bytes) = (u64::from_le_bytes(*offset), u64::from_le_bytes(*length));
+            let pushed = parts.push(u32::from_le_bytes(*number), at, bytes, label);
+            pushed.map_err(|e| raised(&e))?;
+        }
+        let index = py
+            .detach(|| Index::file_parts(parts))
+            .map_err(|e| raised(&e))?;
         Ok(Self {
             index,
             has_float_labels,

@@ -54,6 +54,9 @@ def test_blocks_run(page: str, photos: Path, tmp_path: Path, monkeypatch: Any) -
         if "s3://" in block:
             print(f"SKIP: {page}, block {number}: needs a bucket; test_stores.py has one")
             continue
+        if "load_from_disk" in block:
+            print(f"SKIP: {page}, block {number}: needs a data set; test_hugging_face.py has one")
+            continue
         if ".parquet" in block:
             print(f"SKIP: {page}, block {number}: needs Parquet files; tests/data/parquet has some")
             continue

@@ -89,7 +89,9 @@ def test_digests_of_tables(loader: Make, cli: Cli, photos: Path, tmp_path: Path)
     assert digests[0] == digests[1] and digest(table) == digests[0][1]
     for one in (table, lines_of_json):
         assert one.dataset.classes == folder.dataset.classes
-    assert (table.left_out() or {})["columns"] == {"path": "id", "labels": ["breed"]}
+    columns = (table.left_out() or {})["columns"]
+    assert (columns["path"], columns["labels"]) == ("id", ["breed"])
+    assert columns["available"] == [{"name": "id"}, {"name": "breed"}]
     found = featherload.index(tmp_path / "metadata.jsonl", **nested)
     assert found.samples == len(names) and "paths file_name, labels /objects" in str(found)
 

@@ -1,6 +1,7 @@
 //! The samples of a data set: their paths, labels and sizes.
 //!
 //! - [`index`]: paths, labels and class names, in sealed memory for all processes;
+//! - [`columns`]: further values of samples, read where they lie; [`arrow`]: Arrow files;
 //! - [`shard`]: tar shards as bytes;
 //! - [`survey`]: the headers of all samples;
 //! - [`packed_page`]: compressed pages of Parquet files, and images of CIFAR batches;
@@ -10,6 +11,8 @@
 //! The consumer makes this data. The coordinator and the workers map the sealed memory. Not in this
 //! folder: pixels, recipes, an order of samples, a thread that outlives a call.
 
+pub(crate) mod arrow;
+pub mod columns;
 pub mod index;
 mod linked_folders;
 pub(crate) mod packed_page;

@@ -43,6 +43,7 @@ pub struct LoaderBuilder {
     /// Which decoders decode JPEGs.
     pub(super) decode_on: DecodeOn,
     pub(super) limits: PictureLimits,
+    pub(super) columns: Vec<String>,
 }
 
 impl LoaderBuilder {
@@ -67,6 +68,7 @@ impl LoaderBuilder {
             gpu_memory_limit: None,
             decode_on: DecodeOn::default(),
             limits: PictureLimits::default(),
+            columns: Vec::new(),
         }
     }
 
@@ -277,6 +279,14 @@ impl LoaderBuilder {
     /// count. Default 60 s. Without workers there is no limit.
     pub fn row_limit(mut self, limit: Duration) -> Self {
         self.worker_options.row_limit = limit;
+        self
+    }
+
+    /// Further columns of the data set that batches have
+    /// ([`Batch::column`](crate::Batch::column)): of tables, Parquet and Arrow files, and members
+    /// of tar shards. A batch reads them from the files when it is asked for them. Default: none.
+    pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.columns = names.into_iter().map(Into::into).collect();
         self
     }
 

@@ -1,6 +1,7 @@
 //! Loaders: from a data set and a recipe to epochs of batches.
 //!
-//! - `builder`: the options; `source`: where samples come from;
+//! - `builder`: the options; `source`: where samples come from; `column_source`: where their
+//!   columns are;
 //! - `start`: starts a run: coordinator, index, ring, workers;
 //! - `prepared_run`: data, order and sizes of a run, before anything is allocated;
 //! - `sampler_table`: the table of a sampler, from index, weights and sizes;
@@ -13,6 +14,7 @@
 
 mod builder;
 mod coded_room;
+mod column_source;
 mod image_loader;
 mod jpeg_decoding;
 mod memory_plan;

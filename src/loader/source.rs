@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::data::index::{
-    CifarOptions, FolderOptions, Index, ListOptions, ParquetOptions, ScanReport, ShardOptions,
-    TableOptions,
+    ArrowFiles, CifarOptions, FolderOptions, Index, ListOptions, ParquetOptions, ScanReport,
+    ShardOptions, TableOptions,
 };
 use crate::error::{Error, Result};
 use crate::remote::fetch::fetcher::{Fetcher, TarIndexPolicy};
@@ -32,6 +32,10 @@ pub enum Source {
     /// Parquet files in Hugging Face's layout. [`Index::expand_parquet`] expands a folder or a
     /// pattern to paths. Needs the feature `parquet`.
     Parquet(Vec<PathBuf>, ParquetOptions),
+    /// Arrow files, such as a folder that Hugging Face's `save_to_disk` wrote.
+    /// [`Index::expand_arrow`] expands a folder or a pattern to paths. The options are those of
+    /// Parquet files.
+    Arrow(ArrowFiles, ParquetOptions),
     /// A folder with CIFAR's batches, as in its Python archive. PaddleClas configs name such
     /// folders. [`Source::detect`] does not recognise them.
     Cifar(PathBuf, CifarOptions),
@@ -45,8 +49,8 @@ pub enum Source {
 
 impl Source {
     /// All kinds of data sets in words, for help and error texts.
-    pub const KINDS: &str = "a folder, tar shards, Parquet files, a list file, a table, a cache, a \
-                              saved index, or the address of a cache or of tar shards \
+    pub const KINDS: &str = "a folder, tar shards, Parquet or Arrow files, a list file, a table, a \
+                              cache, a saved index, or the address of a cache or of tar shards \
                               (s3://BUCKET/PREFIX)";
 
     /// Recognises the kind of data set at a path. Default options.
@@ -56,6 +60,7 @@ impl Source {
     /// | an address of an object store | cache or tar shards in the store |
     /// | a folder with a cache's manifest | cache |
     /// | Parquet by [`Index::names_parquet`] | Parquet files |
+    /// | Arrow by [`Index::names_arrow`] | Arrow files |
     /// | ends in `.tar`, or is missing and has the signs of a brace or glob | tar shards |
     /// | ends like a compressed tar (`.tar.gz`, `.tgz`) | tar shards; opening rejects it |
     /// | any other folder | folder of images |
@@ -76,6 +81,10 @@ impl Source {
         if !Index::is_cache(&path) && Index::names_parquet(&path) {
             let files = Index::expand_parquet(&path)?;
             return Ok(Self::Parquet(files, ParquetOptions::default()));
+        }
+        if !Index::is_cache(&path) && Index::names_arrow(&path) {
+            let files = Index::expand_arrow(&path)?;
+            return Ok(Self::Arrow(files, ParquetOptions::default()));
         }
         if Index::names_shards(&path) {
             let shards = Index::expand_shards(&[&path])?;
@@ -192,6 +201,9 @@ impl Source {
             Self::Table(path, options) => Index::table(&path, &options).map(|(i, r)| (i, Some(r))),
             Self::Parquet(files, options) => {
                 Index::parquet(&files, &options).map(|(i, r)| (i, Some(r)))
+            }
+            Self::Arrow(files, options) => {
+                Index::arrow(&files, &options).map(|(i, r)| (i, Some(r)))
             }
             Self::Cifar(folder, options) => {
                 Index::cifar(&folder, &options).map(|(i, r)| (i, Some(r)))

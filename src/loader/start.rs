@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::data::columns::column_set::OpenColumns;
 use crate::data::index::Index;
 use crate::device::{DecodeOn, Device};
 use crate::error::{self, Error, Result};
@@ -20,6 +21,7 @@ use crate::jobs::images::spec::ImageSpec;
 use crate::jobs::kinds::KINDS;
 use crate::loader::builder::LoaderBuilder;
 use crate::loader::coded_room::coded_room;
+use crate::loader::column_source::ColumnSource;
 use crate::loader::image_loader::{BatchMaker, Loader, check_start, resume_mark};
 use crate::loader::jpeg_decoding;
 use crate::loader::prepared_run::{HostLimit, MemoryDecision, PreparedRun, RunRequest};
@@ -74,6 +76,7 @@ impl LoaderBuilder {
             plans_memory: self.memory_limit.is_some(),
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
+        let column_source = ColumnSource::of(&self.source, &self.columns)?;
         let prepared = PreparedRun::new(self.source, &request)?;
         let program = prepared.program.clone();
         let needed = self.decode_on == DecodeOn::Gpu;
@@ -110,6 +113,7 @@ impl LoaderBuilder {
             tries,
             ..
         } = prepared;
+        let readers = column_source.open(&self.columns, &index)?;
         check_start(self.start, &plan)?;
         let EpochMark { epoch, samples } = plan.mark(self.start.epoch, self.start.batch);
         let mut state = State {
@@ -220,10 +224,12 @@ impl LoaderBuilder {
             }
             (_, filler, _) => BatchMaker::Host(filler),
         };
+        let index = Arc::new(index);
         Ok(Loader {
             maker,
             run: ImageRun {
-                index: Arc::new(index),
+                columns: OpenColumns::new(readers, index.clone()),
+                index,
                 scan,
                 plan,
                 program,

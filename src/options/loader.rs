@@ -52,6 +52,13 @@ pub struct LoaderOptions {
     #[cfg_attr(feature = "cli", arg(long, help_heading = cli::RECIPE))]
     pub skip_unknown_ops: bool,
 
+    /// Further columns of a table, of Parquet or Arrow files or of tar shards that batches have.
+    ///
+    /// Of tar shards: extensions (txt), keys of `json`, or JSON pointers (/a/b). They are read from
+    /// the files, batch by batch.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "NAME,..", value_delimiter = ',', action = clap::ArgAction::Set, help_heading = cli::SOURCE))]
+    pub columns: Option<Vec<String>>,
+
     /// Rows per batch (default: 64; 256 in Python).
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = cli::ORDER))]
     pub batch_size: Option<u32>,

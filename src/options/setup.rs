@@ -154,6 +154,7 @@ impl LoaderSetup {
                     .unwrap_or_default(),
             )
             .on_error(said.on_error.unwrap_or(on_error))
+            .columns(said.columns.iter().flatten().cloned())
             .device(said.device);
         if let Some(n) = self.num_workers() {
             b = b.num_workers(n);

@@ -68,13 +68,13 @@ pub struct SourceOptions {
     #[cfg_attr(feature = "cli", arg(long, value_name = "NAME", help_heading = cli::SOURCE))]
     pub path_column: Option<String>,
 
-    /// Column of Parquet files with the images (default: the only such column, or `image`).
+    /// Column of Parquet or Arrow files with the images (default: the only such column, or `image`).
     #[cfg_attr(feature = "cli", arg(long, value_name = "NAME", help_heading = cli::SOURCE))]
     pub image_column: Option<String>,
 
-    /// Column of a table or of Parquet files with the labels, class numbers or names (default:
-    /// `label`, `class`, `category`, `target`, or the only one with a similar name; otherwise no
-    /// labels). Several columns of a table are a vector of their numbers.
+    /// Column of a table, of Parquet or of Arrow files with the labels, class numbers or names
+    /// (default: `label`, `class`, `category`, `target`, or the only one with a similar name;
+    /// otherwise no labels). Several columns of a table are a vector of their numbers.
     #[cfg_attr(feature = "cli", arg(long, value_name = "NAME,..", conflicts_with = "labels", help_heading = cli::SOURCE))]
     pub label_column: Option<String>,
 
@@ -258,7 +258,7 @@ impl SourceOptions {
         if !matches!(detected, Source::Store(..)) {
             self.refuse_fetch_options(path, "on this machine")?;
         }
-        if !matches!(detected, Source::Parquet(..)) {
+        if !matches!(detected, Source::Parquet(..) | Source::Arrow(..)) {
             self.refuse_image_column(path)?;
         }
         let found = match detected {
@@ -296,14 +296,12 @@ impl SourceOptions {
                 Source::Shards(shards, self.shard_options()?)
             }
             Source::Parquet(files, _) => {
-                let kind = (path, "of Parquet files");
-                let fix = "remove the option, or give a table (.csv, .tsv, .jsonl)";
-                self.refuse(self.path_column.is_some(), "path_column", kind, fix)?;
-                self.refuse(self.path_suffix.is_some(), "path_suffix", kind, fix)?;
-                self.refuse_list_options(path, kind.1)?;
-                self.refuse_shard_options(path, kind.1)?;
-                refuse_boxes(config, path, kind.1)?;
-                Source::Parquet(files, self.parquet_options()?)
+                let options = self.columnar_options(path, "of Parquet files", config)?;
+                Source::Parquet(files, options)
+            }
+            Source::Arrow(files, _) => {
+                let options = self.columnar_options(path, "of Arrow files", config)?;
+                Source::Arrow(files, options)
             }
             saved @ (Source::Cache(_) | Source::Saved(_)) => {
                 let kind = match saved {
@@ -462,6 +460,26 @@ impl SourceOptions {
         Ok(options)
     }
 
+    /// The options of Parquet and of Arrow files, which are equal.
+    fn columnar_options(
+        &self,
+        path: &Path,
+        kind: &str,
+        config: Option<&TrainingConfig>,
+    ) -> Result<ParquetOptions> {
+        let fix = "remove the option, or give a table (.csv, .tsv, .jsonl)";
+        for (given, option) in [
+            (self.path_column.is_some(), "path_column"),
+            (self.path_suffix.is_some(), "path_suffix"),
+        ] {
+            self.refuse(given, option, (path, kind), fix)?;
+        }
+        self.refuse_list_options(path, kind)?;
+        self.refuse_shard_options(path, kind)?;
+        refuse_boxes(config, path, kind)?;
+        self.parquet_options()
+    }
+
     fn parquet_options(&self) -> Result<ParquetOptions> {
         let labels = match (&self.label_column, self.labels) {
             (Some(_), LabelSource::None) => return Err(two_of_labels()),
@@ -477,8 +495,8 @@ impl SourceOptions {
     }
 
     fn refuse_image_column(&self, path: &Path) -> Result<()> {
-        let what_to_do = "remove the option, or give Parquet files";
-        let kind = (path, "no Parquet file");
+        let what_to_do = "remove the option, or give Parquet or Arrow files";
+        let kind = (path, "no Parquet or Arrow file");
         self.refuse(
             self.image_column.is_some(),
             "image_column",

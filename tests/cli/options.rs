@@ -225,6 +225,7 @@ impl Python {
         let want = match (option.get_action(), value_name(option)) {
             (ArgAction::SetTrue | ArgAction::SetFalse, _) | (_, Some("BOOL")) => "bool".to_owned(),
             _ if name == "resize" => "str".to_owned(),
+            _ if name == "columns" => "Sequence[str]".to_owned(),
             (_, Some("SIZE")) => "int | str".to_owned(),
             (_, Some("SECONDS" | "X")) => "float".to_owned(),
             (_, Some("N" | "R" | "W" | "SEED")) => "int".to_owned(),

@@ -62,7 +62,13 @@ fn a_table_is_the_same_data_set_as_a_list() {
     let nested = ["--label-column", "/meta/class"];
     let (by_ids, columns) = hash(&[&[text(&csv)][..], &ids].concat());
     assert_eq!(by_ids, list);
-    assert_eq!(columns, json!({"path": "image_id", "labels": ["label"]}));
+    let read = (&columns["path"], &columns["labels"]);
+    assert_eq!(read, (&json!("image_id"), &json!(["label"])));
+    let available = columns["available"].as_array().unwrap();
+    assert!(
+        available.contains(&json!({"name": "image_id"})),
+        "{columns}"
+    );
     let (by_lines, columns) = hash(&[&[text(&lines)][..], &nested].concat());
     assert_eq!(by_lines, list);
     assert_eq!(columns["labels"], json!(["/meta/class"]));
@@ -92,7 +98,7 @@ fn every_command_takes_a_table() {
         assert_eq!(code(&out), 0, "{args:?}: {}", stderr(&out));
         if args[0] == "index" {
             let message = stdout(&out);
-            let columns = "\ncolumns    paths image_id, labels label\n";
+            let columns = "\ncolumns    paths image_id, labels label\navailable  image_id, ";
             assert!(message.contains(columns), "{message}");
         }
     }

@@ -146,6 +146,11 @@ fn jpegs() {
 }
 
 #[test]
+fn arrow_files() {
+    run("arrow", Vec::new(), &[], 10_000);
+}
+
+#[test]
 fn lists() {
     run("list", Vec::new(), &[], 10_000);
 }

@@ -24,6 +24,7 @@ import logging
 
 from . import cache, recipes, samplers
 from ._batch import Batch, Fault, RowStatus
+from ._columns import Ragged
 from ._dataset import Dataset
 from ._errors import (
     BatchesHeldError,
@@ -67,6 +68,7 @@ __all__ = [
     "PlatformError",
     "Points",
     "Preview",
+    "Ragged",
     "RayBatch",
     "Rays",
     "Report",

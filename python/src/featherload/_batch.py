@@ -12,6 +12,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from . import _columns
+from ._columns import HeldColumns
 from ._featherload import RawBatch, Tensor
 from ._values import handle
 
@@ -62,11 +64,46 @@ class Batch(tuple[Any, Any]):
 
     # Keeps the names of the samples alive, but no process.
     _raw: RawBatch | None
+    # Columns that Python holds. None if the library reads them.
+    _columns: HeldColumns | None
 
-    def __new__(cls, pair: Iterable[Any], raw: RawBatch | None = None) -> Batch:
+    def __new__(
+        cls,
+        pair: Iterable[Any],
+        raw: RawBatch | None = None,
+        columns: HeldColumns | None = None,
+    ) -> Batch:
         batch = super().__new__(cls, tuple(pair))
-        batch._raw = raw
+        batch._raw, batch._columns = raw, columns
         return batch
+
+    def __getitem__(self, key: Any) -> Any:
+        """``batch["caption"]``: a column. ``batch[0]``, ``batch[1]``: images and labels."""
+        return self.column(key) if isinstance(key, str) else super().__getitem__(key)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns that the loader was made with (``columns=[...]``)."""
+        raw = self._of_loader
+        return raw.column_names() if self._columns is None else self._columns.names()
+
+    def column(self, name: str) -> Any:
+        """The values of a column, one for each row, read now from where they lie.
+
+        Numbers are an array, N or N x K, on the device of ``images``. Texts are a list of ``str``,
+        bytes a list of ``bytes``, lists of texts a list of lists. Lists of numbers are ``Ragged``:
+        ``values`` and ``offsets``. A text or bytes without a value are None, a fraction NaN.
+
+        Repeated and substituted rows have the values of the sample in the row, failed rows those
+        of their sample. Padding has zeros and empty values.
+
+        Raises ``ConfigError`` for a name that is not in ``columns``, and for a missing whole
+        number.
+        """
+        raw = self._of_loader
+        held = self._columns
+        values = _columns.of_raw(raw, name) if held is None else held.read(name, raw)
+        return _columns.beside(values, self[0])
 
     def __reduce__(self) -> tuple[type[tuple[Any, ...]], tuple[tuple[Any, Any]]]:
         # Only the arrays are sent to another process.
@@ -187,7 +224,7 @@ class Batch(tuple[Any, Any]):
         raw = self._raw
         if raw is not None and there is not images:
             raw = raw.without_pixels()
-        return Batch((there, at), raw)
+        return Batch((there, at), raw, self._columns)
 
     def numpy(self) -> tuple[Any, Any]:
         """Images and labels as NumPy arrays: views, or copies if they are on a device."""

@@ -6,12 +6,13 @@ Never in here: files that list samples, and data sets of other packages.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from . import _featherload
+from . import _columns, _featherload, _hf_dataset
 from ._errors import ConfigError
 from ._values import path_text, shown
 
@@ -42,6 +43,10 @@ class Items:
         The folder that relative paths start from. Default: the working directory.
     ``classes``
         Class names in the order of their numbers, for labels that are names.
+    ``**columns``
+        Further values of the samples, as many as there are paths: numbers, texts, bytes, or lists
+        of one of these. ``Loader(items, columns=["caption"])`` has them in its batches. They are
+        not copied before that.
 
     Paths and labels are copied once, into memory that all processes share: the bytes of each path
     behind the folder that all paths share, and 8 to 16 bytes a sample. No file is opened before
@@ -58,6 +63,7 @@ class Items:
         *,
         root: _Path | None = None,
         classes: Sequence[str] | None = None,
+        **columns: Any,
     ) -> None:
         all_paths = _listed("paths", paths)
         all_labels = None if labels is None else _listed("labels", labels)
@@ -72,6 +78,24 @@ class Items:
             None if root is None else path_text("root", root),
             None if classes is None else [*classes],
         )
+        count = len(all_paths)
+        self._columns: dict[str, Callable[[], _columns.Held]] = {
+            name: partial(_columns.hold, name, values, count) for name, values in columns.items()
+        }
+
+    @classmethod
+    def _of_raw(cls, raw: _featherload.RawItems, columns: dict[str, Any]) -> Items:
+        items = cls.__new__(cls)
+        items._raw, items._columns = raw, columns
+        return items
+
+    def _open(self, names: Sequence[str]) -> _columns.HeldColumns | None:
+        """The columns ``names``."""
+        return _columns.select(names, self._columns, "src")
+
+    def _without_columns(self) -> Items:
+        """The same samples. Lists of Python that have their columns can be deleted."""
+        return self._of_raw(self._raw, {})
 
     def __len__(self) -> int:
         return len(self._raw)
@@ -95,14 +119,17 @@ def is_path(src: Any) -> bool:
     return src is None or isinstance(src, (str, bytes, os.PathLike))
 
 
-def of(src: Any) -> Items:
-    """``src`` as items: ``Items``, a list of paths, of ``(path, label)`` or of dicts, or a table.
+def of(src: Any, image_column: str | None = None, label_column: str | None = None) -> Items:
+    """``src`` as items: ``Items``, a list of paths, of ``(path, label)`` or of dicts, a table, or a
+    ``datasets.Dataset``, whose columns the other arguments name.
 
     Raises ``ConfigError`` for anything else, which names its type.
     """
     if isinstance(src, Items):
         return src
-    columns = _columns(src)
+    if _hf_dataset.is_one(src):
+        return of_hugging_face(_hf_dataset.resolve(src, image_column, label_column))
+    columns = _table_columns(src)
     if columns is not None:
         return _of_columns(columns, src)
     if isinstance(src, Mapping):
@@ -119,6 +146,11 @@ def of(src: Any) -> Items:
     )
 
 
+def of_hugging_face(samples: _hf_dataset.HuggingFaceSamples) -> Items:
+    """The samples of a ``datasets.Dataset`` as items."""
+    return Items._of_raw(samples.raw, samples.columns)
+
+
 def _of_list(src: Sequence[Any]) -> Items:
     if not src:
         raise ConfigError("src is an empty list: give at least one sample", option="src")
@@ -133,9 +165,11 @@ def _of_list(src: Sequence[Any]) -> Items:
                     "give all items the same keys",
                     option="src",
                 )
-        return Items(
+        items = Items(
             [row[path] for row in src], None if label is None else [row[label] for row in src]
         )
+        items._columns = {name: partial(_of_rows, name, key, src) for name, key in columns.items()}
+        return items
     if isinstance(first, (list, tuple)):
         pairs = [row for row in src if isinstance(row, (list, tuple)) and len(row) == 2]
         if len(pairs) != len(src):
@@ -154,7 +188,20 @@ def _of_list(src: Sequence[Any]) -> Items:
 
 def _of_columns(columns: Mapping[str, Any], table: Any) -> Items:
     path, label = _names(columns, type(table).__name__)
-    return Items(table[path], None if label is None else table[label])
+    items = Items(table[path], None if label is None else table[label])
+    count = len(items)
+    items._columns = {
+        name: partial(_of_table, name, key, table, count) for name, key in columns.items()
+    }
+    return items
+
+
+def _of_table(name: str, key: Any, table: Any, count: int) -> _columns.Held:
+    return _columns.hold(name, table[key], count)
+
+
+def _of_rows(name: str, key: Any, rows: Sequence[Any]) -> _columns.Held:
+    return _columns.hold(name, [row[key] for row in rows], len(rows))
 
 
 def _names(columns: Mapping[str, Any], kind: str) -> tuple[Any, Any]:
@@ -169,7 +216,7 @@ def _names(columns: Mapping[str, Any], kind: str) -> tuple[Any, Any]:
     return path, next((columns[name] for name in _LABEL_COLUMNS if name in columns), None)
 
 
-def _columns(src: Any) -> dict[str, Any] | None:
+def _table_columns(src: Any) -> dict[str, Any] | None:
     """Names of the columns of a table of pandas, polars or pyarrow; None for anything else."""
     # pyarrow.Table has `columns` too, which are its data.
     names = getattr(src, "column_names", None)

@@ -17,7 +17,17 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from . import _accelerate, _counts, _items, _labels, _options, _preview, _progress
+from . import (
+    _accelerate,
+    _columns,
+    _counts,
+    _hf_dataset,
+    _items,
+    _labels,
+    _options,
+    _preview,
+    _progress,
+)
 from ._batch import TAKEN, Batch, Framework
 from ._dataset import Dataset
 from ._epoch import Epoch
@@ -57,7 +67,8 @@ class Loader:
         cache, or a saved index. Or an address of a cache or of tar shards in an object store:
         ``"s3://BUCKET/PREFIX"``, ``"s3://BUCKET/train-{000..123}.tar"``, ``gs://``, ``az://``,
         ``https://``. Or samples listed in Python: ``featherload.Items``, a list of
-        paths, of ``(path, label)`` or of dicts, or a table of pandas, polars or pyarrow.
+        paths, of ``(path, label)`` or of dicts, or a table of pandas, polars or pyarrow. Or a
+        ``datasets.Dataset`` of Hugging Face, which workers read from its files.
     ``fetch_dir``, ``fetch_limit``
         For a data set in an object store. Its shards are downloaded to ``fetch_dir``, which all
         ranks of a machine share (default: ``~/.cache/featherload/fetched``). ``fetch_limit`` is
@@ -66,6 +77,10 @@ class Loader:
     ``allow_redirects``
         For a data set in an object store: follow redirects to other hosts, which public download
         sites need. Addresses of this machine and of private networks stay blocked.
+    ``columns``
+        Further values of samples that batches have, such as ``["caption", "score"]``: columns of
+        tables, Parquet and Arrow files, lists and data sets, members of tar shards and values in
+        their JSON. ``batch["caption"]`` reads them from where they lie.
     ``recipe``
         The operations on each image. ``"train224"``, ``"eval224"``, ``"full"``, a recipe file
         (.yaml, .toml, .json), a PaddleClas config, a dict as in a recipe file, or torchvision
@@ -174,6 +189,7 @@ class Loader:
         fetch_dir: _Path | None = None,
         fetch_limit: int | str | None = None,
         allow_redirects: bool | None = None,
+        columns: Sequence[str] | None = None,
         epochs: int | None = None,
         sandbox: Literal["auto", "require", "off"] | None = None,
         row_limit: float | None = None,
@@ -191,10 +207,18 @@ class Loader:
                 "milliseconds, however large this process is)",
                 option="num_workers",
             )
-        self._items = None if _items.is_path(src) else _items.of(src)
-        if self._items is not None:
+        named = keywords["columns"] = _columns.checked(columns)
+        self._items: _items.Items | None = None
+        self._columns: _columns.HeldColumns | None = None
+        if not _items.is_path(src):
+            if _hf_dataset.is_one(src):
+                src = _items.of(src, image_column, label_column)
+                keywords.update(image_column=None, label_column=None)
+            items = _items.of(src)
             _options.check_items(keywords)
-            keywords["src"] = None
+            self._columns = items._open(named or [])
+            self._items = items._without_columns()
+            keywords.update(src=None, columns=None)
         if sampler is not None and not isinstance(sampler, (str, Sampler)):
             sampler = keywords["sampler"] = GivenOrder(sampler)
         self._given = sampler if isinstance(sampler, GivenOrder) else None
@@ -581,7 +605,7 @@ class Loader:
                 RuntimeWarning,
                 stacklevel=3,
             )
-        return Batch(pair, raw)
+        return Batch(pair, raw, self._columns)
 
 
 def _has(module: str) -> bool:

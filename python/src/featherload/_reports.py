@@ -156,7 +156,15 @@ class IndexReport(Report):
         columns = self.get("columns")
         if columns:
             labels = ", ".join(columns["labels"]) or "none"
-            rows.append(["columns", f"paths {columns['path']}, labels {labels}"])
+            image = columns.get("image")
+            place = f"paths {columns['path']}" if image is None else f"images {image}"
+            rows.append(["columns", f"{place}, labels {labels}"])
+            available = [
+                f"{of['name']} ({of['type']})" if "type" in of else of["name"]
+                for of in columns.get("available", ())
+            ]
+            if available:
+                rows.append(["available", ", ".join(available)])
         if headers:
             formats = ", ".join(f"{n:,} {name}" for name, n in headers["formats"].items())
             rows += [

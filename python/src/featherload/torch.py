@@ -13,10 +13,10 @@ import math
 import warnings
 from typing import Any
 
-from . import _file_lists, _options, _torch_order
+from . import _file_lists, _hf_dataset, _options, _torch_order
 from ._errors import ConfigError
 from ._given_order import GivenOrder
-from ._items import Items
+from ._items import Items, of_hugging_face
 from ._loader import Loader
 from ._values import shown
 from .samplers import Sampler
@@ -38,6 +38,9 @@ class DataLoader(Loader):
         ``ConcatDataset`` of any of these. Any other data set with the method
         ``featherload_item(index)``, which returns the path and the target of a sample without
         decoding it. It is called once per sample, when the loader is made.
+
+        Or a ``datasets.Dataset`` of Hugging Face, with ``recipe``. Its images are read from its
+        files. ``image_column`` and ``label_column`` name its columns, if there are several.
 
         The data set's ``transform`` becomes the recipe. Its ``target_transform`` is called once
         per sample, so it must be a function of the target alone. Targets are whole numbers,
@@ -117,8 +120,10 @@ class DataLoader(Loader):
     ) -> None:
         from torch.utils.data import default_collate
 
+        of_columns = ("image_column", "label_column")
+        is_hf = _hf_dataset.is_one(dataset)
         for name in ("src", *_options.SOURCE):
-            if name in options:
+            if name in options and not (is_hf and name in of_columns):
                 raise ConfigError(
                     f"{name} is not supported here, because the data set names the files: leave it "
                     "out, or give the files to featherload.Loader",
@@ -147,10 +152,23 @@ class DataLoader(Loader):
         _check_numbers(batch_size, num_workers, drop_last, timeout)
         if timeout and options.get("row_limit") is None:
             options["row_limit"] = timeout
-        files = _file_lists.resolve(dataset)
-        samples = files.samples
         recipe = options.pop("recipe", None)
-        own = _file_lists.recipe(files) if recipe is None else None
+        files: Any
+        samples: Any
+        own = None
+        if is_hf:
+            if recipe is None:
+                raise ConfigError(
+                    "a Dataset of Hugging Face has no transform that workers can run: give recipe, "
+                    "such as torchvision's transforms",
+                    option="recipe",
+                )
+            named = [options.pop(name, None) for name in of_columns]
+            files, samples = _hf_dataset.resolve(dataset, *named), range(len(dataset))
+        else:
+            files = _file_lists.resolve(dataset)
+            samples = files.samples
+            own = _file_lists.recipe(files) if recipe is None else None
         if sampler is not None and shuffle:
             raise ConfigError("sampler and shuffle both set the order: give one", option="sampler")
         self._follows: Any = None
@@ -180,11 +198,21 @@ class DataLoader(Loader):
                 "the data set has no samples: give one with samples", option="dataset"
             )
         try:
-            items = Items([path for path, _ in samples], [target for _, target in samples])
+            if not is_hf:
+                items = Items([path for path, _ in samples], [target for _, target in samples])
+            elif len(samples) == len(dataset):
+                items = of_hugging_face(files)
+            else:
+                part = _hf_dataset.resolve(dataset.select(samples), *named)
+                items = of_hugging_face(part)
         except ConfigError as error:
             raise ConfigError(str(error), option="dataset") from None
         # After Items, which reports what is wrong with a target.
-        snapshot = _file_lists.DatasetSnapshot(dataset, files, len(samples), own)
+        snapshot: Any = (
+            _hf_dataset.HuggingFaceSnapshot(dataset)
+            if is_hf
+            else _file_lists.DatasetSnapshot(dataset, files, len(samples), own)
+        )
         super().__init__(
             items,
             own if recipe is None else recipe,

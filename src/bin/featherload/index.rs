@@ -219,6 +219,10 @@ pub fn run(args: IndexArgs) -> Result<CommandOutcome> {
     }
     if let Some(columns) = scan.as_ref().and_then(|scan| scan.columns.as_ref()) {
         output::line(&format!("columns    {columns}"))?;
+        if !columns.available.is_empty() {
+            let names: Vec<String> = columns.available.iter().map(|c| c.to_string()).collect();
+            print_beside("available  ", &names.join(", "))?;
+        }
     }
     if let Some(text) = scan.as_ref().and_then(other_fields) {
         output::line(&text)?;

@@ -13,7 +13,8 @@
 //!  64  samples u64               | content: the counts, from which
 //!  72  kind u8, bytes per path end u8, bytes per label word u8,
 //!      bytes per size of a sample u8, bytes per box u8 (0 or 16),
-//!      bytes per packed page u8 (0 or 32), 0 x 2
+//!      bytes per packed page u8 (0 or 32),
+//!      bytes per shard number of a sample u8 (0 or 4), 0
 //!  80  label width u64           | every section's place follows
 //!  88  path bytes u64, classes u64, class name bytes u64
 //! 112  shards u64, shard path bytes u64
@@ -23,6 +24,7 @@
 //!      with shards: offsets: samples x 8; sizes: samples x (4 or 8);
 //!                   first samples: shards x 8; shard path ends: shards x 8
 //!      with packed pages: shards x (place, length, length unpacked, codec u64)
+//!      with scattered samples: the shard of each: samples x 4
 //!      class name ends: classes x 8
 //!      class names, shard paths, then paths
 //!      root; then the fingerprint of each shard: length u64, time of change
@@ -220,7 +222,8 @@ impl IndexLayout {
             size_bytes,
             box_bytes,
             page_bytes,
-            zeros @ ..,
+            number_bytes,
+            zero,
         ] = fields.take::<8>();
         let width = fields.u64();
         let path_bytes = fields.u64();
@@ -232,8 +235,9 @@ impl IndexLayout {
             shards: fields.u64(),
             shard_path_bytes: fields.u64(),
             page_bytes,
+            number_bytes,
         };
-        if zeros != [0; 2] {
+        if zero != 0 {
             return Err(IndexDamage::Counts { of: "fields" });
         }
         if end_bytes != 4 && end_bytes != 8 {
@@ -374,6 +378,13 @@ impl IndexLayout {
     }
 
     /// 0 if samples are files.
+    /// Whether the samples of a shard are not consecutive.
+    pub(crate) fn are_scattered(&self) -> bool {
+        self.parts
+            .as_ref()
+            .is_some_and(ShardSections::are_scattered)
+    }
+
     pub(crate) fn shards(&self) -> u64 {
         self.parts.as_ref().map_or(0, ShardSections::shards)
     }

@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use crate::data::index::arrow::{self, ArrowFiles};
 use crate::data::index::cifar::{self, CifarOptions};
 use crate::data::index::folder::{self, FolderOptions};
 use crate::data::index::list::{self, ListOptions};
@@ -70,6 +71,37 @@ impl Index {
     /// several kinds; a row without a label; no rows. Without the feature `parquet`, every call.
     pub fn parquet(files: &[PathBuf], options: &ParquetOptions) -> Result<(Self, ScanReport)> {
         parquet::open(files, options)
+    }
+
+    /// The samples of Arrow files and streams, as Hugging Face's `datasets` and pyarrow write them.
+    /// An image is bytes, a path, or a struct of both.
+    ///
+    /// Reads schema, offsets, labels and paths, and no image. The options are those of Parquet
+    /// files.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is not of Arrow; compressed buffers; no image column, or
+    /// several; labels of several kinds; a row without a label; no rows.
+    pub fn arrow(files: &ArrowFiles, options: &ParquetOptions) -> Result<(Self, ScanReport)> {
+        arrow::open(files, options)
+    }
+
+    /// Whether `path` names Arrow files: a path or pattern that ends in `.arrow` or `.feather`, a
+    /// folder of Hugging Face's `save_to_disk`, or a folder of such files without images and
+    /// sub-folders.
+    pub fn names_arrow(path: &Path) -> bool {
+        arrow::is_named(path)
+    }
+
+    /// The Arrow files that `path` names: the path itself, the matches of a pattern, the files that
+    /// the `state.json` of `save_to_disk` names, or those of a folder, sorted by the bytes of their
+    /// names.
+    ///
+    /// # Errors
+    /// A pattern without matches; a folder with several splits or data sets; an invalid
+    /// `state.json`.
+    pub fn expand_arrow(path: &Path) -> Result<ArrowFiles> {
+        arrow::expand(path)
     }
 
     /// The samples of a folder of CIFAR's batches, from its archive for Python. The pickles are

@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::data::index::binary_form::IndexContent;
 use crate::data::index::classes::ClassList;
@@ -36,6 +36,18 @@ pub enum ItemLabel {
     Name(String),
     /// Numbers, the same count for each item. One number is a vector of width 1.
     Vector(Vec<f32>),
+}
+
+impl ItemLabel {
+    /// The value that labels of a list are collected from.
+    pub(in crate::data::index) fn into_value(self) -> Option<LabelValue> {
+        match self {
+            Self::None => None,
+            Self::Class(number) => Some(LabelValue::Number(number)),
+            Self::Name(name) => Some(LabelValue::Name(name.into_bytes())),
+            Self::Vector(values) => Some(LabelValue::Vector(values)),
+        }
+    }
 }
 
 /// A list of samples: the path of an image file and a label each. The id of a sample is its
@@ -127,18 +139,14 @@ impl ItemList {
         if list_root::is_address(path) {
             return Err(failed(PathFault::Address(shown(path)).text()));
         }
-        let label = match label {
-            ItemLabel::None => None,
-            ItemLabel::Class(number) => Some(LabelValue::Number(number)),
-            ItemLabel::Name(name) => Some(LabelValue::Name(name.into_bytes())),
-            ItemLabel::Vector(values) => Some(LabelValue::Vector(values)),
-        };
         if !path.starts_with(b"/") && self.start.is_empty() {
             let here =
                 std::env::current_dir().map_err(|e| Error::io("find the working directory", e))?;
             self.start = with_slash(&here);
         }
-        self.labels.add(number, label).map_err(failed)?;
+        self.labels
+            .add(number, label.into_value())
+            .map_err(failed)?;
         if path.starts_with(b"/") && !has_double_slash(path) {
             self.share(path);
             self.content.push_path(path);
@@ -203,12 +211,20 @@ impl Index {
                 "no samples in this list: give the path of at least one image",
             ));
         }
-        let ItemList {
+        let (root, content) = list.into_content()?;
+        Self::seal(&root, content)
+    }
+}
+
+impl ItemList {
+    /// The folder that all paths share, and the samples below it.
+    pub(in crate::data::index) fn into_content(self) -> Result<(PathBuf, IndexContent)> {
+        let Self {
             mut content,
             labels,
             shared,
             ..
-        } = list;
+        } = self;
         (content.labels, content.classes) = labels.finish().map_err(Error::config)?;
         let shared = shared.unwrap_or_default();
         // `a/../b` may leave the shared folder, so such paths start from `/`.
@@ -222,7 +238,7 @@ impl Index {
             b"/" => shared,
             shared => shared.strip_suffix(b"/").unwrap_or(shared),
         };
-        Self::seal(Path::new(OsStr::from_bytes(root)), content)
+        Ok((PathBuf::from(OsStr::from_bytes(root)), content))
     }
 }
 
@@ -248,7 +264,6 @@ fn folder_of(path: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
     use crate::data::index::Label;
-    use std::path::PathBuf;
 
     fn of(paths: &[&str]) -> Index {
         let mut items = ItemList::in_folder(Path::new("/work/in")).unwrap();

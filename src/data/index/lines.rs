@@ -3,8 +3,9 @@
 //!
 //! Used in the consumer. The lines need not be UTF-8. Not in this file: the meaning of the lines.
 
+use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind};
+use std::io::{BufRead, BufReader, ErrorKind, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -17,23 +18,27 @@ pub(crate) const MAX_LINE: usize = 1 << 20;
 pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
 pub(crate) struct TextLines<'a> {
-    path: &'a Path,
+    path: Cow<'a, Path>,
     reader: BufReader<File>,
     line: Vec<u8>,
     number: u64,
     /// Whether `\r` alone ends a line. True if there is no `\n` in the first buffer of the file.
     /// Otherwise `\r` may be part of a path.
     ends_at_returns: bool,
+    /// The offset of the next byte.
+    position: u64,
 }
 
 impl<'a> TextLines<'a> {
-    pub(crate) fn open(path: &'a Path) -> Result<Self> {
+    pub(crate) fn open(path: impl Into<Cow<'a, Path>>) -> Result<Self> {
+        let path = path.into();
         Ok(Self {
+            reader: BufReader::with_capacity(1 << 16, open(&path)?),
             path,
-            reader: BufReader::with_capacity(1 << 16, open(path)?),
             line: Vec::new(),
             number: 0,
             ends_at_returns: false,
+            position: 0,
         })
     }
 
@@ -45,7 +50,7 @@ impl<'a> TextLines<'a> {
         self.number += 1;
         if self.line.len() > MAX_LINE {
             return Err(Error::dataset_line(
-                self.path,
+                &*self.path,
                 self.number,
                 format!(
                     "a line is longer than {}: is this a text file?",
@@ -53,13 +58,33 @@ impl<'a> TextLines<'a> {
                 ),
             ));
         }
+        Ok(Some((self.number, self.line())))
+    }
+
+    /// The bytes of the line that [`TextLines::next_line`] returned last.
+    pub(crate) fn line(&self) -> &[u8] {
         let mut line = self.line.as_slice();
         line = line.strip_suffix(b"\n").unwrap_or(line);
         line = line.strip_suffix(b"\r").unwrap_or(line);
         if self.number == 1 {
             line = line.strip_prefix(BOM).unwrap_or(line);
         }
-        Ok(Some((self.number, line)))
+        line
+    }
+
+    /// The offset of the first byte after that line.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Goes to an offset that [`TextLines::position`] returned. Lines are counted from there.
+    pub(crate) fn go_to(&mut self, position: u64) -> Result<()> {
+        let gone = self.reader.seek(SeekFrom::Start(position));
+        gone.map_err(|e| Error::io_at("read again", &*self.path, e))?;
+        self.position = position;
+        // The first line may have a mark; any other is read as it is.
+        self.number = u64::from(position > 0);
+        Ok(())
     }
 
     /// Reads the next line with its end, up to one byte over the limit. Returns false at the end of
@@ -68,7 +93,7 @@ impl<'a> TextLines<'a> {
         self.line.clear();
         loop {
             let read = self.reader.fill_buf();
-            let found = read.map_err(|e| Error::io_at("read", self.path, e))?;
+            let found = read.map_err(|e| Error::io_at("read", &*self.path, e))?;
             if self.number == 0 && self.line.is_empty() {
                 self.ends_at_returns = !found.contains(&b'\n');
             }
@@ -89,6 +114,7 @@ impl<'a> TextLines<'a> {
             };
             self.line.extend_from_slice(&found[..bytes]);
             self.reader.consume(bytes);
+            self.position += bytes as u64;
             if ends {
                 return Ok(!self.line.is_empty());
             }

@@ -16,12 +16,15 @@
 //! Constructors:
 //!
 //! - `constructors`: the public ways to make an index;
-//! - `folder`, `list`, `table`, `shards`, `parquet`, `cifar`, `open_cache`: one file for each
-//!   source; `items`: samples that a program lists; `packed_objects`: single images of a store;
+//! - `folder`, `list`, `table`, `shards`, `parquet`, `arrow`, `cifar`, `open_cache`: one file for
+//!   each source; `items`, `file_parts`: samples that a program lists; `packed_objects`: single
+//!   images of a store;
 //! - `names`: extensions of image files; `foreign_data`: files that are no data set;
 //! - `lines`, `list_root`: the lines of list files, and the folder that their paths start from;
 //! - `label_value`, `numbers`: a label, or several numbers, in a text;
-//! - `column_names`: columns of paths and labels; `record_keys`: keys of a JSON record;
+//! - `column_names`: columns of paths and labels; `features`: Hugging Face's types of columns;
+//!   `column_labels`: labels of several files; `record_keys`: keys of a JSON record;
+//!   `json_column`: a column of JSON values;
 //! - `lenient_json`: a value of a JSON text; `text_encoding`: text that is not UTF-8;
 //! - `boxes`: box files; `link_targets`: targets of symbolic links;
 //! - `sandbox_roots`: the folders that workers may read.
@@ -50,20 +53,25 @@
 //! ```
 
 mod agreement;
+mod arrow;
 mod binary_form;
 mod boxes;
 mod cached_samples;
 mod cifar;
 mod class_counts;
 mod classes;
+mod column_labels;
 mod column_names;
 mod constructors;
+mod features;
+mod file_parts;
 mod folder;
 mod foreign_data;
 mod index_cache;
 mod index_file;
 mod items;
 mod json;
+mod json_column;
 mod label_value;
 mod lenient_json;
 mod lines;
@@ -87,12 +95,15 @@ mod table;
 mod text_encoding;
 
 pub use crate::picture::PixelBox;
+pub use arrow::ArrowFiles;
+pub(crate) use arrow::open_columns as open_arrow_columns;
 pub(crate) use binary_form::SampleLocation;
 pub use binary_form::{Label, LabelVector};
 pub(crate) use cached_samples::CachedSamples;
 pub use cifar::{CifarClasses, CifarOptions};
 pub use class_counts::ClassCount;
 pub use classes::ClassList;
+pub use file_parts::FilePartList;
 pub use folder::{FolderLabels, FolderOptions};
 pub use items::{ItemLabel, ItemList};
 pub(crate) use json::{lossy, lossy_option};
@@ -100,6 +111,7 @@ pub use list::{ListDelimiter, ListLabels, ListOptions};
 pub(crate) use names::shown;
 pub use names::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, OWN_PREFIX};
 pub(crate) use packed_objects::{ListedNames, MemberPlace};
+pub(crate) use parquet::open_columns as open_parquet_columns;
 pub use parquet::{ParquetLabels, ParquetOptions};
 #[cfg(feature = "stores")]
 pub(crate) use remote_index::is_index_file;
@@ -111,5 +123,7 @@ pub(crate) use remote_index::{
 pub use report::{DamagedShard, ScanReport, SkipCount, SkipReason, TableColumns};
 pub use samples::Index;
 pub(crate) use shards::check_is_tar;
+pub(crate) use shards::open_columns as open_shard_columns;
 pub use shards::{JSON_EXTENSION, KeepIndex, ShardLabels, ShardOptions};
+pub(crate) use table::open_columns as open_table_columns;
 pub use table::{TableLabels, TableOptions};

@@ -18,8 +18,11 @@
 //! - `file`: one file; `footer`: its footer; `columns`: the columns of images and labels;
 //! - `pages`: the pages of a column; `thrift`, `rle`, `delta`: encodings of headers and numbers;
 //!   `values`: the values of a page of labels;
-//! - `pictures`, `labels`: the contents of the two columns.
+//! - `pictures`, `labels`: the contents of the two columns; `column_reader`: further columns, read
+//!   by batches.
 
+#[cfg(feature = "parquet")]
+mod column_reader;
 #[cfg(feature = "parquet")]
 mod columns;
 #[cfg(feature = "parquet")]
@@ -45,6 +48,7 @@ mod values;
 
 use std::path::PathBuf;
 
+use crate::data::columns::column_set::NamedReaders;
 use crate::data::index::report::ScanReport;
 use crate::data::index::samples::Index;
 use crate::error::Result;
@@ -56,6 +60,19 @@ pub use options::{ParquetLabels, ParquetOptions};
 #[cfg(feature = "parquet")]
 pub(crate) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index, ScanReport)> {
     file::open(files, options)
+}
+
+/// The columns `names` of Parquet files.
+#[cfg(feature = "parquet")]
+pub(crate) fn open_columns(files: &[PathBuf], names: &[String]) -> Result<NamedReaders> {
+    column_reader::open_columns(files, names)
+}
+
+#[cfg(not(feature = "parquet"))]
+pub(crate) fn open_columns(_: &[PathBuf], _: &[String]) -> Result<NamedReaders> {
+    Err(crate::error::Error::config(
+        "reading Parquet files needs the feature parquet: build featherload with it",
+    ))
 }
 
 #[cfg(not(feature = "parquet"))]

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::data::columns::AvailableColumn;
 use crate::data::index::json::{LossyPath, lossy};
 use crate::data::index::names::shown;
 use crate::error::printable;
@@ -55,6 +56,9 @@ pub struct TableColumns {
     pub image: Option<String>,
     /// The columns of labels. Empty if there are no labels.
     pub labels: Vec<String>,
+    /// All columns of the data set. A run reads those that it names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub available: Vec<AvailableColumn>,
 }
 
 impl fmt::Display for TableColumns {

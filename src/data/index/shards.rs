@@ -17,8 +17,9 @@
 //!   `fields`: the fields of image and label; `common_fields`: the fields of all shards together;
 //!   `member_order`: members of a sample that are not consecutive;
 //! - `label_join`: labels of all shards;
-//! - `dali`: DALI's index beside a shard.
+//! - `dali`: DALI's index beside a shard; `column_reader`: other members, read by batches.
 
+mod column_reader;
 mod common_fields;
 mod dali;
 mod fields;
@@ -41,6 +42,7 @@ use crate::data::shard::shard_patterns;
 use crate::error::{Error, Result};
 use crate::sys::threads;
 
+pub(crate) use column_reader::open_columns;
 pub(crate) use dali::write_dali_index;
 use fields::{FieldCounts, MOST_ALTERNATIVES};
 pub(crate) use group::check_is_tar;

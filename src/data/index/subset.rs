@@ -28,16 +28,26 @@ impl Index {
         content.classes = self.classes().clone();
         content.beyond = self.beyond.clone();
         let (mut stamps, mut shard) = (Vec::new(), None);
+        let is_scattered = self.layout.are_scattered();
+        let mut begin = |content: &mut IndexContent, number| {
+            let bytes = self.sealed.bytes();
+            content.begin_page(self.layout.shard_path(bytes, number), self.page(number));
+            stamps.push(self.layout.stamp(bytes, number).unwrap_or_default());
+        };
+        if is_scattered {
+            (0..self.shards()).for_each(|number| begin(&mut content, number));
+        }
         for &id in ids {
             let name = self.relative_path(id).as_os_str().as_bytes();
             match self.part(id) {
                 None => content.push_path(name),
+                Some(part) if is_scattered => {
+                    // An index has at most as many shards as the numbers of its samples count.
+                    content.push_scattered(part.shard as u32, name, part.at, part.bytes);
+                }
                 Some(part) => {
                     if shard.replace(part.shard) != Some(part.shard) {
-                        let bytes = self.sealed.bytes();
-                        let path = self.layout.shard_path(bytes, part.shard);
-                        content.begin_page(path, self.page(part.shard));
-                        stamps.push(self.layout.stamp(bytes, part.shard).unwrap_or_default());
+                        begin(&mut content, part.shard);
                     }
                     content.push_part(name, part.at, part.bytes);
                 }

@@ -12,8 +12,9 @@
 //!   and label;
 //! - `row`: the values of a record; `csv`, `json`: records as rows; `records`, `fields`: records
 //!   and fields of CSV as bytes;
-//! - `labels`: labels of all records.
+//! - `labels`: labels of all records; `column_reader`: further columns, read by batches.
 
+mod column_reader;
 mod columns;
 mod csv;
 mod fields;
@@ -34,6 +35,7 @@ use crate::data::index::list_root::{ListRoot, PathFault};
 use crate::data::index::report::ScanReport;
 use crate::error::{Error, Result};
 
+pub(crate) use column_reader::open_columns;
 use csv::CsvRows;
 use json::JsonRows;
 use labels::TableLabelCollector;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use nix::unistd::{Pid, getpid};
 
+use crate::data::columns::{BatchColumns, ColumnValues};
 use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::device::DeviceRows;
 use crate::error::{Error, Result, SampleFault};
@@ -74,6 +75,7 @@ pub struct Batch {
     pub(crate) repeated: Vec<bool>,
     pub(crate) labels: BatchLabels,
     pub(crate) faults: Vec<RowFault>,
+    pub(crate) columns: BatchColumns,
 }
 
 /// The sizes of the rows.
@@ -278,6 +280,23 @@ impl Batch {
     #[must_use]
     pub fn labels(&self) -> &BatchLabels {
         &self.labels
+    }
+
+    /// The values of column `name`, one for each row, read now from the files of the data set. A
+    /// repeated or substituted row has the values of the sample whose pixels it has, and a failed
+    /// row those of its sample. Padding has zeros and empty values.
+    ///
+    /// # Errors
+    /// A column that [`LoaderBuilder::columns`](crate::LoaderBuilder::columns) did not name: the
+    /// error lists those of the run. A file that changed or cannot be read. A missing whole number.
+    pub fn column(&self, name: &str) -> Result<ColumnValues> {
+        self.columns.read(name)
+    }
+
+    /// The columns of the batch, to read them after the batch is dropped.
+    #[must_use]
+    pub fn columns(&self) -> &BatchColumns {
+        &self.columns
     }
 
     /// The samples that could not be used, with paths and reasons: for masked rows and for rows

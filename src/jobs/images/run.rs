@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::getpid;
 
+use crate::data::columns::BatchColumns;
+use crate::data::columns::column_set::OpenColumns;
 use crate::data::index::{Index, Label, ScanReport};
 use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::error::{Error, Result};
@@ -24,6 +26,8 @@ use crate::recipe::{RowExtent, SampleProgram};
 pub(crate) struct ImageRun {
     pub(crate) index: Arc<Index>,
     pub(crate) scan: Option<ScanReport>,
+    /// The columns that batches have.
+    pub(crate) columns: Option<Arc<OpenColumns>>,
     pub(crate) plan: EpochPlan,
     pub(crate) program: SampleProgram,
     pub(crate) packing: SlotPacking,
@@ -147,6 +151,12 @@ impl ImageRun {
             labels: self.labels(at.epoch, &rows),
             ids: rows.iter().map(|r| r.id).collect(),
             status: rows.iter().map(|r| r.status).collect(),
+            columns: BatchColumns::new(
+                self.columns.clone(),
+                rows.iter()
+                    .map(|r| (r.status != RowStatus::Padding).then_some(r.id))
+                    .collect(),
+            ),
             repeated,
             faults,
         }

@@ -4,6 +4,7 @@
 //! `smoke` feeds them a few thousand inputs, always the same. `scripts/fuzz` feeds them new inputs
 //! for any time, with AddressSanitizer.
 
+mod arrow;
 pub mod decode;
 mod header;
 mod jpeg;
@@ -24,6 +25,7 @@ pub type Make = fn() -> Target;
 
 /// The makers of all targets, by name.
 pub const TARGETS: &[(&str, Make)] = &[
+    ("arrow", arrow::target),
     ("decode", decode::target),
     ("header", header::target),
     ("jpeg", jpeg::target),

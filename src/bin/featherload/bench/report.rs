@@ -64,6 +64,10 @@ pub struct BenchReport {
     /// Error of writing a requested file.
     #[serde(skip)]
     pub unwritten: Option<Error>,
+    /// Time for reading the columns of a batch, in the process that takes batches. None without
+    /// columns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub columns_ms: Option<f64>,
     /// Entries that the scan left out. None for a saved index or a cache.
     pub scan: Option<ScanReport>,
     #[serde(skip_serializing_if = "Option::is_none")]

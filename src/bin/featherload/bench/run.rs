@@ -1,7 +1,7 @@
 //! One pass over the epochs.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use featherload::measure::system::{CgroupLimits, default_workers};
 use featherload::measure::{CpuClocks, ProcessUsage, TreeUsage};
@@ -33,6 +33,8 @@ struct Seen {
     timeline: Option<RunTimeline>,
     /// Height and width of a row. None if rows differ in size.
     row: Option<(usize, usize)>,
+    /// Time for reading the columns of batches.
+    columns: Duration,
 }
 
 /// Figures at the time when the workers have started.
@@ -109,6 +111,7 @@ pub fn run_once(
         watch: DeviceWatch::default(),
         timeline: args.svg.is_some().then(|| RunTimeline::new(began)),
         row: None,
+        columns: Duration::ZERO,
     };
     let ended = consume(args, &mut loader, &mut counters, &mut bar);
     bar.finish();
@@ -184,6 +187,11 @@ fn consume(
                 counters.row = shape.ok().and(batch.rows().next().map(|row| row.size()));
             }
             let arrived = Instant::now();
+            // A trainer reads them too, in its own time.
+            for (name, _) in batch.columns().names() {
+                batch.column(name)?;
+            }
+            counters.columns += arrived.elapsed();
             let rows = counters.counts.add(&batch, arrived);
             counters.watch.read(&epoch)?;
             if let Some(timeline) = &mut counters.timeline {
@@ -322,7 +330,15 @@ fn report(
         .pss_bytes
         .saturating_sub(m.pss_ring_bytes + m.pss_input_bytes);
     let first_at = counts.pace.first().unwrap_or(end);
+    let has_columns = setup
+        .options
+        .loader
+        .columns
+        .as_ref()
+        .is_some_and(|names| !names.is_empty());
+    let columns_ms = (counters.columns.as_secs_f64() * 1e3) / counts.batches.max(1) as f64;
     Ok(BenchReport {
+        columns_ms: has_columns.then_some(columns_ms),
         images_per_s,
         too_short,
         spread: counts.pace.spread(),

@@ -66,6 +66,14 @@ impl BenchReport {
             field("limited by", &self.limited_by.text)?;
             field("CPU", &self.limited_by.processors)?;
         }
+        if let Some(ms) = self.columns_ms {
+            let share = ms * 1e-3 * self.batches as f64 / self.seconds.max(1e-9);
+            let cost = format!(
+                "{ms:.1} ms per batch in this process, {:.0}% of the run",
+                share * 100.0
+            );
+            field("columns", &cost)?;
+        }
         if let Some(faster) = &self.limited_by.faster {
             field("faster", faster)?;
         }

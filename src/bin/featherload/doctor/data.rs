@@ -131,6 +131,11 @@ fn open(source: Source) -> Result<(Index, Option<ScanReport>, Option<Error>)> {
             options.labels = ParquetLabels::None;
             (opened, Source::Parquet(files, options))
         }
+        Source::Arrow(files, mut options) => {
+            let opened = Index::arrow(&files, &options);
+            options.labels = ParquetLabels::None;
+            (opened, Source::Arrow(files, options))
+        }
         other => {
             let (index, scan) = other.open()?;
             return Ok((index, scan, None));

@@ -72,6 +72,14 @@ impl IndexContent {
         self.parts.get_or_insert_default().push(at, bytes);
     }
 
+    /// Adds a sample of shard `number`, one of the shards that were begun before the first sample.
+    /// With it, samples of shards need not be consecutive. All samples are added in this way.
+    pub(crate) fn push_scattered(&mut self, number: u32, name: &[u8], at: u64, bytes: u64) {
+        self.push_path(name);
+        let parts = self.parts.get_or_insert_default();
+        parts.push_scattered(number, at, bytes);
+    }
+
     pub(crate) fn samples(&self) -> usize {
         self.ends.len()
     }
@@ -145,7 +153,7 @@ impl IndexContent {
         let mut counts = Vec::with_capacity(COUNTS_END - HEAD);
         counts.extend_from_slice(&samples.to_le_bytes());
         counts.extend_from_slice(&[kind, end_bytes, word_bytes, parts.size_bytes]);
-        counts.extend_from_slice(&[box_bytes, parts.page_bytes, 0, 0]);
+        counts.extend_from_slice(&[box_bytes, parts.page_bytes, parts.number_bytes, 0]);
         counts.extend_from_slice(&width.to_le_bytes());
         counts.extend_from_slice(&(self.paths.len() as u64).to_le_bytes());
         counts.extend_from_slice(&(self.classes.len() as u64).to_le_bytes());
@@ -153,7 +161,7 @@ impl IndexContent {
         counts.extend_from_slice(&parts.shards.to_le_bytes());
         counts.extend_from_slice(&parts.shard_path_bytes.to_le_bytes());
 
-        let sections: [&[u8]; 13] = [
+        let sections: [&[u8]; 14] = [
             &counts,
             &ends,
             &labels,
@@ -163,6 +171,7 @@ impl IndexContent {
             &parts.firsts,
             &parts.shard_ends,
             &parts.pages,
+            &parts.numbers,
             &class_ends,
             &class_names,
             &parts.shard_paths,

@@ -1,7 +1,8 @@
 //! The sections of the sealed form for samples in shards. An index of files does not have them.
 //!
 //! Either all samples of an index are in shards, or none is. The samples of a shard are
-//! consecutive, in the order of the shard.
+//! consecutive, in the order of the shard. Otherwise they are scattered, and each has the number of
+//! its shard.
 
 use std::ops::Range;
 
@@ -21,6 +22,8 @@ pub(crate) struct ShardContent {
     shard_paths: Vec<u8>,
     /// The page that each shard is. `None` if the shard is a file.
     pages: Vec<Option<PackedPage>>,
+    /// The shard of each sample. Empty unless samples are scattered.
+    numbers: Vec<u32>,
 }
 
 /// The sections as bytes.
@@ -36,6 +39,8 @@ pub(crate) struct EncodedShards {
     pub(crate) shard_paths: Vec<u8>,
     pub(crate) page_bytes: u8,
     pub(crate) pages: Vec<u8>,
+    pub(crate) number_bytes: u8,
+    pub(crate) numbers: Vec<u8>,
 }
 
 impl ShardContent {
@@ -49,6 +54,12 @@ impl ShardContent {
     pub(crate) fn push(&mut self, at: u64, bytes: u64) {
         self.offsets.push(at);
         self.sizes.push(bytes);
+    }
+
+    /// Adds a sample of shard `number`, which was begun before the first sample.
+    pub(crate) fn push_scattered(&mut self, number: u32, at: u64, bytes: u64) {
+        self.numbers.push(number);
+        self.push(at, bytes);
     }
 
     pub(crate) fn encode(self) -> EncodedShards {
@@ -71,6 +82,8 @@ impl ShardContent {
             shard_paths: self.shard_paths,
             page_bytes,
             pages,
+            number_bytes: if self.numbers.is_empty() { 0 } else { 4 },
+            numbers: self.numbers.iter().flat_map(|n| n.to_le_bytes()).collect(),
         }
     }
 }
@@ -110,6 +123,8 @@ pub(crate) struct ShardSections {
     shard_ends: WordArray,
     shard_paths: Range<usize>,
     pages: Option<PageSection>,
+    /// The shard of each sample, if samples are scattered.
+    numbers: Option<WordArray>,
 }
 
 /// The counts, as they are stored before the sections.
@@ -120,6 +135,7 @@ pub(crate) struct SectionCounts {
     pub(crate) shards: u64,
     pub(crate) shard_path_bytes: u64,
     pub(crate) page_bytes: u8,
+    pub(crate) number_bytes: u8,
 }
 
 impl SectionCounts {
@@ -129,8 +145,12 @@ impl SectionCounts {
     /// The counts contradict each other.
     pub(crate) fn is_of_shards(self) -> Result<bool, IndexDamage> {
         match (self.size_bytes, self.shards) {
-            (0, 0) if self.shard_path_bytes == 0 && self.page_bytes == 0 => Ok(false),
-            (4 | 8, 1..) => Ok(true),
+            (0, 0)
+                if self.shard_path_bytes == 0 && self.page_bytes == 0 && self.number_bytes == 0 =>
+            {
+                Ok(false)
+            }
+            (4 | 8, 1..) if matches!(self.number_bytes, 0 | 4) => Ok(true),
             _ => Err(IndexDamage::Counts { of: "shards" }),
         }
     }
@@ -147,6 +167,7 @@ impl ShardSections {
             size_bytes,
             shards,
             page_bytes,
+            number_bytes,
             ..
         } = counts;
         let wide = |at: Range<usize>| WordArray {
@@ -163,6 +184,11 @@ impl ShardSections {
         let firsts = wide(sections.next([shards, 8, 1], "shards")?);
         let shard_ends = wide(sections.next([shards, 8, 1], "shards")?);
         let pages = PageSection::take(sections, shards, page_bytes)?;
+        let numbers = sections.next([samples, u64::from(number_bytes), 1], "shard numbers")?;
+        let numbers = (number_bytes > 0).then_some(WordArray {
+            at: numbers.start,
+            wide: false,
+        });
         Ok(Self {
             shards: usize::try_from(shards).map_err(|_| IndexDamage::Counts { of: "shards" })?,
             offsets,
@@ -171,6 +197,7 @@ impl ShardSections {
             shard_ends,
             shard_paths: 0..0,
             pages,
+            numbers,
         })
     }
 
@@ -213,6 +240,13 @@ impl ShardSections {
             pages.check(bytes, self.shards())?;
         }
         for id in 0..samples {
+            let number = self.numbers.map(|all| all.unsigned(bytes, id));
+            if number.is_some_and(|number| number.is_none_or(|n| n >= self.shards())) {
+                return Err(IndexDamage::Sample {
+                    id: id as u64,
+                    what: "shard",
+                });
+            }
             let end = self.offsets.unsigned(bytes, id).and_then(|at| {
                 let bytes = self.sizes.unsigned(bytes, id)?;
                 at.checked_add(bytes)
@@ -248,8 +282,29 @@ impl ShardSections {
             .get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
     }
 
+    /// Whether the samples of a shard are not consecutive.
+    pub(crate) fn are_scattered(&self) -> bool {
+        self.numbers.is_some()
+    }
+
     /// The number of samples of each shard, and the largest end of their bytes.
     pub(crate) fn extents(&self, bytes: &[u8], samples: usize) -> Vec<ShardExtent> {
+        if let Some(numbers) = self.numbers {
+            let none = ShardExtent { samples: 0, end: 0 };
+            let mut all = vec![none; self.shards];
+            for id in 0..samples {
+                let end = self
+                    .offsets
+                    .unsigned(bytes, id)
+                    .zip(self.sizes.unsigned(bytes, id));
+                let number = numbers.unsigned(bytes, id).unwrap_or(u64::MAX) as usize;
+                if let (Some(extent), Some((at, size))) = (all.get_mut(number), end) {
+                    extent.samples += 1;
+                    extent.end = extent.end.max(at + size);
+                }
+            }
+            return all;
+        }
         let first = |number: usize| match number < self.shards {
             true => self.firsts.unsigned(bytes, number).unwrap_or(0) as usize,
             false => samples,
@@ -267,6 +322,13 @@ impl ShardSections {
 
     /// The place of a sample. The id must be valid.
     pub(crate) fn part(&self, bytes: &[u8], id: usize) -> Option<SampleLocation> {
+        if let Some(numbers) = self.numbers {
+            return Some(SampleLocation {
+                shard: numbers.unsigned(bytes, id)?,
+                at: self.offsets.unsigned(bytes, id)?,
+                bytes: self.sizes.unsigned(bytes, id)?,
+            });
+        }
         // Finds the last shard whose first sample is not after this one. An empty shard has the
         // same first sample as the next one.
         let (mut low, mut high) = (0, self.shards);

@@ -183,29 +183,21 @@ fn ends(path: &Path, end: &str) -> bool {
     extension.is_some_and(|extension| extension.eq_ignore_ascii_case(end))
 }
 
-/// Arrow files, Arrow streams and Feather version 1. The fix converts each to Parquet.
+/// Arrow files, Arrow streams and Feather version 1, under other names.
 fn of_arrow(path: &Path, head: &[u8]) -> Option<ForeignKind> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let new = Path::new(&*name).with_extension("parquet");
-    let new = new.display();
-    let by_pyarrow = format!(
-        "write it as Parquet (Python: pyarrow.parquet.write_table(pyarrow.feather.read_table(\
-         '{name}'), '{new}')), and give this"
-    );
+    let fix = "rename it so that its name ends in .arrow";
     let is_stream = head.starts_with(b"\xff\xff\xff\xff") && head.get(6..8) == Some(b"\0\0");
     if head.starts_with(b"ARROW1\0\0") {
-        Some(ForeignKind::new("an Arrow file", by_pyarrow))
+        Some(ForeignKind::new("an Arrow file", fix))
     } else if head.starts_with(b"FEA1") && head.contains(&0) {
-        Some(ForeignKind::new("a Feather file", by_pyarrow))
-    } else if is_stream {
         let fix = format!(
-            "write it as Parquet (Python: datasets.Dataset.from_file('{name}').to_parquet(\
-             '{new}')), and give this"
+            "write it as an Arrow file (Python: pyarrow.feather.write_feather(\
+             pyarrow.feather.read_table('{name}'), 'NAME.arrow', compression='uncompressed'))"
         );
-        Some(ForeignKind::new(
-            "an Arrow stream in Hugging Face's format",
-            fix,
-        ))
+        Some(ForeignKind::new("a Feather file of version 1", fix))
+    } else if is_stream {
+        Some(ForeignKind::new("an Arrow stream", fix))
     } else {
         None
     }

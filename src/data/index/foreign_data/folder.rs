@@ -53,18 +53,6 @@ fn held(root: &Path, folder: &Path) -> Option<ForeignKind> {
     if let Some(name) = SCENES.into_iter().find(|name| has(name)) {
         return named("a scene", name.as_ref(), SCENE);
     }
-    if has("dataset_dict.json") {
-        return Some(of_dict(folder, &names));
-    }
-    if has("state.json") && ends(".arrow").is_some() {
-        let what = "a data set of Hugging Face's save_to_disk (state.json)";
-        let shown = folder.display();
-        let fix = format!(
-            "write it as Parquet (Python: datasets.load_from_disk('{shown}').to_parquet(\
-             'NAME.parquet')), and give this"
-        );
-        return Some(ForeignKind::new(what, fix));
-    }
     if has("data.mdb") {
         return named("an LMDB database", "data.mdb".as_ref(), EXPORT);
     }
@@ -95,30 +83,6 @@ fn held(root: &Path, folder: &Path) -> Option<ForeignKind> {
         format!("{shown}, which is {}", kind.what),
         kind.fix,
     ))
-}
-
-/// A Hugging Face `DatasetDict`: one data set per sub-folder.
-fn of_dict(folder: &Path, names: &[OsString]) -> ForeignKind {
-    let is_one = |name: &&OsString| folder.join(name).join("dataset_info.json").is_file();
-    let splits: Vec<_> = names
-        .iter()
-        .filter(is_one)
-        .map(|name| name.to_string_lossy())
-        .collect();
-    let train = splits.iter().find(|name| name.starts_with("train"));
-    let first = train.or(splits.first()).map_or("train", |name| name);
-    let shown = folder.display();
-    ForeignKind::new(
-        format!(
-            "data sets of Hugging Face's save_to_disk (dataset_dict.json: {})",
-            splits.join(", ")
-        ),
-        format!(
-            "write one of them as Parquet (Python: \
-             datasets.load_from_disk('{shown}')['{first}'].to_parquet('{first}.parquet')), and \
-             give this"
-        ),
-    )
 }
 
 /// The first name such as `train.tfrecord-00000-of-00010`.

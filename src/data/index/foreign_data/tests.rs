@@ -49,17 +49,14 @@ fn what_is_no_data_set_is_told_by_its_content() {
              has only such files",
         ),
         (
-            "b.arrow",
+            "b.ipc",
             b"ARROW1\0\0",
-            "is an Arrow file: write it as Parquet (Python: \
-             pyarrow.parquet.write_table(pyarrow.feather.read_table('b.arrow'), 'b.parquet')), \
-             and give this",
+            "is an Arrow file: rename it so that its name ends in .arrow",
         ),
         (
             "c.txt",
             b"\xff\xff\xff\xff\x10\0\0\0..",
-            "is an Arrow stream in Hugging Face's format: write it as Parquet (Python: \
-             datasets.Dataset.from_file('c.txt').to_parquet('c.parquet'))",
+            "is an Arrow stream: rename it so that its name ends in .arrow",
         ),
         (
             "d",
@@ -389,10 +386,10 @@ fn files_of_other_tools_are_named_with_a_fix() {
             "tar shards",
         ),
         (
-            "a.feather",
+            "a.fea",
             b"FEA1\0\0\0\0",
-            "a Feather file",
-            "pyarrow.feather.read_table('a.feather')",
+            "a Feather file of version 1",
+            "pyarrow.feather.read_table('a.fea')",
         ),
         (
             "voc.xml",
@@ -451,28 +448,9 @@ fn files_of_other_tools_are_named_with_a_fix() {
 fn folders_of_other_tools_are_named_with_a_fix() {
     let mds = br#"{"shards": [{"raw_data": {}}], "version": 2}"#;
     let litdata = br#"{"chunks": [{"chunk_bytes": 1}], "config": {}}"#;
-    let stream = b"\xff\xff\xff\xff\x10\0\0\0";
     for (files, what, fix) in [
         (
-            &[
-                ("state.json", &b"{}"[..]),
-                ("dataset_info.json", b"{}"),
-                ("data-0.arrow", stream),
-            ][..],
-            "a data set of Hugging Face's save_to_disk",
-            "datasets.load_from_disk('ROOT').to_parquet(",
-        ),
-        (
-            &[
-                ("dataset_dict.json", b"{}"),
-                ("test/dataset_info.json", b"{}"),
-                ("train/dataset_info.json", b"{}"),
-            ],
-            "save_to_disk (dataset_dict.json: test, train)",
-            "datasets.load_from_disk('ROOT')['train'].to_parquet('train.parquet')",
-        ),
-        (
-            &[("index.json", mds), ("shard.00000.mds", b"\0")],
+            &[("index.json", &mds[..]), ("shard.00000.mds", b"\0")][..],
             "a MosaicML Streaming (MDS) data set (index.json)",
             "streaming.LocalDataset",
         ),

@@ -2,9 +2,9 @@
 
 use parquet::basic::{ConvertedType, Type as Physical};
 use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type};
-use serde_json::Value as Json;
 
 use crate::data::index::column_names::{self, listed};
+use crate::data::index::features::{chosen_label, class_names, is_class_label, is_image};
 use crate::data::index::names::shown;
 use crate::data::index::parquet::footer::ParquetFooter;
 use crate::data::index::parquet::options::{ParquetLabels, ParquetOptions};
@@ -35,7 +35,7 @@ impl ParquetColumns {
         let schema = footer.data.file_metadata().schema_descr();
         let features = footer.features()?;
         let tops = schema.root_schema().get_fields();
-        let is_image = |name: &str| features.get(name).is_some_and(|f| kind(f) == "Image");
+        let is_image = |name: &str| features.get(name).is_some_and(is_image);
         let (picture_name, picture, has_paths) = match &options.image_column {
             Some(name) => {
                 let top = top_of(tops, name).ok_or_else(|| missing(name, tops, "image_column"))?;
@@ -91,37 +91,6 @@ impl ParquetColumns {
             has_paths,
         })
     }
-}
-
-/// The label column: one with a plain label name, else the one that Hugging Face's metadata marks
-/// as classes, else one with another usual name.
-fn chosen_label(
-    names: &[&str],
-    has_classes: impl Fn(&str) -> bool,
-) -> Result<Option<String>, String> {
-    if names.iter().any(|name| column_names::is_plain_label(name)) {
-        return labelled(column_names::label(names));
-    }
-    let noted: Vec<&str> = names
-        .iter()
-        .copied()
-        .filter(|name| has_classes(name))
-        .collect();
-    match noted.as_slice() {
-        [] => labelled(column_names::label(names)),
-        [only] => Ok(Some((*only).to_owned())),
-        several => match column_names::label(several) {
-            Ok(Some(name)) => Ok(Some(name)),
-            _ => labelled(Err(column_names::several_labels(&column_names::listed(
-                several,
-            )))),
-        },
-    }
-}
-
-/// Turns an error about several label columns into a text that follows a file's name.
-fn labelled<T>(found: Result<T, String>) -> Result<T, String> {
-    found.map_err(|what| format!("has no clear label column: {what}"))
 }
 
 /// The image column if the user names none: its name, its number, and whether it also has paths.
@@ -217,23 +186,6 @@ fn top_of<'a>(tops: &'a [std::sync::Arc<Type>], name: &str) -> Option<&'a Type> 
 
 fn names_of(tops: &[std::sync::Arc<Type>]) -> Vec<&str> {
     tops.iter().map(|top| top.name()).collect()
-}
-
-fn kind(feature: &Json) -> &str {
-    let kind = feature.get("_type").and_then(Json::as_str);
-    kind.unwrap_or_default()
-}
-
-/// Whether a feature is a class number per row.
-fn is_class_label(feature: &Json) -> bool {
-    kind(feature) == "ClassLabel"
-}
-
-/// The names of a `ClassLabel`, in the order of their numbers.
-fn class_names(feature: &Json) -> Option<Vec<String>> {
-    let names = feature.get("names").filter(|_| is_class_label(feature));
-    let names = names?.as_array()?.iter();
-    names.map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
 fn missing(name: &str, tops: &[std::sync::Arc<Type>], option: &str) -> String {

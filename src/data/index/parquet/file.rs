@@ -6,11 +6,14 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::data::columns::AvailableColumn;
 use crate::data::index::binary_form::IndexContent;
+use crate::data::index::column_labels::{self, ClassNumbering, FileLabels};
 use crate::data::index::names::shown;
+use crate::data::index::parquet::column_reader;
 use crate::data::index::parquet::columns::{ParquetColumns, paths_alone};
 use crate::data::index::parquet::footer::ParquetFooter;
-use crate::data::index::parquet::labels::{self, ClassNumbering, FileLabels, LabelReader};
+use crate::data::index::parquet::labels::LabelReader;
 use crate::data::index::parquet::options::ParquetOptions;
 use crate::data::index::parquet::pages::PageReader;
 use crate::data::index::parquet::pictures::PictureLocations;
@@ -35,6 +38,7 @@ struct ParquetSamples {
     places: PictureLocations,
     labels: FileLabels,
     columns: ParquetColumns,
+    available: Vec<AvailableColumn>,
     stamp: FileStamp,
 }
 
@@ -57,14 +61,18 @@ pub(super) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index
         // The crate that decodes footers may panic on damaged bytes.
         let read = catch_panic(|| {
             let footer = ParquetFooter::read(path)?;
-            read(&footer, options, &names).map_err(|what| Error::dataset(path, what))
+            let available = column_reader::available(footer.data.file_metadata().schema_descr());
+            let found = read(&footer, options, &names);
+            let found = found.map_err(|what| Error::dataset(path, what))?;
+            Ok((found, available))
         });
         let damaged = || Err(Error::dataset(path, "is damaged: it cannot be read"));
-        let (places, labels, columns) = read.unwrap_or_else(damaged)?;
+        let ((places, labels, columns), available) = read.unwrap_or_else(damaged)?;
         Ok(ParquetSamples {
             places,
             labels,
             columns,
+            available,
             stamp,
         })
     })?;
@@ -164,6 +172,7 @@ fn join(
         report.columns.get_or_insert_with(|| TableColumns {
             image: Some(file.columns.picture_name),
             labels: file.columns.label_name.into_iter().collect(),
+            available: file.available,
             ..TableColumns::default()
         });
         labels.push((path, file.labels));
@@ -173,7 +182,7 @@ fn join(
         return Err(Error::dataset(&root, "no rows in these Parquet files"));
     }
     let (of, labels): (Vec<&PathBuf>, Vec<FileLabels>) = labels.into_iter().unzip();
-    let joined = labels::join(labels, names, classes.flatten(), options.classes.as_ref());
+    let joined = column_labels::join(labels, names, classes.flatten(), options.classes.as_ref());
     (content.labels, content.classes) =
         joined.map_err(|(file, what)| Error::dataset(of[file], what))?;
     let index = Index::seal(&root, content)?;

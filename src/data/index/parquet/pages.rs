@@ -63,6 +63,7 @@ pub(super) struct PageReader {
 }
 
 /// The header of one page, and the location of its body, which follows the header.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct PageLocation {
     pub(super) kind: PageKind,
     pub(super) values: u32,
@@ -75,7 +76,7 @@ pub(super) struct PageLocation {
     pub(super) unpacked: u64,
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum PageKind {
     Dictionary,
     /// Levels and values, which are packed together.

@@ -2,8 +2,10 @@
 //!
 //! Runs in the consumer.
 
+use std::borrow::Cow;
 use std::path::Path;
 
+use crate::data::columns::AvailableColumn;
 use crate::data::index::column_names::quoted;
 use crate::data::index::label_value::{self, LabelValue};
 use crate::data::index::numbers;
@@ -124,6 +126,11 @@ impl TableReader for CsvRows<'_> {
         TableColumns {
             path: name(&self.path),
             labels: self.labels.iter().map(name).collect(),
+            available: self
+                .names
+                .iter()
+                .map(|name| AvailableColumn::new(name, ""))
+                .collect(),
             ..TableColumns::default()
         }
     }
@@ -143,24 +150,28 @@ fn choose(names: &[String], options: &TableOptions) -> Result<(usize, Vec<usize>
 }
 
 /// The header line.
-struct CsvHeader {
-    line: u64,
+pub(super) struct CsvHeader {
+    pub(super) line: u64,
     /// Bytes that are not UTF-8 are replaced.
-    names: Vec<String>,
+    pub(super) names: Vec<String>,
     is_utf8: bool,
 }
 
 /// Reads the header line. Returns it with the reader of the records after it.
-fn header(file: &Path, form: TableFormat) -> Result<(CsvRecords<'_>, CsvHeader), Error> {
+pub(super) fn header<'a>(
+    file: impl Into<Cow<'a, Path>>,
+    form: TableFormat,
+) -> Result<(CsvRecords<'a>, CsvHeader), Error> {
+    let file = file.into();
     let separator = if form == TableFormat::Tsv {
         b'\t'
     } else {
         b','
     };
-    let mut records = CsvRecords::open(file, separator)?;
+    let mut records = CsvRecords::open(file.clone(), separator)?;
     let empty = || {
         Error::dataset(
-            file,
+            &*file,
             "is empty: write a header line, such as file_name,label",
         )
     };

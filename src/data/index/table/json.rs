@@ -9,6 +9,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
+use crate::data::columns::AvailableColumn;
 use crate::data::index::column_names::{is_of_labels, quoted};
 use crate::data::index::label_value::{self, LabelValue};
 use crate::data::index::lenient_json;
@@ -43,6 +44,8 @@ struct JsonColumns {
     keys: Vec<String>,
     path: KeyPath,
     labels: Vec<KeyPath>,
+    /// The keys of the first record.
+    names: Vec<String>,
     /// Whether a label key in a later record is an error, because the first record has none.
     refuses_labels: bool,
 }
@@ -84,8 +87,15 @@ impl TableReader for JsonRows<'_> {
         let chosen = self.chosen.iter();
         let labels = chosen.clone().flat_map(|chosen| &chosen.labels);
         TableColumns {
-            path: chosen.map(|chosen| chosen.path.name.clone()).collect(),
+            path: chosen
+                .clone()
+                .map(|chosen| chosen.path.name.clone())
+                .collect(),
             labels: labels.map(|place| place.name.clone()).collect(),
+            available: chosen
+                .flat_map(|chosen| &chosen.names)
+                .map(|name| AvailableColumn::new(name, ""))
+                .collect(),
             ..TableColumns::default()
         }
     }
@@ -124,6 +134,7 @@ impl JsonColumns {
             path,
             labels,
             keys,
+            names,
         })
     }
 

@@ -8,6 +8,7 @@
 //! - Blanks around a field are not part of it. Blanks in double quotes are.
 //! - In a field that does not begin with a quote, a quote is text.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
@@ -20,24 +21,28 @@ use crate::error::{self, Error, Result};
 const MOST_COLUMNS: usize = 16_384;
 
 pub(super) struct CsvRecords<'a> {
-    path: &'a Path,
+    path: Cow<'a, Path>,
     input: BufReader<File>,
     record: CsvFields,
     /// The line number of the next byte.
     line: u64,
     /// Whether the previous byte is `\r`.
     is_after_return: bool,
+    /// The offset of the next byte.
+    position: u64,
 }
 
 impl<'a> CsvRecords<'a> {
-    pub(super) fn open(path: &'a Path, separator: u8) -> Result<Self> {
-        let file = lines::open(path)?;
+    pub(super) fn open(path: impl Into<Cow<'a, Path>>, separator: u8) -> Result<Self> {
+        let path = path.into();
+        let file = lines::open(&path)?;
         let mut records = Self {
             path,
             input: BufReader::with_capacity(1 << 16, file),
             record: CsvFields::new(separator),
             line: 1,
             is_after_return: false,
+            position: 0,
         };
         records.pass_mark()?;
         Ok(records)
@@ -46,7 +51,8 @@ impl<'a> CsvRecords<'a> {
     /// Starts again at the beginning of the file, with another separator.
     pub(super) fn restart(&mut self, separator: u8) -> Result<()> {
         let start = self.input.seek(SeekFrom::Start(0));
-        start.map_err(|e| Error::io_at("read again", self.path, e))?;
+        start.map_err(|e| Error::io_at("read again", &*self.path, e))?;
+        self.position = 0;
         self.line = 1;
         self.is_after_return = false;
         self.record = CsvFields::new(separator);
@@ -56,13 +62,14 @@ impl<'a> CsvRecords<'a> {
     fn pass_mark(&mut self) -> Result<()> {
         if self.buffer()?.starts_with(BOM) {
             self.input.consume(BOM.len());
+            self.position += BOM.len() as u64;
         }
         Ok(())
     }
 
     fn buffer(&mut self) -> Result<&[u8]> {
         let read = self.input.fill_buf();
-        read.map_err(|e| Error::io_at("read", self.path, e))
+        read.map_err(|e| Error::io_at("read", &*self.path, e))
     }
 
     /// Reads the next record. Returns the line where it begins, or `None` at the end of the file.
@@ -83,7 +90,7 @@ impl<'a> CsvRecords<'a> {
         let mut begins = self.line;
         let mut taken = 0;
         loop {
-            let path = self.path;
+            let path = &*self.path;
             let failed = |begins, what| Err(Error::dataset_line(path, begins, what));
             let read = self.input.fill_buf();
             let found = read.map_err(|e| Error::io_at("read", path, e))?;
@@ -118,6 +125,7 @@ impl<'a> CsvRecords<'a> {
                 }
             }
             self.input.consume(used);
+            self.position += used as u64;
             taken += used;
             if taken > MAX_LINE {
                 return failed(
@@ -137,6 +145,20 @@ impl<'a> CsvRecords<'a> {
                 return failed(begins, what);
             }
         }
+    }
+
+    /// The offset of the first byte that no record has taken.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Goes to an offset that [`CsvRecords::position`] returned. Lines are counted from there.
+    pub(super) fn go_to(&mut self, position: u64) -> Result<()> {
+        let gone = self.input.seek(SeekFrom::Start(position));
+        gone.map_err(|e| Error::io_at("read again", &*self.path, e))?;
+        self.position = position;
+        self.is_after_return = false;
+        Ok(())
     }
 
     pub(super) fn separator(&self) -> u8 {

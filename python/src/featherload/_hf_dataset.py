@@ -1,0 +1,325 @@
+"""A ``datasets.Dataset`` of Hugging Face as a source: where its images lie in its files.
+
+Its table is mapped from files, so an image has an address in memory. The map of this process's
+memory says which part of which file that is. So it does not matter how the data set was sliced,
+shuffled, filtered or joined: workers read images from the files, and nothing is copied.
+
+Never in here: decoding, and files that are given by their paths.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _columns, _featherload
+from ._errors import ConfigError
+from ._values import shown
+
+_IMAGES = ("image", "img", "picture", "photo", "images")
+_LABELS = ("label", "labels", "class", "category", "target", "y")
+
+
+def is_one(src: Any) -> bool:
+    """Whether ``src`` is an object of ``datasets``."""
+    return type(src).__module__.split(".")[0] == "datasets"
+
+
+@dataclass(frozen=True)
+class HuggingFaceSamples:
+    """The samples of a data set, in its order."""
+
+    raw: _featherload.RawItems
+    columns: dict[str, Any]
+    classes: list[str]
+
+
+class HuggingFaceSnapshot:
+    """What a loader read of a data set, to find out whether it has changed since."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset, self._known = dataset, self._state(dataset)
+
+    @staticmethod
+    def _state(dataset: Any) -> tuple[Any, ...]:
+        return dataset._fingerprint, len(dataset), dataset.format["type"] == "custom"
+
+    def check(self) -> None:
+        if self._state(self._dataset) != self._known:
+            raise ConfigError(
+                "the Dataset changed after the loader was made, which still has the former "
+                "samples: make a new loader",
+                option="dataset",
+            )
+
+
+def resolve(
+    dataset: Any, image_column: str | None = None, label_column: str | None = None
+) -> HuggingFaceSamples:
+    """The samples of ``dataset``. Reads no image.
+
+    Raises ``ConfigError`` for images in memory, for a transform, and for columns that are missing.
+    """
+    _check(dataset)
+    table, features = dataset.data.table, dataset.features
+    image = _image_column(features, image_column)
+    label = _label_column(features, label_column, image)
+    order = _order(dataset)
+    labels, classes = _labels(dataset, features, label, order)
+    raw = _raw(table.column(image), image, order, labels, classes)
+    columns = {
+        name: partial(_columns.ArrowHeld, name, table.column(name), order)
+        for name in table.column_names
+    }
+    return HuggingFaceSamples(raw, columns, classes or [])
+
+
+def _check(dataset: Any) -> None:
+    kind = type(dataset).__name__
+    if kind in ("DatasetDict", "IterableDatasetDict"):
+        first = next(iter(dataset), "train")
+        raise ConfigError(
+            f"src is a {kind} of several splits: give one of them, such as src[{first!r}]",
+            option="src",
+        )
+    if not hasattr(dataset, "_indices") or not hasattr(dataset, "data"):
+        raise ConfigError(
+            f"src is a {kind}, whose samples have no place that workers can read: give a "
+            "datasets.Dataset (load_dataset without streaming=True)",
+            option="src",
+        )
+    if dataset.format["type"] == "custom":
+        raise ConfigError(
+            "the Dataset has a transform (set_transform, with_transform), which workers cannot "
+            "call: call dataset.reset_format(), and give the transform as recipe",
+            option="src",
+        )
+    if not len(dataset):
+        raise ConfigError("the Dataset has no samples: give one with samples", option="src")
+
+
+def _kind(feature: Any) -> str:
+    return type(feature).__name__
+
+
+def _image_column(features: Any, named: str | None) -> str:
+    if named is not None:
+        if named not in features:
+            raise _no_column(named, features, "image_column")
+        return named
+    found = [name for name, feature in features.items() if _kind(feature) == "Image"]
+    if not found:
+        found = [
+            name
+            for name, feature in features.items()
+            if getattr(feature, "dtype", None) in ("binary", "large_binary")
+        ]
+    usual = [name for name in _IMAGES if name in found]
+    if len(found) == 1 or usual:
+        return found[0] if len(found) == 1 else usual[0]
+    if found:
+        raise ConfigError(
+            f"the Dataset has several columns of images ({', '.join(found)}): name one with "
+            "image_column",
+            option="image_column",
+        )
+    raise ConfigError(
+        f"the Dataset has no column of images among {', '.join(features)}: cast one "
+        "(dataset.cast_column(name, datasets.Image()))",
+        option="src",
+    )
+
+
+def _label_column(features: Any, named: str | None, image: str) -> str | None:
+    if named is not None:
+        if named not in features:
+            raise _no_column(named, features, "label_column")
+        return named
+    usual = [name for name in _LABELS if name in features and name != image]
+    if usual:
+        return usual[0]
+    found = [name for name, feature in features.items() if _kind(feature) == "ClassLabel"]
+    if len(found) > 1:
+        raise ConfigError(
+            f"the Dataset has several columns of classes ({', '.join(found)}): name one with "
+            "label_column",
+            option="label_column",
+        )
+    return found[0] if found else None
+
+
+def _no_column(name: str, features: Any, option: str) -> ConfigError:
+    return ConfigError(
+        f"the Dataset has no column {shown(name)}: its columns are {', '.join(features)}",
+        option=option,
+    )
+
+
+def _order(dataset: Any) -> npt.NDArray[np.int64] | None:
+    """The row of the table of each sample; None if they are the samples in order."""
+    indices = dataset._indices
+    if indices is None:
+        return None
+    chunks = indices.table.column(0).chunks
+    arrays = [chunk.to_numpy(zero_copy_only=True) for chunk in chunks]
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _labels(
+    dataset: Any, features: Any, name: str | None, order: npt.NDArray[np.int64] | None
+) -> tuple[list[Any] | None, list[str] | None]:
+    if name is None:
+        return None, None
+    column = dataset.data.table.column(name)
+    values = column.to_pylist()
+    if order is not None:
+        values = [values[row] for row in order.tolist()]
+    empty = next((at for at, value in enumerate(values) if value is None), None)
+    if empty is not None:
+        raise ConfigError(
+            f"item {empty} has no label in column {name!r}: filter such rows, or remove the "
+            "column (dataset.remove_columns)",
+            option="src",
+        )
+    feature = features[name]
+    if _kind(feature) != "ClassLabel":
+        return values, None
+    names = [*feature.names]
+    if len({*names}) < len(names):
+        # Classes with one name are told apart by their numbers only.
+        return values, None
+    if not all(0 <= value < len(names) for value in values):
+        at = next(at for at, value in enumerate(values) if not 0 <= value < len(names))
+        raise ConfigError(
+            f"item {at} has the label {values[at]} in column {name!r}, which is not one of its "
+            f"{len(names)} classes: remove the column (dataset.remove_columns), as for a test set",
+            option="src",
+        )
+    return values, names
+
+
+def _raw(
+    column: Any,
+    name: str,
+    order: npt.NDArray[np.int64] | None,
+    labels: list[Any] | None,
+    classes: list[str] | None,
+) -> _featherload.RawItems:
+    maps = _MappedFiles()
+    parts: list[tuple[Any, Any, Any, Any]] = []
+    for chunk in column.chunks:
+        parts.append(_places(chunk, name, maps))
+    files, ats, sizes, missing = (np.concatenate(part) for part in zip(*parts, strict=True))
+    if order is not None:
+        files, ats, sizes, missing = files[order], ats[order], sizes[order], missing[order]
+    if missing.any():
+        paths = _paths(column, order)
+        if missing.all() and paths is not None:
+            if classes is not None and labels is not None:
+                labels = [classes[label] for label in labels]
+            return _featherload.RawItems(paths, labels, None, classes)
+        if paths is not None:
+            at = next((at for at in np.flatnonzero(missing).tolist() if paths[at]), None)
+            if at is not None:
+                raise ConfigError(
+                    f"item {at} has a path and no bytes in column {name!r}, and others have "
+                    "bytes: save_to_disk makes bytes of all (datasets.load_from_disk reads them)",
+                    option="src",
+                )
+    places = (
+        files.astype("<u4").tobytes(),
+        ats.astype("<u8").tobytes(),
+        sizes.astype("<u8").tobytes(),
+    )
+    return _featherload.RawItems.of_parts(maps.files or [os.devnull], places, labels, classes)
+
+
+def _paths(column: Any, order: npt.NDArray[np.int64] | None) -> list[str | None] | None:
+    """The paths of the images; None if the column has none."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(column.type):
+        if column.type.get_field_index("path") < 0:
+            return None
+        paths = [path for chunk in column.chunks for path in chunk.field("path").to_pylist()]
+    elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        paths = column.to_pylist()
+    else:
+        return None
+    return paths if order is None else [paths[row] for row in order.tolist()]
+
+
+def _places(chunk: Any, name: str, maps: _MappedFiles) -> tuple[Any, Any, Any, Any]:
+    """For each row of a chunk: file, offset and length of its bytes, and whether it has none."""
+    import pyarrow as pa
+
+    kind = chunk.type
+    count = len(chunk)
+    missing = chunk.is_null().to_numpy(zero_copy_only=False)
+    nothing = np.zeros(count, np.uint64)
+    if pa.types.is_struct(kind) and kind.get_field_index("bytes") >= 0:
+        chunk = chunk.field("bytes")
+        kind = chunk.type
+        missing = missing | chunk.is_null().to_numpy(zero_copy_only=False)
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return nothing, nothing, nothing, np.ones(count, bool)
+    if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+        raise ConfigError(
+            f"column {name!r} has the type {kind}, and images are bytes, paths, or a struct of "
+            "both: cast it (dataset.cast_column(name, datasets.Image()))",
+            option="src",
+        )
+    _, offsets, data = chunk.buffers()
+    if missing.all() or data is None:
+        return nothing, nothing, nothing, missing
+    wide = pa.types.is_large_binary(kind)
+    ends: Any = np.frombuffer(offsets, np.int64 if wide else np.int32)
+    ends = ends[chunk.offset : chunk.offset + count + 1].astype(np.int64)
+    file, at = maps.find(data.address, data.size, name)
+    sizes = np.where(missing, 0, ends[1:] - ends[:-1]).astype(np.uint64)
+    ats = np.where(missing, 0, at + ends[:-1]).astype(np.uint64)
+    return np.full(count, file, np.uint64), ats, sizes, missing
+
+
+class _MappedFiles:
+    """The files that are mapped into this process, by address."""
+
+    def __init__(self) -> None:
+        self.files: list[str] = []
+        self._starts: list[int] = []
+        self._maps: list[tuple[int, int, str]] = []
+        with open("/proc/self/maps", "rb") as lines:
+            for line in lines:
+                fields = line.rstrip(b"\n").split(maxsplit=5)
+                if len(fields) < 6 or not fields[5].startswith(b"/"):
+                    continue
+                start, end = (int(address, 16) for address in fields[0].split(b"-"))
+                self._starts.append(start)
+                self._maps.append((end, int(fields[2], 16), os.fsdecode(fields[5])))
+
+    def find(self, address: int, size: int, name: str) -> tuple[int, int]:
+        """The number of the file that has these bytes in memory, and their offset there."""
+        at = bisect_right(self._starts, address) - 1
+        end, offset, path = self._maps[at] if at >= 0 else (0, 0, "")
+        if address + size > end:
+            raise ConfigError(
+                f"the images of column {name!r} are in memory, and workers read files: call "
+                "dataset.save_to_disk(folder), and give datasets.load_from_disk(folder), or the "
+                "folder",
+                option="src",
+            )
+        if path.endswith(" (deleted)") and not os.path.exists(path):
+            raise ConfigError(
+                f"the file {path.removesuffix(' (deleted)')} with the images of column {name!r} "
+                "was deleted: load the data set again",
+                option="src",
+            )
+        if path not in self.files:
+            self.files.append(path)
+        return self.files.index(path), offset + address - self._starts[at]

@@ -1,0 +1,275 @@
+//! The messages of an Arrow file or stream.
+//!
+//! Runs in the consumer, on untrusted bytes. Reads the metadata of each message, and skips its
+//! values. A file is read by its footer, a stream from its beginning. Memory: the schema, and 48 bytes for each record batch.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use crate::data::arrow::arrays::{ArrayPlace, BatchArrays};
+use crate::data::arrow::flatbuffer::FlatTable;
+use crate::data::arrow::schema::{ArrowField, ArrowSchema};
+use crate::error::{Error, Result};
+use crate::sys::regular_file;
+
+/// What a file begins and ends with. A stream has neither.
+const MAGIC: &[u8; 6] = b"ARROW1";
+/// The word before the length of a message's metadata.
+const CONTINUATION: u32 = u32::MAX;
+/// The kinds of messages that are read.
+const SCHEMA: u8 = 1;
+const RECORD_BATCH: u8 = 3;
+/// Bytes of the place of a message in a footer: offset, length of the metadata, length of the data.
+const BLOCK: usize = 24;
+/// Most bytes of a message's metadata, and of a footer.
+const MOST_METADATA: u64 = 64 << 20;
+
+/// An open Arrow file.
+#[derive(Debug)]
+pub(crate) struct ArrowFile {
+    pub(crate) file: Arc<File>,
+    pub(crate) len: u64,
+    schema: ArrowSchema,
+    pub(super) batches: Vec<BatchPlace>,
+    /// Rows of all record batches.
+    pub(crate) rows: u64,
+}
+
+/// A record batch, by its place in the file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BatchPlace {
+    /// The first of its rows.
+    pub(super) first: u64,
+    rows: u64,
+    metadata_at: u64,
+    metadata_bytes: u64,
+    body_at: u64,
+    body_bytes: u64,
+}
+
+/// The place of one message.
+struct MessagePlace {
+    metadata_at: u64,
+    metadata_bytes: u64,
+    body_bytes: u64,
+}
+
+impl ArrowFile {
+    /// Reads the schema, and where all record batches are.
+    ///
+    /// # Errors
+    /// A file that cannot be read, is not of Arrow, is damaged, or has numbers in big-endian order.
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let (file, len) = regular_file::open(path).map_err(|e| Error::io_at("open", path, e))?;
+        Self::parse(Arc::new(file), len).map_err(|what| Error::dataset(path, what))
+    }
+
+    fn parse(file: Arc<File>, len: u64) -> Result<Self, String> {
+        if len == 0 {
+            return Err("is an empty file: remove it, or write it again".into());
+        }
+        let (schema, messages) = match footer(&file, len)? {
+            Some(footer) => of_footer(&footer)?,
+            None => of_stream(&file, len)?,
+        };
+        let mut batches = Vec::new();
+        let mut rows: u64 = 0;
+        for at in messages {
+            let (message, metadata) =
+                read_message(&file, at, len)?.ok_or_else(|| damaged_at(at))?;
+            let damaged = || damaged_at(at);
+            let table = FlatTable::root(&metadata).ok_or_else(damaged)?;
+            let header = table.table(2).flatten().ok_or_else(damaged)?;
+            let count = header.long(0).and_then(|rows| u64::try_from(rows).ok());
+            let count = count.filter(|_| table.byte(1) == Some(RECORD_BATCH));
+            let count = count.ok_or_else(damaged)?;
+            batches.push(BatchPlace {
+                first: rows,
+                rows: count,
+                metadata_at: message.metadata_at,
+                metadata_bytes: message.metadata_bytes,
+                body_at: message.metadata_at + message.metadata_bytes,
+                body_bytes: message.body_bytes,
+            });
+            rows = rows.checked_add(count).ok_or_else(damaged)?;
+        }
+        Ok(Self {
+            schema,
+            file,
+            len,
+            batches,
+            rows,
+        })
+    }
+
+    pub(crate) fn fields(&self) -> &[ArrowField] {
+        &self.schema.fields
+    }
+
+    /// The features in Hugging Face's metadata, by column name. Empty if there is no metadata.
+    pub(crate) fn features(&self) -> serde_json::Map<String, Json> {
+        self.schema.features()
+    }
+
+    /// Where the values of a column are: for each record batch the array that `path` leads to, with
+    /// those that it is inside of before it.
+    ///
+    /// # Errors
+    /// Compressed buffers, or a damaged record batch.
+    pub(super) fn arrays_of(&self, path: &[usize]) -> Result<Vec<Vec<ArrayPlace>>, String> {
+        let arrays = self.batches.iter().map(|batch| {
+            let metadata = read_bytes(&self.file, batch.metadata_at, batch.metadata_bytes)?;
+            let body = (batch.body_at, batch.body_bytes);
+            let found = BatchArrays::find(&metadata, body, &self.schema.fields, path);
+            let found =
+                found.map_err(|what| what.unwrap_or_else(|| damaged_at(batch.metadata_at)))?;
+            match found.first() {
+                Some(top) if top.rows == batch.rows => Ok(found),
+                _ => Err(damaged_at(batch.metadata_at)),
+            }
+        });
+        arrays.collect()
+    }
+}
+
+fn damaged_at(at: u64) -> String {
+    format!("is damaged: it has no valid message at byte {at}: write it again")
+}
+
+/// The schema, and where each record batch begins, by the footer of a file.
+fn of_footer(footer: &[u8]) -> Result<(ArrowSchema, Vec<u64>), String> {
+    let damaged = || "is damaged: its footer cannot be read: write it again".to_owned();
+    let table = FlatTable::root(footer).ok_or_else(damaged)?;
+    let schema = table.table(1).flatten().ok_or_else(damaged)?;
+    let schema = ArrowSchema::read(schema).map_err(|what| what.unwrap_or_else(damaged))?;
+    let blocks = table.vector(3, BLOCK).ok_or_else(damaged)?;
+    let offset = |number| {
+        let offset = blocks.long(number, BLOCK);
+        offset
+            .and_then(|at| u64::try_from(at).ok())
+            .ok_or_else(damaged)
+    };
+    let messages = (0..blocks.len()).map(offset);
+    Ok((schema, messages.collect::<Result<_, _>>()?))
+}
+
+/// The schema, and where each record batch begins, by the messages of a stream.
+fn of_stream(file: &File, len: u64) -> Result<(ArrowSchema, Vec<u64>), String> {
+    let mut at = 0;
+    let mut schema = None;
+    let mut messages = Vec::new();
+    while let Some((message, metadata)) = read_message(file, at, len)? {
+        let damaged = || damaged_at(at);
+        let table = FlatTable::root(&metadata).ok_or_else(damaged)?;
+        match (table.byte(1).ok_or_else(damaged)?, &schema) {
+            (SCHEMA, None) => {
+                let header = table.table(2).flatten().ok_or_else(damaged)?;
+                let read = ArrowSchema::read(header);
+                schema = Some(read.map_err(|what| what.unwrap_or_else(damaged))?);
+            }
+            (SCHEMA, Some(_)) => {
+                return Err("has several schemas: write it as one table".into());
+            }
+            (RECORD_BATCH, Some(_)) => messages.push(at),
+            (RECORD_BATCH, None) => return Err(damaged()),
+            // Values of dictionaries, which are not read.
+            _ => {}
+        }
+        at = message.metadata_at + message.metadata_bytes + message.body_bytes;
+    }
+    let schema = schema.ok_or("has no schema: write it again as an Arrow file or stream")?;
+    Ok((schema, messages))
+}
+
+/// The footer of a file. `None` for a stream.
+fn footer(file: &File, len: u64) -> Result<Option<Vec<u8>>, String> {
+    let mut head = [0; 8];
+    let not =
+        || "is not an Arrow file or stream, or its beginning is missing: check the file".to_owned();
+    if len < 8 {
+        return Err(not());
+    }
+    let read = file.read_exact_at(&mut head, 0);
+    read.map_err(|e| format!("cannot be read: {e}"))?;
+    if head.starts_with(b"FEA1") {
+        return Err("is a Feather file of version 1: write it again (Python: \
+             pyarrow.feather.write_feather(table, path, compression='uncompressed'))"
+            .into());
+    }
+    if !head.starts_with(MAGIC) {
+        // A stream of old writers begins with a length.
+        let first = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
+        let is_stream = first == CONTINUATION || u64::from(first) < MOST_METADATA.min(len);
+        return is_stream.then_some(None).ok_or_else(not);
+    }
+    let cut = || "is cut off: the end of the Arrow file is missing: copy it again".to_owned();
+    let end = len
+        .checked_sub(10)
+        .filter(|end| *end >= 8)
+        .ok_or_else(cut)?;
+    let mut tail = [0; 10];
+    let read = file.read_exact_at(&mut tail, end);
+    read.map_err(|e| format!("cannot be read: {e}"))?;
+    let [a, b, c, d, magic @ ..] = tail;
+    if magic != *MAGIC {
+        return Err(cut());
+    }
+    let bytes = u64::from(u32::from_le_bytes([a, b, c, d]));
+    let at = end.checked_sub(bytes).filter(|at| *at >= 8);
+    let at = at.filter(|_| bytes <= MOST_METADATA).ok_or_else(cut)?;
+    read_bytes(file, at, bytes).map(Some)
+}
+
+/// The message at `at`, whose data end within the file, and its metadata. `None` at the end of all
+/// messages.
+fn read_message(file: &File, at: u64, end: u64) -> Result<Option<(MessagePlace, Vec<u8>)>, String> {
+    let word = |at: u64| -> Result<Option<u32>, String> {
+        if end - at.min(end) < 4 {
+            return Ok(None);
+        }
+        let bytes = read_bytes(file, at, 4)?;
+        Ok(bytes.try_into().ok().map(u32::from_le_bytes))
+    };
+    let Some(first) = word(at)? else {
+        return Ok(None);
+    };
+    // `at` is within the file, so these sums do not overflow.
+    let (bytes, metadata_at) = match first {
+        CONTINUATION => (word(at + 4)?, at + 8),
+        // Writers before version 0.15 of Arrow.
+        bytes => (Some(bytes), at + 4),
+    };
+    let Some(bytes) = bytes.map(u64::from).filter(|bytes| *bytes > 0) else {
+        return Ok(None);
+    };
+    if bytes > MOST_METADATA || bytes > end - metadata_at.min(end) {
+        return Err(damaged_at(at));
+    }
+    let metadata = read_bytes(file, metadata_at, bytes)?;
+    let body_bytes = FlatTable::root(&metadata).and_then(|table| table.long(3));
+    let body_bytes = body_bytes.and_then(|bytes| u64::try_from(bytes).ok());
+    let body_bytes = body_bytes.ok_or_else(|| damaged_at(at))?;
+    if body_bytes > end - (metadata_at + bytes) {
+        return Err(format!(
+            "is cut off: the data of the message at byte {at} end after the file: copy it again"
+        ));
+    }
+    let place = MessagePlace {
+        metadata_at,
+        metadata_bytes: bytes,
+        body_bytes,
+    };
+    Ok(Some((place, metadata)))
+}
+
+/// Reads bytes that the caller has found to lie within the file.
+fn read_bytes(file: &File, at: u64, bytes: u64) -> Result<Vec<u8>, String> {
+    let mut buffer = vec![0; usize::try_from(bytes).map_err(|_| damaged_at(at))?];
+    let read = file.read_exact_at(&mut buffer, at);
+    read.map_err(|e| format!("cannot be read at byte {at}: {e}"))?;
+    Ok(buffer)
+}

@@ -1,0 +1,22 @@
+//! Arrow IPC files and streams: where the values of each column lie in the file.
+//!
+//! Runs in the consumer, on untrusted bytes. Values stay in the file: only schema, sizes and
+//! offsets are read. So an image is a range of the file, and a column is read row by row.
+//!
+//! - A stream is a row of messages. A file is a stream between two magic words, with a footer.
+//! - Buffers that are compressed are an error, because no value has a place of its own there.
+//! - Each count is compared with the bytes of the file before memory is taken for it.
+//!
+//! - `flatbuffer`: the tables of messages; `schema`: names and types of columns;
+//! - `ipc_file`: the messages of a file; `arrays`: the buffers of the arrays of a batch;
+//! - `column`: the values of one column.
+
+mod arrays;
+mod column;
+mod flatbuffer;
+mod ipc_file;
+mod schema;
+
+pub(crate) use column::{ArrowBytes, ArrowColumn};
+pub(crate) use ipc_file::ArrowFile;
+pub(crate) use schema::{ArrowField, ArrowType};

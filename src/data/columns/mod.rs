@@ -1,0 +1,13 @@
+//! Further values of samples, such as captions and scores, read where they lie.
+//!
+//! In the consumer. A source opens the columns that a run names. A batch reads the values of its
+//! rows when it is asked for them. So a column takes no memory for each sample, or less than a
+//! byte. Never in here: the files of a source, an order of samples.
+//!
+//! - `values`: the values of a column for the rows of a batch; `column_set`: the columns of a run.
+
+pub(crate) mod column_set;
+pub(crate) mod values;
+
+pub use column_set::{AvailableColumn, BatchColumns};
+pub use values::{ColumnKind, ColumnValues, NumberKind, NumberValues};
