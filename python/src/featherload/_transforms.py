@@ -1,11 +1,13 @@
 """torchvision's transforms (v1 and v2) as recipes.
 
-Reads exact types and public attributes; calls nothing. A transform that cannot be translated is an
+Reads types and public attributes; calls nothing. A class of one's own counts as the torchvision
+class that it inherits from, if it overrides nothing. A transform that cannot be translated is an
 error that names it, because another recipe would train another model.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -46,16 +48,8 @@ class Walk:
         self.channels = 3
 
     def ops(self, transform: Any) -> list[Op]:
-        kind = type(transform)
+        kind = torchvision_class(transform)
         name = kind.__name__
-        if kind.__module__.split(".")[0] == "timm":
-            raise cannot(
-                f"{kind.__module__}.{name}",
-                "timm's transforms do not keep all settings: give timm's keywords to "
-                "featherload.recipes.create_transform",
-            )
-        if kind.__module__.split(".")[:2] != ["torchvision", "transforms"]:
-            raise cannot(f"{kind.__module__}.{name}", "it is no class of torchvision.transforms")
         translate = _TRANSFORMS.get(name)
         if translate is None:
             raise cannot(name, _REFUSED.get(name, "no operation of a recipe does the same"))
@@ -65,7 +59,15 @@ class Walk:
             raise cannot(name, "put it before Normalize")
         if name in _ONLY_COLOUR and self.channels != 3:
             raise cannot(name, "put it before Grayscale(1)")
-        return translate(self, transform)
+        if kind is type(transform):
+            return translate(self, transform)
+        try:
+            return translate(self, transform)
+        except AttributeError as error:
+            raise cannot(
+                _full_name(type(transform)),
+                f"it lacks an attribute of {name} ({error}): call super().__init__",
+            ) from error
 
     def all_of(self, transforms: Any) -> list[Op]:
         return [op for transform in transforms for op in self.ops(transform)]
@@ -80,6 +82,75 @@ class Walk:
                 "the kind of values would depend on chance",
             )
         return ops
+
+
+# Names that a class of one's own may define, because they do not change what the transform does.
+# Its settings are read after `__init__`.
+_HARMLESS = {
+    *("__init__", "__repr__", "__str__", "extra_repr", "__doc__", "__module__", "__dict__"),
+    *("__weakref__", "__annotations__", "__annotate__", "__annotate_func__"),
+    *("__annotations_cache__", "__static_attributes__", "__firstlineno__", "__qualname__"),
+    *("__hash__", "__eq__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__"),
+    *("__copy__", "__deepcopy__", "__slots__", "__abstractmethods__", "_abc_impl"),
+    *("__parameters__", "__orig_bases__", "__class_getitem__", "__subclasshook__"),
+}
+# Where torch keeps functions that run before or after a module.
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+
+
+def torchvision_class(transform: Any) -> type:
+    """The class of torchvision that decides what this transform does: its own, or the one that it
+    inherits from without overriding anything.
+    """
+    kind = type(transform)
+    if kind.__module__.split(".")[0] == "timm":
+        raise cannot(
+            _full_name(kind),
+            "timm's transforms do not keep all settings: give timm's keywords to "
+            "featherload.recipes.create_transform",
+        )
+    base = next((one for one in kind.__mro__ if _is_torchvisions(one)), None)
+    # `Transform` itself does nothing.
+    if base is None or (base is not kind and base.__name__ not in _TRANSFORMS):
+        raise cannot(_full_name(kind), "it is no class of torchvision.transforms")
+    overridden = [] if base is kind else _overridden(kind, base)
+    # A function that was assigned to the object.
+    overridden += [
+        name
+        for name, value in vars(transform).items()
+        if callable(value) and callable(inspect.getattr_static(base, name, None))
+    ]
+    if overridden:
+        raise cannot(
+            _full_name(kind),
+            f"it overrides {overridden[0]} of {base.__name__}, and workers run no Python: remove "
+            f"{overridden[0]}, or use {base.__name__} and do the rest on batches",
+        )
+    if any(getattr(transform, hooks, None) for hooks in _HOOKS):
+        raise cannot(
+            _full_name(kind), "it has a forward hook, and workers run no Python: remove it"
+        )
+    return base
+
+
+def _is_torchvisions(kind: type) -> bool:
+    return kind.__module__.split(".")[:2] == ["torchvision", "transforms"]
+
+
+def _full_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__name__}"
+
+
+def _overridden(kind: type, base: type) -> list[str]:
+    """Names of attributes of `base` that are others in `kind`."""
+
+    def function(of: type, name: str) -> Any:
+        found = inspect.getattr_static(of, name)
+        # torchvision wraps some static methods again for each class.
+        return getattr(found, "__func__", found)
+
+    names = [name for name in dir(base) if name not in _HARMLESS]
+    return [name for name in names if function(kind, name) is not function(base, name)]
 
 
 def cannot(what: str, why: str, whose: str = "the transform") -> ConfigError:
@@ -213,7 +284,11 @@ def _random_crop(walk: Walk, t: Any) -> list[Op]:
     op: Op = {"size": _both(t.size), "pad_if_needed": t.pad_if_needed, "fill": _fill(walk, t)}
     if t.padding is not None:
         padding = _list(t.padding)
-        if ".v2." in type(t).__module__ and isinstance(padding, list) and len(padding) == 4:
+        if (
+            ".v2." in torchvision_class(t).__module__
+            and isinstance(padding, list)
+            and len(padding) == 4
+        ):
             # The argument is left, top, right, bottom. v2 stores left, right, top, bottom.
             padding = [padding[0], padding[2], padding[1], padding[3]]
         op["padding"] = padding
