@@ -41,6 +41,8 @@ class _Kind:
     crops: bool = False
     """Whether it has do_center_crop and crop_size."""
     do_center_crop: bool | None = False
+    crop: int = 224
+    """Both sides of a crop_size that is missing."""
     crop_pct: float | None = None
     """ConvNext's rule: below 384 pixels it resizes to size / crop_pct, then crops the middle."""
     enlarged: float | None = None
@@ -93,6 +95,7 @@ KINDS = {
         _HALVES,
         _HALVES,
         crops=True,
+        crop=289,
         standardises=True,
     ),
     "Levit": _Kind(
@@ -122,6 +125,7 @@ KINDS = {
         _HALVES,
         crops=True,
         do_center_crop=True,
+        crop=256,
         flips=True,
     ),
     "PoolFormer": _Kind(
@@ -236,7 +240,7 @@ def preprocessor(config: Any) -> Recipe:
             raise _cannot(
                 f"do_center_crop of {name}", "versions of transformers differ in whether it crops"
             )
-        ops.append(_center_crop(given, name, size))
+        ops.append(_center_crop(given, name, kind, size))
     ops += _values(given, name, kind)
     ops.append({"layout": {"layout": "nchw"}})
     return {"featherload": 1, "name": name, "ops": ops}
@@ -412,8 +416,10 @@ def _resize(config: Mapping[str, Any], name: str, kind: _Kind, size: int | list[
     ]
 
 
-def _center_crop(config: Mapping[str, Any], name: str, size: int | list[int] | None) -> Op:
-    given = config.get("crop_size", _SQUARE_224)
+def _center_crop(
+    config: Mapping[str, Any], name: str, kind: _Kind, size: int | list[int] | None
+) -> Op:
+    given = config.get("crop_size", kind.crop)
     if _whole(given):
         crop = [int(given), int(given)]
     elif (
