@@ -807,7 +807,7 @@ def test_timm_keywords_are_recipes(loader: Make) -> None:
         ({"interpolation": "random"}, "interpolation='random'.*bilinear or bicubic"),
         ({"interpolation": "box"}, "interpolation='box'"),
         ({"re_prob": 0.1, "re_mode": "rand"}, "re_mode='rand'"),
-        ({"auto_augment": "3a"}, "auto_augment='3a'"),
+        ({"auto_augment": "original"}, "auto_augment='original'.*3a"),
         ({"auto_augment": "augmix-m3"}, "auto_augment='augmix-m3'"),
         ({"is_training": False, "crop_mode": "border"}, "crop_mode='border'"),
         ({"is_training": False, "crop_pct": -1.0}, "crop_pct=-1.0.*above 0"),
@@ -863,6 +863,34 @@ PREPROCESSORS: list[tuple[str, dict[str, Any]]] = [
     ("ConvNext", {"size": 224, "crop_pct": 0.875, "resample": 3, **HALVES}),
     ("ConvNext", {"size": {"shortest_edge": 96}, "crop_pct": 0.95, "resample": 2}),
     ("ConvNext", {"size": {"shortest_edge": 384}, "crop_pct": 0.875, "resample": 3}),
+    ("Blip", {}),
+    ("Blip", {"size": {"height": 97, "width": 64}}),
+    ("EfficientNet", {"resample": 3}),
+    ("EfficientNet", {"size": 97, "resample": 2, "include_top": False, "image_std": [0.4] * 3}),
+    (
+        "EfficientNet",
+        {
+            "size": {"height": 96, "width": 90},
+            "crop_size": {"height": 64, "width": 65},
+            "do_center_crop": True,
+            "resample": 3,
+            "rescale_factor": 1 / 127.5,
+            "rescale_offset": True,
+        },
+    ),
+    ("EfficientNet", {"size": 64, "resample": 2, "do_normalize": False}),
+    ("Levit", {}),
+    ("Levit", {"size": {"shortest_edge": 64}, "crop_size": 60}),
+    ("Levit", {"size": {"height": 97, "width": 64}, "do_center_crop": False}),
+    ("MobileNetV2", {}),
+    ("MobileNetV2", {"size": {"shortest_edge": 97}, "crop_size": {"height": 96, "width": 91}}),
+    ("MobileViT", {"size": {"shortest_edge": 288}, "resample": 2}),
+    ("MobileViT", {"size": 97, "crop_size": 64, "resample": 3, "do_flip_channel_order": False}),
+    ("PoolFormer", {}),
+    ("PoolFormer", {"size": {"height": 97, "width": 97}, "crop_size": 64, "crop_pct": 0.95}),
+    ("PoolFormer", {"size": {"height": 60, "width": 97}, "crop_size": 60, "crop_pct": 1.0}),
+    ("Pvt", {"resample": 3}),
+    ("Pvt", {"size": {"height": 97, "width": 64}, "resample": 2}),
     ("Siglip", {}),
     ("Siglip", {"size": {"height": 96, "width": 97}, "resample": 2, "do_convert_rgb": None}),
 ]
@@ -885,13 +913,58 @@ def test_pixels_are_those_of_hugging_face(
     for one in names:
         theirs = getattr(transformers, one)(**config)
         wanted = [theirs(p, return_tensors="pt")["pixel_values"][0].numpy() for p in opened]
-        deviation = recipe["ops"][-3].get("normalize", {"std": [1.0]})["std"][0]
+        deviation = min(recipe["ops"][-3].get("normalize", {"std": [1.0]})["std"])
         unit = 1.0 if rows[0].dtype == np.uint8 else 255 * deviation
         # Bicubic is rounded between its two passes, each in its own way.
         assert_alike(rows, [p.astype(rows[0].dtype) for p in wanted], unit, (2.1, 0.1))
-        # What it says of itself is the same recipe.
+        # What it says of itself is the same recipe, and so is the object.
         said = recipes.preprocessor(json.loads(json.dumps(theirs.to_dict())))
         assert said["ops"] == recipe["ops"]
+        assert recipes.preprocessor(theirs) == said
+
+
+@pytest.mark.parametrize(
+    "config", [{}, {"size": 97}, {"size": {"height": 64, "width": 97}, "do_center_crop": True}]
+)
+def test_pixels_are_those_of_dinov3(loader: Make, odd: Path, config: dict[str, Any]) -> None:
+    """It resizes floats, and has a processor of torch alone."""
+    need("transformers")
+    import transformers
+
+    if not hasattr(transformers, "DINOv3ViTImageProcessor"):
+        pytest.skip("this version of transformers has no DINOv3ViTImageProcessor")
+    if config.get("do_center_crop"):
+        config = {**config, "crop_size": {"height": 60, "width": 90}}
+    theirs = transformers.DINOv3ViTImageProcessor(**config)
+    recipe = recipes.preprocessor(theirs)
+    rows, opened = first(loader, odd, recipe)
+    wanted = [theirs(p, return_tensors="pt")["pixel_values"][0].numpy() for p in opened]
+    assert_alike(rows, wanted, 255 * 0.229, (0.01, 0.001))
+
+
+def test_a_processor_is_a_recipe_by_object_and_by_name(
+    loader: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("transformers")
+    import transformers
+
+    theirs = transformers.ViTImageProcessor(size={"height": 48, "width": 40})
+    images, _ = next(iter(loader(recipe=theirs)))
+    assert images.shape == (32, 3, 48, 40)
+    # As the hub's package keeps a model.
+    at = tmp_path / "models--own--vit"
+    snapshot = at / "snapshots" / ("0" * 40)
+    snapshot.mkdir(parents=True)
+    (at / "refs").mkdir()
+    (at / "refs" / "main").write_text("0" * 40)
+    theirs.save_pretrained(snapshot)
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    assert recipes.preprocessor("own/vit") == recipes.preprocessor(theirs)
+    with pytest.raises(featherload.DatasetError, match="own/other is no path.*the hub"):
+        recipes.preprocessor("own/other")
 
 
 def test_hugging_face_preprocessors_are_recipes(loader: Make, tmp_path: Path) -> None:
@@ -929,12 +1002,25 @@ def test_what_hugging_face_says_and_recipes_cannot_is_refused(tmp_path: Path) ->
         *[
             ({"image_processor_type": f"{name}ImageProcessor"}, f"{name}ImageProcessor.*ViT")
             for name in (
-                *("Levit", "PoolFormer", "EfficientNet", "Donut", "Nougat", "Owlv2", "Llava"),
-                *("BridgeTower", "Perceiver", "MobileViT", "ViTHybrid", ""),
+                *("Donut", "Nougat", "Owlv2", "Llava"),
+                *("BridgeTower", "Perceiver", "ViTHybrid", ""),
             )
         ],
         ({**vit, "bogus": 3}, "bogus=3 of ViTImageProcessor"),
-        ({**vit, "do_flip_channel_order": True}, "do_flip_channel_order"),
+        ({"image_processor_type": "Siglip2ImageProcessor"}, "Siglip2.*patches.*SiglipImage"),
+        ({**vit, "do_flip_channel_order": True}, "do_flip_channel_order of ViT.*MobileViT"),
+        ({**vit, "include_top": True}, "include_top of ViT.*EfficientNet"),
+        ({**vit, "rescale_offset": True}, "rescale_offset of ViT.*EfficientNet"),
+        ({"image_processor_type": "PvtImageProcessor"}, "PvtImageProcessor without resample"),
+        ({"image_processor_type": "MobileViTImageProcessor"}, "without resample"),
+        (
+            {"image_processor_type": "EfficientNetImageProcessor", "resample": 0},
+            "resample=0 of EfficientNet",
+        ),
+        (
+            {"image_processor_type": "DINOv3ViTImageProcessorFast", "do_rescale": False},
+            "do_rescale=False of DINOv3",
+        ),
         ({**vit, "do_pad": True}, "do_pad"),
         ({**vit, "do_thumbnail": False}, "do_thumbnail"),
         ({**vit, "auto_map": {}}, "auto_map"),

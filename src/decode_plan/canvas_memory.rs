@@ -8,6 +8,7 @@
 //!   the other;
 //! - rows of a blur;
 //! - images that AugMix keeps and adds;
+//! - lines of Pillow's blur, or planes of a JPEG, in bytes;
 //! - rows and tables of a resize.
 //!
 //! Each buffer keeps its largest size, so a sample takes the sum of the maxima. All sums saturate,
@@ -15,10 +16,11 @@
 
 use crate::decode_plan::folded_steps::FoldedSteps;
 use crate::error::{FaultKind, SampleFault};
+use crate::picture::jpeg::round_trip_bytes;
 use crate::recipe::PixelPlacement;
 use crate::recipe::Size;
 use crate::recipe::Step;
-use crate::recipe::buffer_effect::{BufferEffect, CopyShape, FloatScratch};
+use crate::recipe::buffer_effect::{BufferEffect, CopyShape, StepScratch};
 use crate::recipe::weights::{AxisGeometry, ResizeFilter};
 
 /// Bytes of a pixel.
@@ -38,6 +40,8 @@ pub(crate) enum CanvasBuffer {
     /// The image that AugMix keeps.
     Kept,
     Sum,
+    /// Bytes beside the image: lines of Pillow's blur, planes of a JPEG.
+    Spare,
     /// Rows between the two passes of a resize.
     Ring(bool),
     Line(bool),
@@ -46,10 +50,10 @@ pub(crate) enum CanvasBuffer {
 }
 
 impl CanvasBuffer {
-    const ALL: usize = 15;
+    const ALL: usize = 16;
     /// The first buffers hold images; those after them belong to a resize.
     #[cfg(test)]
-    const OF_PICTURES: usize = 7;
+    const OF_PICTURES: usize = 8;
 
     fn index(self) -> usize {
         match self {
@@ -58,10 +62,11 @@ impl CanvasBuffer {
             Self::Blur => 4,
             Self::Kept => 5,
             Self::Sum => 6,
-            Self::Ring(floats) => 7 + usize::from(floats),
-            Self::Line(floats) => 9 + usize::from(floats),
-            Self::Across(floats) => 11 + usize::from(floats),
-            Self::Down(floats) => 13 + usize::from(floats),
+            Self::Spare => 7,
+            Self::Ring(floats) => 8 + usize::from(floats),
+            Self::Line(floats) => 10 + usize::from(floats),
+            Self::Across(floats) => 12 + usize::from(floats),
+            Self::Down(floats) => 14 + usize::from(floats),
         }
     }
 }
@@ -222,9 +227,8 @@ impl CanvasMemory {
             } => {
                 self.copied(to);
                 if let Some(beside) = beside {
-                    let floats = extra_floats(self.size, beside, self.placement.transpose);
-                    self.buffers
-                        .raise(CanvasBuffer::Blur, floats.saturating_mul(4));
+                    let (buffer, bytes) = scratch(self.size, beside, self.placement.transpose);
+                    self.buffers.raise(buffer, bytes);
                 }
                 self.count_copy();
             }
@@ -420,17 +424,34 @@ pub(crate) fn elastic_floats((width, height): (u32, u32), sigma: [f64; 2]) -> u6
     x.saturating_add(y)
 }
 
-/// Floats that a step needs beside an image of this stored width and height. `transposed`: stored
-/// rows are columns of the upright image.
-pub(crate) fn extra_floats(stored: (u32, u32), beside: FloatScratch, transposed: bool) -> u64 {
+/// Columns of pixels that Pillow's blur makes at a time.
+pub(crate) const BLURRED_COLUMNS: usize = 16;
+
+/// Bytes that Pillow's blur needs beside an upright image of this width and height: two buffers of
+/// one row, or of several columns.
+pub(crate) fn box_blur_bytes((width, height): (u32, u32)) -> u64 {
+    let columns = BLURRED_COLUMNS as u64 * u64::from(height);
+    2 * RGB8 * columns.max(u64::from(width))
+}
+
+/// The memory that a step needs beside an image of this stored width and height. `transposed`:
+/// stored rows are columns of the upright image.
+pub(crate) fn scratch(
+    stored: (u32, u32),
+    beside: StepScratch,
+    transposed: bool,
+) -> (CanvasBuffer, u64) {
+    let floats = |floats: u64| (CanvasBuffer::Blur, floats.saturating_mul(4));
     match beside {
         // The kernel is given for the upright image.
-        FloatScratch::Blur(kernel) if transposed => {
+        StepScratch::Blur(kernel) if transposed => {
             let Size { height, width } = kernel;
-            blur_floats(stored, (width, height).into())
+            floats(blur_floats(stored, (width, height).into()))
         }
-        FloatScratch::Blur(kernel) => blur_floats(stored, kernel),
-        FloatScratch::Elastic(sigma) => elastic_floats(stored, sigma),
+        StepScratch::Blur(kernel) => floats(blur_floats(stored, kernel)),
+        StepScratch::Elastic(sigma) => floats(elastic_floats(stored, sigma)),
+        StepScratch::BoxBlurs => (CanvasBuffer::Spare, box_blur_bytes(stored)),
+        StepScratch::Jpeg => (CanvasBuffer::Spare, round_trip_bytes(stored)),
     }
 }
 

@@ -6,12 +6,12 @@
 //! `decode_plan::StoredPicture::scratch` for any drawn steps, buffer by buffer. A test checks that.
 
 use crate::decode_plan::canvas_memory::{
-    CanvasBuffer, CanvasBufferBytes, RGB8, RGB32, RGB64, extra_floats,
+    CanvasBuffer, CanvasBufferBytes, RGB8, RGB32, RGB64, scratch,
 };
 use crate::decode_plan::stored_picture::{DecoderMemory, SampleMemory, StoredPicture};
 use crate::memory_plan::resize_bound::{AxisSwap, ResizeBound};
 use crate::picture::read_header::DecodeCost;
-use crate::recipe::buffer_effect::{BufferEffect, CopyShape, FloatScratch};
+use crate::recipe::buffer_effect::{BufferEffect, CopyShape, StepScratch};
 use crate::recipe::size_bounds::{HeightWidth, SizeBounds};
 use crate::recipe::steps::{LargestStep, OpStep, StepPresence};
 use crate::recipe::weights::ResizeFilter;
@@ -240,7 +240,7 @@ impl ScratchBounds {
                     false => self.turned,
                 };
                 if let Some(extra) = extra {
-                    self.add_float_buffers(extra, turned);
+                    self.add_scratch(extra, turned);
                 }
                 self.copy(maybe, is_upright);
             }
@@ -258,15 +258,14 @@ impl ScratchBounds {
         }
     }
 
-    /// Float buffers in addition to the image, for either axis order.
-    fn add_float_buffers(&mut self, extra: FloatScratch, turned: AxisSwap) {
+    /// Memory in addition to the image, for either axis order.
+    fn add_scratch(&mut self, extra: StepScratch, turned: AxisSwap) {
         let (h, w) = self.at.high;
         let lies = [(AxisSwap::Yes, (w, h)), (AxisSwap::No, (h, w))];
         for (other, stored) in lies.into_iter().filter(|(other, _)| turned != *other) {
             let transposed = other == AxisSwap::No;
-            let floats = extra_floats(stored, extra, transposed);
-            self.buffers
-                .raise(CanvasBuffer::Blur, floats.saturating_mul(4));
+            let (buffer, bytes) = scratch(stored, extra, transposed);
+            self.buffers.raise(buffer, bytes);
         }
     }
 

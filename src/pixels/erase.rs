@@ -5,7 +5,7 @@
 
 use super::level::ChannelLevel;
 use super::normal_numbers;
-use super::pixel_view::PixelViewMut;
+use super::pixel_view::{PixelViewMut, RgbPixel};
 use crate::recipe::geometry::PixelRect;
 use crate::recipe::{BoxFill, PixelPlacement};
 
@@ -28,9 +28,12 @@ pub(crate) fn erase<T: ChannelLevel>(
         BoxFill::Levels(key) => fill(&mut pixels, rect, placement, |first| {
             channels.map(|c| T::rounded(level(key, first + c)))
         }),
-        BoxFill::Normal(key) => fill_normal(&mut pixels, rect, placement, |first| {
-            channels.map(|c| mixed(key, first + c))
-        }),
+        BoxFill::Normal(key) => {
+            let bits = |first: u64| channels.map(|c| mixed(key, first + c));
+            each_normal(&mut pixels, rect, placement, bits, |pixel, normal| {
+                *pixel = normal.map(T::rounded);
+            });
+        }
     }
 }
 
@@ -50,12 +53,14 @@ fn fill<T: ChannelLevel>(
     }
 }
 
-/// Like [`fill`], with normal numbers made of the bits that `of` returns.
-fn fill_normal<T: ChannelLevel>(
+/// Like [`fill`], with normal numbers made of the bits that `of` returns. `write` receives each
+/// pixel and its numbers.
+pub(super) fn each_normal<T>(
     pixels: &mut PixelViewMut<'_, T>,
     rect: PixelRect,
     placement: PixelPlacement,
     of: impl Fn(u64) -> [u64; 3],
+    write: impl Fn(&mut RgbPixel<T>, RgbPixel<f32>),
 ) {
     const CHUNK: usize = normal_numbers::MOST / 3;
     let columns = rect.left as usize..(rect.left + rect.width) as usize;
@@ -70,7 +75,7 @@ fn fill_normal<T: ChannelLevel>(
             }
             let normals = normal_numbers::normals(&bits);
             for (pixel, normal) in chunk.iter_mut().zip(normals.as_chunks().0) {
-                *pixel = normal.map(T::rounded);
+                write(pixel, *normal);
             }
         }
     }

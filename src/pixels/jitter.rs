@@ -1,4 +1,5 @@
-//! Brightness, contrast, saturation and hue, by a factor; a colour added to all pixels.
+//! Brightness, contrast, saturation and hue, by a factor; a colour added to all pixels;
+//! another order of the channels.
 //!
 //! `u8` results equal torchvision's on `uint8` tensors, bit for bit: products in `f32`, clamped and
 //! truncated. `f32` follows its float formulas, with 255 instead of 1. Factors are torchvision's:
@@ -44,6 +45,11 @@ pub(crate) fn shift<T: ChannelLevel>(pixels: PixelViewMut<'_, T>, by: [f32; 3]) 
     each(pixels, |pixel| {
         std::array::from_fn(|c| T::rounded(pixel[c].level() + by[c]))
     });
+}
+
+/// Channel `i` becomes the former channel `order[i]`.
+pub(crate) fn permute<T: ChannelLevel>(pixels: PixelViewMut<'_, T>, order: [u8; 3]) {
+    each(pixels, |pixel| order.map(|from| pixel[usize::from(from)]));
 }
 
 #[inline(always)]

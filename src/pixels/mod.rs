@@ -15,8 +15,9 @@
 //! - `rotate`: a rotation by any angle, as in torchvision; `warp`: as in OpenCV; `elastic`: moves
 //!   every pixel by a small random distance;
 //! - `remap`: takes every pixel from a given place of another image;
-//! - `jitter`, `grey`, `convert`, `blur`, `erase`, `normalise`: operations that change values and
-//!   move no pixel; `normal_numbers`: numbers for noise;
+//! - `jitter`, `grey`, `convert`, `blur`, `erase`, `noise`, `normalise`: operations that change
+//!   values and move no pixel; `normal_numbers`: numbers for noise;
+//! - `tensor`: torchvision's operations on tensors of bytes;
 //! - `augment/`: Pillow's operations, for augmentation policies;
 //! - `emit`: converts pixels to the elements of a row.
 
@@ -30,6 +31,7 @@ mod erase;
 mod grey;
 mod jitter;
 mod level;
+mod noise;
 mod normal_numbers;
 pub(crate) mod normalise;
 mod oriented_pixels;
@@ -38,6 +40,7 @@ pub(crate) mod pixel_view;
 pub(crate) mod remap;
 pub(crate) mod resample;
 mod rotate;
+mod tensor;
 mod warp;
 
 #[cfg(test)]

@@ -65,6 +65,28 @@ pub(super) fn between<T: ChannelLevel>(
     y: f64,
     fill: [f32; 3],
 ) -> RgbPixel<T> {
+    let (sums, mask) = sampled(shown, x, y);
+    filled(sums, mask, fill).map(T::rounded)
+}
+
+/// Mixes the fill in by the weight of the pixels outside the image.
+#[inline(always)]
+pub(super) fn filled(sums: [f32; 3], mask: f32, fill: [f32; 3]) -> [f32; 3] {
+    let mut out = [0.0; 3];
+    for ((out, sum), fill) in out.iter_mut().zip(sums).zip(fill) {
+        *out = (sum - fill) * mask + fill;
+    }
+    out
+}
+
+/// The four pixels around a place, weighted by their distance, and the sum of the weights. Pixels
+/// outside the image are black, without a weight.
+#[inline(always)]
+pub(super) fn sampled<T: ChannelLevel>(
+    shown: &OrientedPixels<'_, T>,
+    x: f64,
+    y: f64,
+) -> ([f32; 3], f32) {
     let (left, top) = (x.floor(), y.floor());
     let (right, down) = ((x - left) as f32, (y - top) as f32);
     let (left, top) = (left as i64, top as i64);
@@ -83,11 +105,7 @@ pub(super) fn between<T: ChannelLevel>(
             mask += weight;
         }
     }
-    let mut out = [0.0; 3];
-    for ((out, sum), fill) in out.iter_mut().zip(sums).zip(fill) {
-        *out = (sum - fill) * mask + fill;
-    }
-    out.map(T::rounded)
+    (sums, mask)
 }
 
 #[cfg(test)]

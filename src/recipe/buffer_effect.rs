@@ -21,8 +21,8 @@ pub(crate) enum BufferEffect {
     /// Reads one buffer and writes the other buffer of the same type.
     Copies {
         to: CopyShape,
-        /// Floats needed in addition to both buffers.
-        scratch: Option<FloatScratch>,
+        /// Memory needed in addition to both buffers.
+        scratch: Option<StepScratch>,
     },
     /// The pixels become floats or bytes.
     Converts { floats: bool },
@@ -32,13 +32,17 @@ pub(crate) enum BufferEffect {
     Uprights,
 }
 
-/// Floats that a step needs in addition to the image.
+/// Memory that a step needs in addition to the image.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum FloatScratch {
+pub(crate) enum StepScratch {
     /// The rows of a blur with this kernel.
     Blur(Size),
     /// Displacements, smoothed with these deviations.
     Elastic([f64; 2]),
+    /// Bytes: lines of Pillow's blur.
+    BoxBlurs,
+    /// Bytes: planes of a JPEG.
+    Jpeg,
 }
 
 /// Size and orientation of the copy that a step writes.
@@ -75,11 +79,11 @@ impl Step {
             Self::Rotate { size, .. } => BufferEffect::copies(CopyShape::Sized(size)),
             Self::Blur { kernel, .. } => BufferEffect::Copies {
                 to: CopyShape::Same,
-                scratch: Some(FloatScratch::Blur(kernel)),
+                scratch: Some(StepScratch::Blur(kernel)),
             },
             Self::Elastic { sigma, .. } => BufferEffect::Copies {
                 to: CopyShape::Upright,
-                scratch: Some(FloatScratch::Elastic(sigma)),
+                scratch: Some(StepScratch::Elastic(sigma)),
             },
             Self::Convert(..) | Self::Normalize { .. } => BufferEffect::Converts { floats: true },
             Self::Cast(dtype) => BufferEffect::Converts {
@@ -91,6 +95,8 @@ impl Step {
             | Self::Saturation(_)
             | Self::Hue(_)
             | Self::Shift(_)
+            | Self::Permute(_)
+            | Self::Noise { .. }
             | Self::Luma
             | Self::Grayscale
             | Self::Erase { .. } => BufferEffect::InPlace,
@@ -107,17 +113,28 @@ impl AugmentStep {
                     _ => BufferEffect::copies(CopyShape::Upright),
                 }
             }
-            Self::Affine { .. } | Self::Perspective { .. } => {
+            Self::Affine { .. } | Self::Perspective { .. } | Self::TensorAffine { .. } => {
                 BufferEffect::copies(CopyShape::Upright)
             }
+            Self::BoxBlurs { .. } => BufferEffect::Copies {
+                to: CopyShape::Upright,
+                scratch: Some(StepScratch::BoxBlurs),
+            },
+            Self::Jpeg { .. } => BufferEffect::Copies {
+                to: CopyShape::Upright,
+                scratch: Some(StepScratch::Jpeg),
+            },
             Self::GaussianBlur { .. } | Self::MotionBlur { .. } => {
                 BufferEffect::copies(CopyShape::UprightFirst)
             }
             Self::Resample { size, .. } => BufferEffect::copies(CopyShape::Sized(size)),
-            Self::Sharpness(_) => BufferEffect::copies(CopyShape::Same),
+            Self::Sharpness(_) | Self::TensorSharpness(_) => BufferEffect::copies(CopyShape::Same),
             Self::Keep => BufferEffect::Keeps,
-            Self::Add { .. } | Self::Blend { .. } => BufferEffect::Uprights,
+            Self::Add { .. } | Self::AddSingle { .. } | Self::Total | Self::Blend { .. } => {
+                BufferEffect::Uprights
+            }
             Self::AutoContrast
+            | Self::TensorAutoContrast
             | Self::Equalize
             | Self::Invert
             | Self::Posterize { .. }

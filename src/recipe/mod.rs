@@ -24,7 +24,8 @@
 //! - `step`: an operation with drawn values; `steps`: lists of steps, drawn or of the largest case;
 //! - `buffer_effect`: what a step does to buffers; `size_bounds`: image sizes over all draws;
 //! - `augment`: code shared by policies; `crop_sizes`: code shared by operations on sizes;
-//! - `nested_ops`: code shared by operations that contain operations;
+//! - `nested_ops`: code shared by operations that contain operations; `permutation`: an order of
+//!   the channels;
 //! - `geometry`: boxes; `placement`: flips and quarter turns; `weights`: the weights of resizes.
 
 pub(crate) mod augment;
@@ -43,6 +44,7 @@ mod op;
 mod operation;
 mod operation_docs;
 mod ops;
+mod permutation;
 mod pixel_state;
 mod placement;
 pub(crate) mod planner;

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::geometry::PixelRect;
 use super::move_unit::OperationPart;
+use super::permutation;
 use super::tensor::DataType;
 use super::values::{
     ColorSpace, InterpolationMode, Padding, PaddingMode, RotationStyle, Size, WhitePoint,
@@ -55,6 +56,18 @@ pub enum Step {
     Hue(f32),
     /// Added to each channel.
     Shift([f32; 3]),
+    /// Channel `i` becomes the former channel `order[i]`.
+    Permute([u8; 3]),
+    /// Adds normal numbers from this key, times `sigma`, plus `mean`. Bytes get whole numbers.
+    Noise {
+        key: u64,
+        mean: f32,
+        sigma: f32,
+        /// Keeps values in 0 to 255.
+        clip: bool,
+        /// True if all three channels are equal.
+        grey: bool,
+    },
     /// Pillow's `L` in three equal channels, as `decode: {color: grey}`.
     Luma,
     /// Three equal channels.
@@ -97,6 +110,7 @@ impl Step {
             | Self::Saturation(_)
             | Self::Hue(_)
             | Self::Shift(_)
+            | Self::Permute(_)
             | Self::Luma
             | Self::Grayscale
             | Self::Convert(..) => OperationPart::Color,
@@ -104,7 +118,7 @@ impl Step {
             Self::Erase { .. } => OperationPart::Erase,
             Self::Normalize { .. } => OperationPart::Normalize,
             Self::Cast(_) => OperationPart::Cast,
-            Self::Elastic { .. } | Self::Augment(_) => OperationPart::Augment,
+            Self::Elastic { .. } | Self::Noise { .. } | Self::Augment(_) => OperationPart::Augment,
         }
     }
 
@@ -123,6 +137,7 @@ impl Step {
                 mean.reverse();
                 std.reverse();
             }
+            Self::Permute(order) => *order = permutation::reversed(*order),
             Self::Augment(augment) => augment.reverse_channels(),
             // No values per channel.
             Self::Crop(_)
@@ -138,14 +153,27 @@ impl Step {
             | Self::Grayscale
             | Self::Convert(..)
             | Self::Blur { .. }
+            | Self::Noise { .. }
             | Self::Erase { .. }
             | Self::Cast(_) => {}
         }
         self
     }
+
+    /// torchvision's step of brightness (0), contrast (1), saturation (2) or hue (3).
+    pub(crate) fn of_jitter(which: usize, factor: f64) -> Self {
+        let factor = factor as f32;
+        match which {
+            0 => Self::Brightness(factor),
+            1 => Self::Contrast(factor),
+            2 => Self::Saturation(factor),
+            _ => Self::Hue(factor),
+        }
+    }
 }
 
-/// An operation on 8-bit RGB. The result equals Pillow's bit by bit.
+/// An operation on 8-bit RGB. The result equals Pillow's bit by bit, unless its comment names
+/// another library.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 #[serde(rename_all = "snake_case")]
@@ -199,6 +227,25 @@ pub enum AugmentStep {
         rect: PixelRect,
         color: [u8; 3],
     },
+    /// `ImageFilter.GaussianBlur`: three boxes along each axis.
+    BoxBlurs {
+        radius: f32,
+    },
+    /// Encodes as JPEG with this quality, and decodes it again: libjpeg-turbo's pixels.
+    Jpeg {
+        quality: u8,
+    },
+    /// torchvision's `affine` of a tensor. Places are relative to the image's middle.
+    TensorAffine {
+        matrix: [f64; 6],
+        interpolation: InterpolationMode,
+        /// None: outside is black.
+        fill: Option<[u8; 3]>,
+    },
+    /// torchvision's `autocontrast` of a tensor.
+    TensorAutoContrast,
+    /// torchvision's `adjust_sharpness` of a tensor.
+    TensorSharpness(f32),
     /// OpenCV's `GaussianBlur` with the deviations that follow from the kernel size.
     GaussianBlur {
         width: u32,
@@ -220,6 +267,12 @@ pub enum AugmentStep {
     Add {
         weight: f32,
     },
+    /// As `Add`, with sums in single precision.
+    AddSingle {
+        weight: f32,
+    },
+    /// The sum, truncated to whole levels.
+    Total,
     /// `(1 - by) * kept + by * sum`, truncated to whole levels.
     Blend {
         by: f32,
@@ -227,13 +280,26 @@ pub enum AugmentStep {
 }
 
 impl AugmentStep {
+    /// Pillow's step of a jitter: `ImageEnhance`'s brightness (0), contrast (1) and saturation (2),
+    /// and hue (3).
+    pub(crate) fn of_jitter(which: usize, factor: f64) -> Self {
+        match which {
+            0 => Self::Brightness(factor as f32),
+            1 => Self::Contrast(factor as f32),
+            2 => Self::Color(factor as f32),
+            // Pillow's hue is a byte: truncated towards zero, modulo 256.
+            _ => Self::Hue(((factor * 255.0) as i32).rem_euclid(256) as u8),
+        }
+    }
+
     /// The same step for pixels whose channels are reversed.
     fn reverse_channels(&mut self) {
         match self {
             Self::Affine { fill: v, .. }
             | Self::Perspective { fill: v, .. }
             | Self::Rotate { fill: v, .. }
-            | Self::Fill { color: v, .. } => v.reverse(),
+            | Self::Fill { color: v, .. }
+            | Self::TensorAffine { fill: Some(v), .. } => v.reverse(),
             // No values per channel.
             Self::AutoContrast
             | Self::Equalize
@@ -246,11 +312,18 @@ impl AugmentStep {
             | Self::Color(_)
             | Self::Sharpness(_)
             | Self::Hue(_)
+            | Self::BoxBlurs { .. }
+            | Self::Jpeg { .. }
+            | Self::TensorAffine { fill: None, .. }
+            | Self::TensorAutoContrast
+            | Self::TensorSharpness(_)
             | Self::GaussianBlur { .. }
             | Self::MotionBlur { .. }
             | Self::Resample { .. }
             | Self::Keep
             | Self::Add { .. }
+            | Self::AddSingle { .. }
+            | Self::Total
             | Self::Blend { .. } => {}
         }
     }

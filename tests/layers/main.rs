@@ -36,7 +36,7 @@ const LAYERS: Layers<'_> = &[
     ("recipe", &["error", "picture"]),
     ("order", &["error", "sys", "recipe"]),
     ("decode_plan", &["error", "picture", "recipe"]),
-    ("pixels", &["sys", "recipe", "decode_plan"]),
+    ("pixels", &["sys", "picture", "recipe", "decode_plan"]),
     ("pool", &["error", "sys"]),
     (
         "device",

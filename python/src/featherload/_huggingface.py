@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -40,11 +41,25 @@ class _Kind:
     crops: bool = False
     """Whether it has do_center_crop and crop_size."""
     do_center_crop: bool | None = False
+    crop: int = 224
+    """Both sides of a crop_size that is missing."""
     crop_pct: float | None = None
     """ConvNext's rule: below 384 pixels it resizes to size / crop_pct, then crops the middle."""
+    enlarged: float | None = None
+    """PoolFormer's rule: it resizes to size / crop_pct, with this default. No further crop."""
+    levit: bool = False
+    """The shorter side is 256 / 224 of the size."""
+    floats: bool = False
+    """Resizes values of 0 to 1, not levels."""
+    flips: bool = False
+    """Blue is the first channel, unless do_flip_channel_order is false. Never normalised."""
+    standardises: bool = False
+    """EfficientNet's rules: include_top divides by the deviation again, and rescale_offset
+    subtracts 1."""
 
 
 _SQUARE_224 = {"height": 224, "width": 224}
+_IMAGENET_MEAN, _IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 _CLIP = _Kind(
     number="shorter",
     size={"shortest_edge": 224},
@@ -54,9 +69,10 @@ _CLIP = _Kind(
     crops=True,
     do_center_crop=True,
 )
-_KINDS = {
+KINDS = {
     "Beit": _Kind("square", None, 3, _HALVES, _HALVES, crops=True, do_center_crop=None),
     "Bit": _CLIP,
+    "Blip": _Kind("square", {"height": 384, "width": 384}, 3, _CLIP_MEAN, _CLIP_STD),
     "CLIP": _CLIP,
     "ChineseCLIP": _CLIP,
     "ConvNext": _Kind("shorter", {"shortest_edge": 384}, None, _HALVES, _HALVES, crop_pct=0.875),
@@ -69,6 +85,60 @@ _KINDS = {
         crops=True,
         do_center_crop=True,
     ),
+    "DINOv3ViT": _Kind(
+        "square", _SQUARE_224, 2, _IMAGENET_MEAN, _IMAGENET_STD, crops=True, floats=True
+    ),
+    "EfficientNet": _Kind(
+        "square",
+        {"height": 346, "width": 346},
+        None,
+        _HALVES,
+        _HALVES,
+        crops=True,
+        crop=289,
+        standardises=True,
+    ),
+    "Levit": _Kind(
+        "shorter",
+        {"shortest_edge": 224},
+        3,
+        _IMAGENET_MEAN,
+        _IMAGENET_STD,
+        crops=True,
+        do_center_crop=True,
+        levit=True,
+    ),
+    "MobileNetV2": _Kind(
+        "shorter",
+        {"shortest_edge": 256},
+        2,
+        _HALVES,
+        _HALVES,
+        crops=True,
+        do_center_crop=True,
+    ),
+    "MobileViT": _Kind(
+        "shorter",
+        {"shortest_edge": 224},
+        None,
+        _HALVES,
+        _HALVES,
+        crops=True,
+        do_center_crop=True,
+        crop=256,
+        flips=True,
+    ),
+    "PoolFormer": _Kind(
+        "shorter",
+        {"shortest_edge": 224},
+        3,
+        _IMAGENET_MEAN,
+        _IMAGENET_STD,
+        crops=True,
+        do_center_crop=True,
+        enlarged=0.9,
+    ),
+    "Pvt": _Kind("square", _SQUARE_224, None, _IMAGENET_MEAN, _IMAGENET_STD),
     "Siglip": _Kind(None, _SQUARE_224, 3, _HALVES, _HALVES),
     "ViT": _Kind("square", _SQUARE_224, 2, _HALVES, _HALVES),
 }
@@ -89,37 +159,47 @@ _NO_PIXELS = {
     "reduce_labels",
     "_valid_processor_keys",
 }
+_INSTEAD = {
+    "Siglip2": "it cuts images of any size to patches: models of a fixed size, such as "
+    "siglip2-base-patch16-224, have SiglipImageProcessor",
+}
 _READ = {
     "crop_pct",
     "crop_size",
     "data_format",
     "default_to_square",
     "do_center_crop",
+    "do_flip_channel_order",
     "do_normalize",
     "do_pad",
     "do_rescale",
     "do_resize",
     "image_mean",
     "image_std",
+    "include_top",
     "resample",
     "rescale_factor",
+    "rescale_offset",
     "size",
 }
 
 
-def preprocessor(config: Mapping[str, Any] | str | os.PathLike[str]) -> Recipe:
-    """The recipe of a Hugging Face ``preprocessor_config.json``, given as its path, its folder, or
-    its contents (``AutoImageProcessor.from_pretrained(...).to_dict()``).
+def preprocessor(config: Any) -> Recipe:
+    """The recipe of an image processor of Hugging Face: of the object, of its
+    ``preprocessor_config.json`` (the file's path, its folder, or its contents), or of the model's
+    name on the hub.
 
-    Supports the image processors of ViT, DeiT, Beit, CLIP, ChineseCLIP, Bit, ConvNext and Siglip,
-    which other models use too. Raises ``ConfigError`` for another processor and for an unknown key
-    or value, and ``DatasetError`` for a missing file.
+    A name is looked up by the package ``huggingface_hub``, in its cache or on the network. Raises
+    ``ConfigError`` for an unsupported processor and for an unknown key or value, and
+    ``DatasetError`` for a missing file.
     """
-    if isinstance(config, (str, os.PathLike)):
-        config = _read(os.fspath(config))
+    if is_processor(config):
+        config = _of_object(config)
+    elif isinstance(config, (str, os.PathLike)):
+        config = _read(_found(os.fspath(config)))
     if not isinstance(config, Mapping):
         raise ConfigError(
-            "a config of Hugging Face is a path or a dict, but "
+            "a config of Hugging Face is an image processor, a path, a model's name or a dict, but "
             f"this is a {type(config).__name__}: give one of them",
             option="recipe",
         )
@@ -138,22 +218,96 @@ def preprocessor(config: Mapping[str, Any] | str | os.PathLike[str]) -> Recipe:
             f"data_format={given['data_format']!r} of {name}", "batches are N x C x H x W"
         )
 
+    for key, has in [
+        ("crop_pct", kind.crop_pct is not None or kind.enlarged is not None),
+        ("do_flip_channel_order", kind.flips),
+        ("include_top", kind.standardises),
+        ("rescale_offset", kind.standardises),
+    ]:
+        if key in given and not has:
+            raise _cannot(f"{key} of {name}", f"only {_with(key)} has it")
     ops: list[Op] = [as_opened()]
+    if _flag(given, "do_flip_channel_order", kind.flips):
+        ops[0]["decode"]["color"] = "bgr"
+    if kind.floats:
+        ops.append({"cast": {"dtype": "f32"}})
     size = None
     if _flag(given, "do_resize", True):
         size = _size(given, name, kind)
         ops += _resize(given, name, kind, size)
-    if kind.crop_pct is None and "crop_pct" in given:
-        raise _cannot(f"crop_pct of {name}", "only ConvNextImageProcessor has it")
     if _flag(given, "do_center_crop", kind.do_center_crop, name):
         if not kind.crops:
             raise _cannot(
                 f"do_center_crop of {name}", "versions of transformers differ in whether it crops"
             )
-        ops.append(_center_crop(given, name, size))
+        ops.append(_center_crop(given, name, kind, size))
     ops += _values(given, name, kind)
     ops.append({"layout": {"layout": "nchw"}})
     return {"featherload": 1, "name": name, "ops": ops}
+
+
+def described(kind: _Kind) -> str:
+    """The steps of a processor, for the docs."""
+    steps = []
+    if kind.levit:
+        steps.append("256/224 of the shorter side")
+    if kind.enlarged is not None:
+        steps.append("size / `crop_pct`")
+    if kind.crop_pct is not None:
+        steps.append("below 384 pixels: size / `crop_pct`, then a crop")
+    steps.append("resize of floats" if kind.floats else "resize")
+    if kind.crops:
+        crop = {True: "crop", False: "crop if `do_center_crop`"}.get(kind.do_center_crop or False)
+        steps.append(str(crop))
+    if kind.flips:
+        steps.append("blue first")
+    else:
+        steps.append("normalise")
+    if kind.standardises:
+        steps.append("`include_top`, `rescale_offset`")
+    if kind.resample is None:
+        steps.append("the config must have `resample`")
+    return "; ".join(steps)
+
+
+def is_processor(value: Any) -> bool:
+    """Whether it is an image processor of transformers, or a processor that has one."""
+    module = type(value).__module__.split(".")[0]
+    return module == "transformers" and hasattr(value, "to_dict")
+
+
+def _of_object(processor: Any) -> Any:
+    processor = getattr(processor, "image_processor", processor)
+    if not hasattr(processor, "to_json_string"):
+        raise _cannot(type(processor).__name__, "it is no image processor")
+    return json.loads(processor.to_json_string())
+
+
+def _found(path: str) -> str:
+    """The path, or that of the config of a model with this name."""
+    if os.path.exists(path) or not re.fullmatch(r"[\w.-]+/[\w.-]+", path):
+        return path
+    try:
+        from huggingface_hub import hf_hub_download
+    except ImportError:
+        return path
+    try:
+        return str(hf_hub_download(path, "preprocessor_config.json"))
+    except Exception as error:
+        raise DatasetError(
+            f"{path} is no path, and the hub's config of a model with this name cannot be read: "
+            f"{str(error).splitlines()[0]}",
+            path=path,
+        ) from error
+
+
+def _with(key: str) -> str:
+    """The processors that have a key."""
+    names = {
+        "crop_pct": [n for n, k in KINDS.items() if k.crop_pct or k.enlarged],
+        "do_flip_channel_order": [n for n, k in KINDS.items() if k.flips],
+    }.get(key, [n for n, k in KINDS.items() if k.standardises])
+    return " or ".join(f"{name}ImageProcessor" for name in sorted(set(names)))
 
 
 def _read(path: str) -> Any:
@@ -183,9 +337,12 @@ def _kind(config: Mapping[str, Any]) -> tuple[str, _Kind]:
         )
     name = str(name)
     suffix = next((suffix for suffix in _SUFFIXES if name.endswith(suffix)), "")
-    kind = _KINDS.get(name.removesuffix(suffix))
+    kind = KINDS.get(name.removesuffix(suffix))
     if kind is None:
-        raise _cannot(name, f"supported are the image processors of {', '.join(sorted(_KINDS))}")
+        instead = _INSTEAD.get(name.removesuffix(suffix))
+        if instead is not None:
+            raise _cannot(name, instead)
+        raise _cannot(name, f"supported are the image processors of {', '.join(sorted(KINDS))}")
     return name, kind
 
 
@@ -237,21 +394,32 @@ def _resize(config: Mapping[str, Any], name: str, kind: _Kind, size: int | list[
             f"resample={number!r} of {name}",
             "recipes have Pillow's filters 1 (lanczos), 2 (bilinear) and 3 (bicubic)",
         )
-    if kind.crop_pct is None or not isinstance(size, int):
+    if kind.levit and isinstance(size, int):
+        size = int((256 / 224) * size)
+    part = config.get("crop_pct", kind.crop_pct if kind.enlarged is None else kind.enlarged)
+    if part is None:
         return [{"resize": {"size": size, "interpolation": filter}}]
-    if size >= 384:
-        return [{"resize": {"size": [size, size], "interpolation": filter}}]
-    part = config.get("crop_pct", kind.crop_pct)
     if isinstance(part, bool) or not isinstance(part, (int, float)) or not 0 < part <= 1:
         raise _cannot(f"crop_pct={part!r} of {name}", "it must be above 0, at most 1")
+    if kind.enlarged is not None:
+        if isinstance(size, list) and size[0] == size[1]:
+            # A square is its shorter side.
+            size = size[0]
+        larger = int(size / part) if isinstance(size, int) else [int(v / part) for v in size]
+        return [{"resize": {"size": larger, "interpolation": filter}}]
+    if not isinstance(size, int) or size >= 384:
+        size = [size, size] if isinstance(size, int) else size
+        return [{"resize": {"size": size, "interpolation": filter}}]
     return [
         {"resize": {"size": int(size / part), "interpolation": filter}},
         {"center_crop": {"size": [size, size], "rounding": "down"}},
     ]
 
 
-def _center_crop(config: Mapping[str, Any], name: str, size: int | list[int] | None) -> Op:
-    given = config.get("crop_size", _SQUARE_224)
+def _center_crop(
+    config: Mapping[str, Any], name: str, kind: _Kind, size: int | list[int] | None
+) -> Op:
+    given = config.get("crop_size", kind.crop)
     if _whole(given):
         crop = [int(given), int(given)]
     elif (
@@ -276,19 +444,32 @@ def _center_crop(config: Mapping[str, Any], name: str, size: int | list[int] | N
 
 def _values(config: Mapping[str, Any], name: str, kind: _Kind) -> list[Op]:
     rescales = _flag(config, "do_rescale", True)
-    normalizes = _flag(config, "do_normalize", True)
-    if rescales:
-        factor = config.get("rescale_factor", 1 / 255)
-        if not isinstance(factor, float) or abs(factor - 1 / 255) > 1e-9:
-            raise _cannot(f"rescale_factor={factor!r}", "a recipe always divides levels by 255")
-    elif normalizes:
-        raise _cannot("do_rescale=False", "normalize needs levels divided by 255")
-    ops: list[Op] = []
+    # MobileViT has the key and does not read it.
+    normalizes = not kind.flips and _flag(config, "do_normalize", True)
+    divides = kind.standardises and _flag(config, "include_top", True)
+    offset = 1.0 if kind.standardises and _flag(config, "rescale_offset", False) else 0.0
+    factor = config.get("rescale_factor", 1 / 255)
+    if not rescales:
+        if normalizes or divides or kind.floats:
+            raise _cannot(f"do_rescale=False of {name}", "normalize needs levels divided by 255")
+        return [{"cast": {"dtype": "u8"}}]
+    is_usual = isinstance(factor, float) and abs(factor - 1 / 255) <= 1e-9
+    if not is_usual and (not kind.standardises or not isinstance(factor, float) or factor <= 0):
+        raise _cannot(f"rescale_factor={factor!r}", "a recipe always divides levels by 255")
+    # Of levels divided by 255. All that the class does is one normalize.
+    unit = 1.0 if is_usual else 255.0 * factor
+    mean, std = [0.0] * 3, [1.0] * 3
+    deviation = _channels(config, "image_std", kind.std, name) if normalizes or divides else std
     if normalizes:
-        mean = _channels(config, "image_mean", kind.mean, name)
-        std = _channels(config, "image_std", kind.std, name)
+        mean, std = _channels(config, "image_mean", kind.mean, name), deviation
+    if divides:
+        std = [a * b for a, b in zip(std, deviation, strict=True)]
+    mean = [(v + offset) / unit for v in mean]
+    std = [v / unit for v in std]
+    ops: list[Op] = []
+    if (mean, std) != ([0.0] * 3, [1.0] * 3) or normalizes:
         ops.append({"normalize": {"mean": mean, "std": std}})
-    return [*ops, {"cast": {"dtype": "f32" if rescales else "u8"}}]
+    return [*ops, {"cast": {"dtype": "f32"}}]
 
 
 def _channels(config: Mapping[str, Any], key: str, default: list[float], name: str) -> list[float]:

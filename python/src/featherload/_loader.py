@@ -14,7 +14,7 @@ import os
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from . import (
@@ -27,6 +27,7 @@ from . import (
     _options,
     _preview,
     _progress,
+    _then,
 )
 from ._batch import TAKEN, Batch, Framework
 from ._dataset import Dataset
@@ -130,6 +131,10 @@ class Loader:
         Which decoder decodes JPEGs. ``"auto"`` (default): the GPU, if batches are delivered there,
         the recipe allows it and ``gpu_memory_limit`` has room; otherwise the workers. ``"gpu"``:
         the GPU, or the run is rejected. ``"cpu"``: the workers. Both give the same pixels.
+    ``then``
+        A function on the pixels of a whole batch: it gets ``images`` and returns what replaces
+        them, with the same number of rows. It runs in this process, on the thread that asks for a
+        batch, so its time adds to each step.
     ``decode``, ``reorder``, ``background``, ``orientation``, ``truncated``, ``upload``,
     ``row_limit``, ``hold_timeout`` (seconds), ``max_pixels``, ``max_scratch`` (a size),
     ``epochs``, ``mode``, ``skip_unknown_ops``
@@ -198,9 +203,12 @@ class Loader:
         max_scratch: int | str | None = None,
         mode: str | None = None,
         skip_unknown_ops: bool | None = None,
+        then: Callable[[Any], Any] | None = None,
     ) -> None:
         keywords = {name: value for name, value in locals().items() if name != "self"}
-        del keywords["framework"]
+        del keywords["framework"], keywords["then"]
+        _then.check(then)
+        self._then = then
         if num_workers == 0:
             raise ConfigError(
                 "num_workers=0 would decode in this process: give at least 1 (workers start in "
@@ -596,6 +604,11 @@ class Loader:
             # The caller holds all other device memory, so this batch is copied and released.
             pair = _own(self.framework, pair)
             raw = raw.without_pixels()
+        if self._then is not None:
+            images = _then.run(self._then, pair[0])
+            if images is not pair[0]:
+                # The result uses memory of its own, or holds that of the batch itself.
+                pair, raw = (images, pair[1]), raw.without_pixels()
         if (raw.copied or raw.last_on_device) and not self._warned:
             self._warned = True
             held, depth = self._stream.held()

@@ -113,9 +113,11 @@ def recipe_options(recipe: Any, dtype: Any) -> dict[str, Any]:
                 option="recipe",
             ) from None
     else:
+        from ._huggingface import is_processor, preprocessor
         from ._transforms import translate
 
-        options["recipe_text"] = json.dumps(translate(recipe))
+        made = preprocessor(recipe) if is_processor(recipe) else translate(recipe)
+        options["recipe_text"] = json.dumps(made)
     if dtype is not None:
         options["dtype"] = dtype_name(dtype)
         if options["dtype"] == "u8":

@@ -116,10 +116,12 @@ def create_transform(
             ops.append({"random_horizontal_flip": {"p": hflip}})
         if vflip > 0:
             ops.append({"random_vertical_flip": {"p": vflip}})
-        if auto_augment:
+        if auto_augment == "3a":
+            ops.append(_three_augment())
+        elif auto_augment:
             if not auto_augment.startswith("rand"):
                 raise _cannot(
-                    f"auto_augment={auto_augment!r}", "recipes have the policies rand-..."
+                    f"auto_augment={auto_augment!r}", "recipes have the policies rand-... and 3a"
                 )
             ops.append(
                 {
@@ -162,8 +164,32 @@ def create_transform(
     return _recipe([*ops, {"cast": {"dtype": "f32"}}])
 
 
+def accepted() -> dict[str, str]:
+    """Keywords that take fewer values than in timm, for the docs."""
+    neutral = {
+        name: " or ".join(f"`{value!r}`" for value in values) for name, values in _NEUTRAL.items()
+    }
+    return {
+        **neutral,
+        "auto_augment": "`None`, `'3a'`, policies that begin with `rand`",
+        "crop_mode": "`None` or `'center'` (a square `input_size`), `'squash'`",
+        "interpolation": "`'bilinear'`, `'bicubic'`, `'nearest'`, `'lanczos'`",
+        "re_mode": "`'const'`, `'pixel'`",
+    }
+
+
 def _recipe(ops: list[Op]) -> Recipe:
     return {"featherload": 1, "name": "timm", "ops": [*ops, {"layout": {"layout": "nchw"}}]}
+
+
+def _three_augment() -> Op:
+    """timm's policy ``3a``: one of three, each with the same probability."""
+    three: list[Op] = [
+        {"random_solarize": {"threshold": 128.0, "p": 1.0}},
+        pillow_grey(1.0),
+        {"pillow_gaussian_blur": {"radius": [0.1, 2.0]}},
+    ]
+    return {"random_choice": {"transforms": three}}
 
 
 def _jitter(factors: float | tuple[float, ...], p: float | None) -> Op:

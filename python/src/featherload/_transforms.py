@@ -1,12 +1,15 @@
 """torchvision's transforms (v1 and v2) as recipes.
 
-Reads exact types and public attributes; calls nothing. A transform that cannot be translated is an
+Reads types and public attributes; calls nothing. A class of one's own counts as the torchvision
+class that it inherits from, if it overrides nothing. A transform that cannot be translated is an
 error that names it, because another recipe would train another model.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from ._errors import ConfigError
@@ -18,6 +21,8 @@ _FILTERS = ("nearest", "bilinear", "bicubic", "lanczos")
 
 # Operations on levels, 0 to 255, only. On floats, torchvision computes them in another way.
 _ONLY_LEVELS = {
+    "AugMix",
+    "JPEG",
     "RandAugment",
     "RandomAdjustSharpness",
     "RandomAffine",
@@ -30,9 +35,21 @@ _ONLY_LEVELS = {
     "TrivialAugmentWide",
 }
 # Transforms that need colours in 0 to 1.
-_NOT_NORMALISED = {"ColorJitter", "Grayscale", "RandomGrayscale"}
+_NOT_NORMALISED = {
+    "ColorJitter",
+    "Grayscale",
+    "RandomGrayscale",
+    "RandomPhotometricDistort",
+}
 # Transforms that partly have no effect on one channel. The operations of recipes need three.
-_ONLY_COLOUR = {"ColorJitter", "RandAugment", "TrivialAugmentWide"}
+_ONLY_COLOUR = {
+    "AugMix",
+    "ColorJitter",
+    "JPEG",
+    "RandAugment",
+    "RandomPhotometricDistort",
+    "TrivialAugmentWide",
+}
 
 
 class Walk:
@@ -46,26 +63,30 @@ class Walk:
         self.channels = 3
 
     def ops(self, transform: Any) -> list[Op]:
-        kind = type(transform)
+        other = OTHERS.get(_full_name(type(transform)))
+        if other is not None:
+            return other.translate(self, transform)
+        kind = torchvision_class(transform)
         name = kind.__name__
-        if kind.__module__.split(".")[0] == "timm":
-            raise cannot(
-                f"{kind.__module__}.{name}",
-                "timm's transforms do not keep all settings: give timm's keywords to "
-                "featherload.recipes.create_transform",
-            )
-        if kind.__module__.split(".")[:2] != ["torchvision", "transforms"]:
-            raise cannot(f"{kind.__module__}.{name}", "it is no class of torchvision.transforms")
-        translate = _TRANSFORMS.get(name)
-        if translate is None:
+        known = TRANSFORMS.get(name)
+        if known is None:
             raise cannot(name, _REFUSED.get(name, "no operation of a recipe does the same"))
+        translate = known.translate
         if name in _ONLY_LEVELS and self.values != "levels":
             raise cannot(name, "put it before the transform to float32")
         if name in _NOT_NORMALISED and self.values == "normalised":
             raise cannot(name, "put it before Normalize")
         if name in _ONLY_COLOUR and self.channels != 3:
             raise cannot(name, "put it before Grayscale(1)")
-        return translate(self, transform)
+        if kind is type(transform):
+            return translate(self, transform)
+        try:
+            return translate(self, transform)
+        except AttributeError as error:
+            raise cannot(
+                _full_name(type(transform)),
+                f"it lacks an attribute of {name} ({error}): call super().__init__",
+            ) from error
 
     def all_of(self, transforms: Any) -> list[Op]:
         return [op for transform in transforms for op in self.ops(transform)]
@@ -80,6 +101,75 @@ class Walk:
                 "the kind of values would depend on chance",
             )
         return ops
+
+
+# Names that a class of one's own may define, because they do not change what the transform does.
+# Its settings are read after `__init__`.
+_HARMLESS = {
+    *("__init__", "__repr__", "__str__", "extra_repr", "__doc__", "__module__", "__dict__"),
+    *("__weakref__", "__annotations__", "__annotate__", "__annotate_func__"),
+    *("__annotations_cache__", "__static_attributes__", "__firstlineno__", "__qualname__"),
+    *("__hash__", "__eq__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__"),
+    *("__copy__", "__deepcopy__", "__slots__", "__abstractmethods__", "_abc_impl"),
+    *("__parameters__", "__orig_bases__", "__class_getitem__", "__subclasshook__"),
+}
+# Where torch keeps functions that run before or after a module.
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+
+
+def torchvision_class(transform: Any) -> type:
+    """The class of torchvision that decides what this transform does: its own, or the one that it
+    inherits from without overriding anything.
+    """
+    kind = type(transform)
+    if kind.__module__.split(".")[0] == "timm":
+        raise cannot(
+            _full_name(kind),
+            "timm's transforms do not keep all settings: give timm's keywords to "
+            "featherload.recipes.create_transform",
+        )
+    base = next((one for one in kind.__mro__ if _is_torchvisions(one)), None)
+    # `Transform` itself does nothing.
+    if base is None or (base is not kind and base.__name__ not in TRANSFORMS):
+        raise cannot(_full_name(kind), "it is no class of torchvision.transforms")
+    overridden = [] if base is kind else _overridden(kind, base)
+    # A function that was assigned to the object.
+    overridden += [
+        name
+        for name, value in vars(transform).items()
+        if callable(value) and callable(inspect.getattr_static(base, name, None))
+    ]
+    if overridden:
+        raise cannot(
+            _full_name(kind),
+            f"it overrides {overridden[0]} of {base.__name__}, and workers run no Python: remove "
+            f"{overridden[0]}, or use {base.__name__} and do the rest on batches",
+        )
+    if any(getattr(transform, hooks, None) for hooks in _HOOKS):
+        raise cannot(
+            _full_name(kind), "it has a forward hook, and workers run no Python: remove it"
+        )
+    return base
+
+
+def _is_torchvisions(kind: type) -> bool:
+    return kind.__module__.split(".")[:2] == ["torchvision", "transforms"]
+
+
+def _full_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__name__}"
+
+
+def _overridden(kind: type, base: type) -> list[str]:
+    """Names of attributes of `base` that are others in `kind`."""
+
+    def function(of: type, name: str) -> Any:
+        found = inspect.getattr_static(of, name)
+        # torchvision wraps some static methods again for each class.
+        return getattr(found, "__func__", found)
+
+    names = [name for name in dir(base) if name not in _HARMLESS]
+    return [name for name in names if function(kind, name) is not function(base, name)]
 
 
 def cannot(what: str, why: str, whose: str = "the transform") -> ConfigError:
@@ -213,7 +303,11 @@ def _random_crop(walk: Walk, t: Any) -> list[Op]:
     op: Op = {"size": _both(t.size), "pad_if_needed": t.pad_if_needed, "fill": _fill(walk, t)}
     if t.padding is not None:
         padding = _list(t.padding)
-        if ".v2." in type(t).__module__ and isinstance(padding, list) and len(padding) == 4:
+        if (
+            ".v2." in torchvision_class(t).__module__
+            and isinstance(padding, list)
+            and len(padding) == 4
+        ):
             # The argument is left, top, right, bottom. v2 stores left, right, top, bottom.
             padding = [padding[0], padding[2], padding[1], padding[3]]
         op["padding"] = padding
@@ -428,6 +522,64 @@ def _one(walk: Walk, outer: Any, transform: Any) -> Op:
     return ops[0] if len(ops) == 1 else {"random_apply": {"transforms": ops, "p": 1}}
 
 
+def _photometric_distort(walk: Walk, t: Any) -> list[Op]:
+    op: Op = {"style": "tensor" if walk.is_tensor else "pillow", "p": _probability(t)}
+    for name in ("brightness", "contrast", "saturation", "hue"):
+        op[name] = _list(getattr(t, name))
+    return [{"random_photometric_distort": op}]
+
+
+def _aug_mix(walk: Walk, t: Any) -> list[Op]:
+    if t.mixture_width > 8 or t.chain_depth > 8:
+        raise cannot(
+            f"AugMix(mixture_width={t.mixture_width}, chain_depth={t.chain_depth})",
+            "recipes have at most 8 chains of 8 operations: use fewer",
+        )
+    op: Op = {
+        "severity": int(t.severity),
+        "width": int(t.mixture_width),
+        "depth": int(t.chain_depth) if t.chain_depth > 0 else "random",
+        "alpha": float(t.alpha),
+        "all_ops": bool(t.all_ops),
+        "interpolation": _filter(t),
+    }
+    # Without a fill, torchvision mixes the rim with black in another way than with a fill of 0.
+    if getattr(t, "fill", None) is not None:
+        op["fill"] = _fill(walk, t)
+    return [{"torchvision_aug_mix": op}]
+
+
+def _noise(walk: Walk, t: Any) -> list[Op]:
+    if not walk.is_tensor:
+        raise cannot("GaussianNoise of a Pillow image", f"put {_TO_TENSOR} before it")
+    if walk.values == "normalised" and t.clip:
+        raise cannot(
+            "GaussianNoise(clip=True) after Normalize",
+            "it would cut normalised values: put it before Normalize, or give clip=False",
+        )
+    op = {"mean": float(t.mean), "sigma": float(t.sigma), "clip": bool(t.clip)}
+    return [{"gaussian_noise": op}]
+
+
+def _jpeg(walk: Walk, t: Any) -> list[Op]:
+    low, high = t.quality
+    return [{"jpeg": {"quality": [int(low), int(high)]}}]
+
+
+def _pillow_blur(radius: str, p: str | None = None) -> Callable[[Walk, Any], list[Op]]:
+    """A blur of another package, by the names of its attributes."""
+
+    def translate(walk: Walk, t: Any) -> list[Op]:
+        if walk.is_tensor:
+            raise cannot(_full_name(type(t)), "it blurs Pillow images: put it before ToTensor")
+        op: Op = {"radius": [float(v) for v in getattr(t, radius)]}
+        if p is not None:
+            op["p"] = float(getattr(t, p))
+        return [{"pillow_gaussian_blur": op}]
+
+    return translate
+
+
 def _same(name: str, **attributes: Callable[[Any], Any]) -> Callable[[Walk, Any], list[Op]]:
     """Translates to an operation whose parameters are attributes of the transform. If it has a
     fill, adds that too.
@@ -451,60 +603,190 @@ _REFUSED = {
     "RandAugment and TrivialAugmentWide can be translated",
 }
 
-_TRANSFORMS: dict[str, Callable[[Walk, Any], list[Op]]] = {
-    "CenterCrop": _same("center_crop", size=lambda t: _both(t.size)),
-    "ColorJitter": _color_jitter,
-    "Compose": lambda walk, t: walk.all_of(t.transforms),
-    "ConvertImageDtype": _to_dtype,
-    "ElasticTransform": _same(
-        "elastic_transform",
-        alpha=_get("alpha"),
-        sigma=_get("sigma"),
-        interpolation=_filter,
+
+def _solarization(walk: Walk, t: Any) -> list[Op]:
+    if walk.is_tensor:
+        raise cannot(_full_name(type(t)), "it changes Pillow images: put it before ToTensor")
+    return [{"random_solarize": {"threshold": 128.0, "p": 1.0}}]
+
+
+@dataclass(frozen=True)
+class Known:
+    """How a class is translated. The docs' table is made of these."""
+
+    translate: Callable[[Walk, Any], list[Op]]
+    to: str
+    """The operation."""
+    where: str = ""
+    """When it translates; empty: always."""
+
+
+_FLOATS = "float32 with `scale=True`, on a tensor. For others give `Loader` a `dtype`"
+
+# Classes of torchvision.transforms and torchvision.transforms.v2.
+TRANSFORMS: dict[str, Known] = {
+    "AugMix": Known(
+        _aug_mix,
+        "`torchvision_aug_mix`",
+        "at most 8 chains of 8 operations; before float32 and `Grayscale(1)`",
     ),
-    "GaussianBlur": _same(
-        "gaussian_blur",
-        kernel_size=lambda t: list(reversed(_both(t.kernel_size))),
-        sigma=_get("sigma"),
+    "CenterCrop": Known(_same("center_crop", size=lambda t: _both(t.size)), "`center_crop`"),
+    "ColorJitter": Known(_color_jitter, "`color_jitter`", "before `Normalize` and `Grayscale(1)`"),
+    "Compose": Known(lambda walk, t: walk.all_of(t.transforms), "its transforms"),
+    "ConvertImageDtype": Known(
+        _to_dtype,
+        "`cast`",
+        _FLOATS,
     ),
-    "Grayscale": _grayscale,
-    "Identity": _nothing,
-    "ImageClassification": _preset,
-    "Normalize": _normalize,
-    "PILToTensor": _to_image,
-    "Pad": _same("pad", padding=_get("padding"), padding_mode=_padding_mode),
-    "RGB": _rgb,
-    "RandAugment": _rand_augment,
-    "RandomAdjustSharpness": _same(
-        "random_adjust_sharpness", sharpness_factor=_get("sharpness_factor"), p=_probability
+    "ElasticTransform": Known(
+        _same(
+            "elastic_transform",
+            alpha=_get("alpha"),
+            sigma=_get("sigma"),
+            interpolation=_filter,
+        ),
+        "`elastic_transform`",
     ),
-    "RandomAffine": _affine,
-    "RandomApply": _apply,
-    "RandomAutocontrast": _same("random_autocontrast", p=_probability),
-    "RandomChoice": _choice,
-    "RandomCrop": _random_crop,
-    "RandomEqualize": _same("random_equalize", p=_probability),
-    "RandomErasing": _erasing,
-    "RandomGrayscale": _random_grayscale,
-    "RandomHorizontalFlip": _same("random_horizontal_flip", p=_probability),
-    "RandomInvert": _same("random_invert", p=_probability),
-    "RandomOrder": _order,
-    "RandomPerspective": _same(
-        "random_perspective",
-        distortion_scale=_get("distortion_scale"),
-        p=_probability,
-        interpolation=_filter,
+    "GaussianBlur": Known(
+        _same(
+            "gaussian_blur",
+            kernel_size=lambda t: list(reversed(_both(t.kernel_size))),
+            sigma=_get("sigma"),
+        ),
+        "`gaussian_blur`",
     ),
-    "RandomPosterize": _same("random_posterize", bits=_get("bits"), p=_probability),
-    "RandomResizedCrop": _random_resized_crop,
-    "RandomRotation": _rotation,
-    "RandomSolarize": _same("random_solarize", threshold=_get("threshold"), p=_probability),
-    "RandomVerticalFlip": _same("random_vertical_flip", p=_probability),
-    "RandomZoomOut": _same("random_zoom_out", side_range=_get("side_range"), p=_probability),
-    "Resize": _resize,
-    "ToDtype": _to_dtype,
-    "ToImage": _to_image,
-    "ToPureTensor": _nothing,
-    "ToTensor": _to_tensor,
-    "TrivialAugmentWide": _trivial_augment,
+    "GaussianNoise": Known(
+        _noise,
+        "`gaussian_noise`",
+        "after a class that makes a tensor; after `Normalize` only with `clip=False`",
+    ),
+    "Grayscale": Known(
+        _grayscale, "`grayscale`, or `color_jitter` on a Pillow image", "before `Normalize`"
+    ),
+    "Identity": Known(_nothing, "none"),
+    "ImageClassification": Known(
+        _preset,
+        "`resize`, `center_crop`, `normalize`",
+        "`weights.transforms()` of a classifier; no `Normalize` before it",
+    ),
+    "JPEG": Known(_jpeg, "`jpeg`", "before float32 and `Grayscale(1)`"),
+    "Normalize": Known(_normalize, "`normalize`", "once, after float32"),
+    "PILToTensor": Known(_to_image, "none: tensor arithmetic begins here"),
+    "Pad": Known(
+        _same("pad", padding=_get("padding"), padding_mode=_padding_mode),
+        "`pad`",
+        "`padding_mode` is constant, edge or reflect",
+    ),
+    "RGB": Known(_rgb, "none", "not after `Grayscale(1)`"),
+    "RandAugment": Known(
+        _rand_augment,
+        "`rand_augment`",
+        "`num_magnitude_bins=31`; before float32 and `Grayscale(1)`",
+    ),
+    "RandomAdjustSharpness": Known(
+        _same("random_adjust_sharpness", sharpness_factor=_get("sharpness_factor"), p=_probability),
+        "`random_adjust_sharpness`",
+        "before float32",
+    ),
+    "RandomAffine": Known(_affine, "`random_affine`", "before float32"),
+    "RandomApply": Known(
+        _apply, "`random_apply`", "its transforms do not change dtype, range or channels"
+    ),
+    "RandomAutocontrast": Known(
+        _same("random_autocontrast", p=_probability), "`random_autocontrast`", "before float32"
+    ),
+    "RandomChannelPermutation": Known(
+        _same("random_channel_permutation"), "`random_channel_permutation`"
+    ),
+    "RandomChoice": Known(_choice, "`random_choice`", "as `RandomApply`"),
+    "RandomCrop": Known(
+        _random_crop, "`random_crop`", "`padding_mode` is constant, edge or reflect"
+    ),
+    "RandomEqualize": Known(
+        _same("random_equalize", p=_probability), "`random_equalize`", "before float32"
+    ),
+    "RandomErasing": Known(_erasing, "`random_erasing`", '`value="random"` only after `Normalize`'),
+    "RandomGrayscale": Known(
+        _random_grayscale,
+        "`random_grayscale`, or `color_jitter` on a Pillow image",
+        "before `Normalize`",
+    ),
+    "RandomHorizontalFlip": Known(
+        _same("random_horizontal_flip", p=_probability), "`random_horizontal_flip`"
+    ),
+    "RandomInvert": Known(
+        _same("random_invert", p=_probability), "`random_invert`", "before float32"
+    ),
+    "RandomOrder": Known(_order, "`random_order`", "as `RandomApply`"),
+    "RandomPerspective": Known(
+        _same(
+            "random_perspective",
+            distortion_scale=_get("distortion_scale"),
+            p=_probability,
+            interpolation=_filter,
+        ),
+        "`random_perspective`",
+        "before float32",
+    ),
+    "RandomPhotometricDistort": Known(
+        _photometric_distort,
+        "`random_photometric_distort`",
+        "before `Normalize` and `Grayscale(1)`",
+    ),
+    "RandomPosterize": Known(
+        _same("random_posterize", bits=_get("bits"), p=_probability),
+        "`random_posterize`",
+        "before float32",
+    ),
+    "RandomResizedCrop": Known(_random_resized_crop, "`random_resized_crop`"),
+    "RandomRotation": Known(
+        _rotation,
+        "`random_rotation`, or `random_affine` on a Pillow image",
+        "no `expand` on a Pillow image, no `center` on a tensor",
+    ),
+    "RandomSolarize": Known(
+        _same("random_solarize", threshold=_get("threshold"), p=_probability),
+        "`random_solarize`",
+        "before float32",
+    ),
+    "RandomVerticalFlip": Known(
+        _same("random_vertical_flip", p=_probability), "`random_vertical_flip`"
+    ),
+    "RandomZoomOut": Known(
+        _same("random_zoom_out", side_range=_get("side_range"), p=_probability), "`random_zoom_out`"
+    ),
+    "Resize": Known(_resize, "`resize`"),
+    "ToDtype": Known(
+        _to_dtype,
+        "`cast`",
+        _FLOATS,
+    ),
+    "ToImage": Known(_to_image, "none: tensor arithmetic begins here"),
+    "ToPureTensor": Known(_nothing, "none"),
+    "ToTensor": Known(_to_tensor, "`cast`", "not after `ToImage` or `PILToTensor`"),
+    "TrivialAugmentWide": Known(
+        _trivial_augment,
+        "`trivial_augment`",
+        "`num_magnitude_bins=31`; before float32 and `Grayscale(1)`",
+    ),
+}
+
+# Classes of other packages, by their full names.
+OTHERS: dict[str, Known] = {
+    "lightly.transforms.gaussian_blur.GaussianBlur": Known(
+        _pillow_blur("sigmas", "prob"), "`pillow_gaussian_blur`", "on a Pillow image"
+    ),
+    "moco.loader.GaussianBlur": Known(
+        _pillow_blur("sigma"), "`pillow_gaussian_blur`", "on a Pillow image"
+    ),
+    **{
+        f"solo.{module}.pretrain_dataloader.{name}": known
+        for module in ("data", "utils")
+        for name, known in {
+            "GaussianBlur": Known(
+                _pillow_blur("sigma"), "`pillow_gaussian_blur`", "on a Pillow image"
+            ),
+            "Solarization": Known(_solarization, "`random_solarize`", "on a Pillow image"),
+        }.items()
+    },
 }

@@ -21,13 +21,14 @@ use crate::picture::read_header::DecodeCost;
 use crate::recipe::{
     AspectDistribution, BoundedResizedCrop, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace,
     ConvertColor, CropWithPadding, DataType, Decode, ElasticTransform, EraseFill, GaussianBlur,
-    Grayscale, InterpolationMode, Layout, LengthRounding, MemoryLayout, Normalize, Op,
-    OrientationMode, Pad, PadAnchor, PadTo, Padding, PaddingMode, PcaLighting, PerChannel,
-    RandomAdjustSharpness, RandomAffine, RandomApply, RandomAutocontrast, RandomChoice, RandomCrop,
-    RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomInvert,
-    RandomOrder, RandomPerspective, RandomPosterize, RandomResizedCrop, RandomRotate90,
-    RandomRotation, RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe, ReorderMode, Resize,
-    Rotate90, RotationStyle, RowExtent, Size, Span,
+    GaussianNoise, Grayscale, InterpolationMode, Jpeg, Layout, LengthRounding, MemoryLayout,
+    Normalize, Op, OrientationMode, Pad, PadAnchor, PadTo, Padding, PaddingMode, PcaLighting,
+    PerChannel, PillowGaussianBlur, RandomAdjustSharpness, RandomAffine, RandomApply,
+    RandomAutocontrast, RandomChannelPermutation, RandomChoice, RandomCrop, RandomEqualize,
+    RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomInvert, RandomOrder,
+    RandomPerspective, RandomPhotometricDistort, RandomPosterize, RandomResizedCrop,
+    RandomRotate90, RandomRotation, RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe,
+    ReorderMode, Resize, Rotate90, RotationStyle, RowExtent, Size, Span, TorchvisionAugMix,
 };
 
 /// A row, and the bytes that the canvas and the resampler held after it.
@@ -132,6 +133,8 @@ fn on_levels() -> impl Strategy<Value = Op> {
         4 => jitter(),
         1 => Just(PcaLighting::default().into()),
         1 => Just(RandomGrayscale { p: 0.5 }.into()),
+        1 => Just(RandomPhotometricDistort::default().into()),
+        1 => Just(GaussianNoise::default().into()),
         1 => Just(Grayscale { num_output_channels: 3 }.into()),
         2 => anything(),
         3 => on_bytes(),
@@ -156,6 +159,15 @@ fn on_bytes() -> impl Strategy<Value = Op> {
         Just(RandomEqualize { p }.into()),
         Just(RandomAutocontrast { p }.into()),
         Just(RandomInvert { p }.into()),
+        Just(Jpeg::new(20, 90).into()),
+        Just(TorchvisionAugMix::default().into()),
+        (0.1f64..9.0).prop_map(move |high| {
+            PillowGaussianBlur {
+                radius: Span(0.1, high),
+                p,
+            }
+            .into()
+        }),
         (0.0f64..4.0).prop_map(move |sharpness_factor| {
             RandomAdjustSharpness {
                 sharpness_factor,
@@ -245,6 +257,7 @@ fn anything() -> impl Strategy<Value = Op> {
         }),
         (-3i32..4).prop_map(|times| Rotate90 { times }.into()),
         Just(RandomRotate90::default().into()),
+        Just(RandomChannelPermutation {}.into()),
         Just(GaussianBlur::new((5, 3)).into()),
         (0u32..5, 0u32..5, select(modes.clone())).prop_map(move |(a, b, padding_mode)| {
             let padding = Padding {

@@ -13,16 +13,17 @@
 //! - `decode`: the decoder itself, with the bytes of libjpeg-turbo. Its `gpu_rows` are rows for the
 //!   kernels that decode on a GPU.
 //! - `encoder`: encodes whole images as baseline files, in Rust, with the bytes of libjpeg-turbo.
+//! - `round_trip`: both, without coded data in between.
 //! - `tests`: comparisons with libjpeg-turbo, on usual files and on files that no encoder writes.
 
 mod decode;
 #[cfg(feature = "codecs")]
 mod decoder;
-#[cfg(feature = "codecs")]
 mod encoder;
 mod header;
 mod header_bytes;
 mod region;
+mod round_trip;
 mod standard_tables;
 
 #[cfg(all(test, feature = "codecs"))]
@@ -44,5 +45,6 @@ pub(crate) use header::JpegHeader;
 pub(crate) use header::{read_header, walk};
 pub(crate) use header_bytes::InFile;
 pub(crate) use region::{DecodeScale, PixelRegion};
+pub(crate) use round_trip::{round_trip, round_trip_bytes};
 #[cfg(all(test, feature = "codecs"))]
 pub(crate) use tests::{fixtures, oracle};

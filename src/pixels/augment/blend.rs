@@ -3,6 +3,7 @@
 
 use super::table;
 use crate::pixels::pixel_view::{PixelView, PixelViewMut, RgbPixel};
+use crate::pixels::tensor;
 
 /// `Image.blend` of one level: a product in `f32`, truncated and clamped to the range.
 #[inline(always)]
@@ -45,6 +46,21 @@ pub(crate) fn color(mut pixels: PixelViewMut<'_, u8>, factor: f32) {
 /// Mixes with the smoothed image and writes `out`, which is tight. Border pixels lack neighbours
 /// and stay unchanged. The result does not depend on the stored orientation.
 pub(crate) fn sharpness(pixels: PixelView<'_, u8>, factor: f32, out: &mut [RgbPixel<u8>]) {
+    sharpen(pixels, |smooth, v| blended(smooth, v, factor), out);
+}
+
+/// As [`sharpness`], with torchvision's arithmetic of tensors.
+pub(crate) fn tensor_sharpness(pixels: PixelView<'_, u8>, factor: f32, out: &mut [RgbPixel<u8>]) {
+    sharpen(
+        pixels,
+        |smooth, v| tensor::sharpened(smooth, v, factor),
+        out,
+    );
+}
+
+/// `mix` receives the smoothed level and the level itself.
+#[inline(always)]
+fn sharpen(pixels: PixelView<'_, u8>, mix: impl Fn(u8, u8) -> u8, out: &mut [RgbPixel<u8>]) {
     let (width, height) = (pixels.width, pixels.height);
     for (y, out) in out.chunks_exact_mut(width.max(1)).enumerate() {
         let row = pixels.row(y);
@@ -60,7 +76,7 @@ pub(crate) fn sharpness(pixels: PixelView<'_, u8>, factor: f32, out: &mut [RgbPi
                 .map(|row| u32::from(row[at]) + u32::from(row[at + 3]) + u32::from(row[at + 6]))
                 .sum();
             let middle = rows[1][at + 3];
-            *out = blended(smooth(nine + 4 * u32::from(middle)), middle, factor);
+            *out = mix(smooth(nine + 4 * u32::from(middle)), middle);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::table::{self, LevelTable};
 use crate::pixels::pixel_view::{PixelView, PixelViewMut};
+use crate::pixels::tensor;
 
 /// Number of pixels with each level.
 type LevelCounts = [u64; 256];
@@ -9,11 +10,25 @@ type LevelCounts = [u64; 256];
 /// `ImageOps.autocontrast`: the lowest level becomes 0, the highest 255. A channel with a single
 /// level stays unchanged.
 pub(crate) fn autocontrast(pixels: PixelViewMut<'_, u8>) {
+    stretch(pixels, |least, most| {
+        stretched(f64::from(least), f64::from(most))
+    });
+}
+
+/// As [`autocontrast`], with torchvision's arithmetic of tensors.
+pub(crate) fn tensor_autocontrast(pixels: PixelViewMut<'_, u8>) {
+    stretch(pixels, |least, most| {
+        table::of(|level| tensor::stretched(level, least, most))
+    });
+}
+
+/// `table` receives the lowest and the highest level of a channel.
+fn stretch(pixels: PixelViewMut<'_, u8>, table: impl Fn(u8, u8) -> LevelTable) {
     let tables = counts(pixels.as_view()).map(|counts| {
         let least = counts.iter().position(|&n| n > 0);
         let most = counts.iter().rposition(|&n| n > 0);
         match (least, most) {
-            (Some(least), Some(most)) if least < most => stretched(least as f64, most as f64),
+            (Some(least), Some(most)) if least < most => table(least as u8, most as u8),
             _ => table::of(|level| level),
         }
     });

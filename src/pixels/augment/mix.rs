@@ -20,6 +20,22 @@ pub(crate) fn add(picture: &OrientedPixels<'_, u8>, weight: f32, sum: &mut [RgbP
     });
 }
 
+/// As [`add`], with sums in single precision, as torch adds.
+pub(crate) fn add_single(picture: &OrientedPixels<'_, u8>, weight: f32, sum: &mut [RgbPixel<f64>]) {
+    picture.write_each(sum, |pixel, sum| {
+        for (sum, v) in sum.iter_mut().zip(pixel) {
+            *sum = f64::from(*sum as f32 + weight * f32::from(v));
+        }
+    });
+}
+
+/// The sum, truncated.
+pub(crate) fn total(sum: &[RgbPixel<f64>], out: &mut [RgbPixel<u8>]) {
+    for (out, sum) in out.as_flattened_mut().iter_mut().zip(sum.as_flattened()) {
+        *out = *sum as u8;
+    }
+}
+
 /// `(1 - by) * kept + by * sum`, truncated.
 pub(crate) fn blend(
     kept: &[RgbPixel<u8>],

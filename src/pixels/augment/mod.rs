@@ -10,13 +10,14 @@
 //! - `hue`: through Pillow's `HSV`;
 //! - `affine`: the source of each pixel, and `Image.rotate`; `perspective`: the same with vanishing
 //!   points; `interpolate`: values between pixels;
-//! - `mix`: AugMix's sum of images;
+//! - `mix`: AugMix's sum of images; `box_blur`: `ImageFilter.GaussianBlur`;
 //! - `opencv_blur`, `opencv_resize`: operations of OpenCV that PaddleClas uses.
 //!
 //! `tests/goldens/augment.tar` has Pillow's results for the same images.
 
 pub(super) mod affine;
 pub(super) mod blend;
+pub(super) mod box_blur;
 pub(super) mod histogram;
 pub(super) mod hue;
 mod interpolate;

@@ -3,14 +3,15 @@
 //! Operations on single levels work in place, in any stored orientation. Geometric operations write
 //! the other buffer, upright. `decode_plan::canvas_memory` follows the same rules.
 
-use super::buffers::{BufferPair, PictureLayout, pixels_mut};
+use super::buffers::{BufferPair, PictureLayout, ensure_len, pixels_mut};
 use super::steps::PictureCanvas;
+use crate::picture::jpeg::{round_trip, round_trip_bytes};
 use crate::pixels::augment::{
-    affine, blend, histogram, hue, mix, opencv_blur, opencv_resize, perspective, table,
+    affine, blend, box_blur, histogram, hue, mix, opencv_blur, opencv_resize, perspective, table,
 };
-use crate::pixels::erase;
 use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::{PixelView, PixelViewMut, RgbPixel};
+use crate::pixels::{erase, tensor};
 use crate::recipe::geometry::{PixelRect, pillow_quarter_turns};
 use crate::recipe::{AugmentStep, BoxFill, InterpolationMode, PixelPlacement};
 
@@ -37,11 +38,32 @@ impl PictureCanvas {
             AugmentStep::Contrast(factor) => blend::contrast(self.bytes_mut(), factor),
             AugmentStep::Color(factor) => blend::color(self.bytes_mut(), factor),
             AugmentStep::Sharpness(factor) => {
-                // The result is the same in every stored orientation.
-                let to = pixels_mut(&mut self.bytes.there, at.width * at.height);
-                blend::sharpness(at.of(&self.bytes.here), factor, to);
-                self.bytes.swap();
-                self.at.set_tight(at.width, at.height);
+                self.smooth(|picture, to| blend::sharpness(picture, factor, to));
+            }
+            AugmentStep::TensorSharpness(factor) => {
+                self.smooth(|picture, to| blend::tensor_sharpness(picture, factor, to));
+            }
+            AugmentStep::TensorAutoContrast => {
+                histogram::tensor_autocontrast(self.bytes_mut());
+            }
+            AugmentStep::TensorAffine {
+                matrix,
+                interpolation,
+                fill,
+            } => self.transform(interpolation, |picture, to| {
+                tensor::affine(picture, matrix, interpolation, fill, to);
+            }),
+            AugmentStep::BoxBlurs { radius } => {
+                let size = self.copy_upright();
+                let pixels = pixels_mut(&mut self.bytes.here, size.0 * size.1);
+                box_blur::gaussian(pixels, size, radius, &mut self.spare);
+            }
+            AugmentStep::Jpeg { quality } => {
+                let size = self.copy_upright();
+                let pixels = pixels_mut(&mut self.bytes.here, size.0 * size.1);
+                let bytes = round_trip_bytes((size.0 as u32, size.1 as u32)) as usize;
+                ensure_len(&mut self.spare, bytes);
+                round_trip(pixels, size, quality, &mut self.spare[..bytes]);
             }
             AugmentStep::Hue(by) => hue::shift(self.bytes_mut(), by),
             AugmentStep::Affine {
@@ -91,11 +113,15 @@ impl PictureCanvas {
                 sum.as_flattened_mut().fill(0.0);
             }
             AugmentStep::Add { weight } => {
-                let sum = pixels_mut(&mut self.mix.sum, at.width * at.height);
-                mix::add(&shown(&self.bytes, at), weight, sum);
+                self.add(|picture, sum| mix::add(picture, weight, sum));
+            }
+            AugmentStep::AddSingle { weight } => {
+                self.add(|picture, sum| mix::add_single(picture, weight, sum));
+            }
+            AugmentStep::Total => {
                 let pixels = self.set_upright();
                 let to = pixels_mut(&mut self.bytes.here, pixels);
-                to.copy_from_slice(pixels_mut(&mut self.mix.kept, pixels));
+                mix::total(pixels_mut(&mut self.mix.sum, pixels), to);
             }
             AugmentStep::Blend { by } => {
                 let pixels = self.set_upright();
@@ -104,6 +130,31 @@ impl PictureCanvas {
                 mix::blend(pixels_mut(kept, pixels), pixels_mut(sum, pixels), by, to);
             }
         }
+    }
+
+    /// Runs `how`, which fills the other buffer, the same way in every stored orientation.
+    fn smooth(&mut self, how: impl FnOnce(PixelView<'_, u8>, &mut [RgbPixel<u8>])) {
+        let at = self.at;
+        let to = pixels_mut(&mut self.bytes.there, at.width * at.height);
+        how(at.of(&self.bytes.here), to);
+        self.bytes.swap();
+        self.at.set_tight(at.width, at.height);
+    }
+
+    /// Adds the image to the sum, and restores the kept copy.
+    fn add(&mut self, how: impl FnOnce(&OrientedPixels<'_, u8>, &mut [RgbPixel<f64>])) {
+        let at = self.at;
+        let sum = pixels_mut(&mut self.mix.sum, at.width * at.height);
+        how(&shown(&self.bytes, at), sum);
+        let pixels = self.set_upright();
+        let to = pixels_mut(&mut self.bytes.here, pixels);
+        to.copy_from_slice(pixels_mut(&mut self.mix.kept, pixels));
+    }
+
+    /// Copies the image, upright and tight, to the other buffer. Returns width and height.
+    fn copy_upright(&mut self) -> (usize, usize) {
+        self.transform(InterpolationMode::Nearest, mix::copy);
+        (self.at.width, self.at.height)
     }
 
     fn bytes_mut(&mut self) -> PixelViewMut<'_, u8> {

@@ -8,6 +8,7 @@ use crate::decode_plan::folded_steps::FoldedSteps;
 use crate::pixels::convert::ColorConverter;
 use crate::pixels::elastic::{self, DisplacementField};
 use crate::pixels::level::ChannelLevel;
+use crate::pixels::noise::{self, AddedNoise};
 use crate::pixels::normalise;
 use crate::pixels::normalise::ChannelScaling;
 use crate::pixels::pixel_view::{PixelView, RgbPixel};
@@ -35,6 +36,8 @@ pub(crate) struct PictureCanvas {
     /// Scratch memory of blurs.
     rows: Vec<f32>,
     pub(super) mix: MixBuffers,
+    /// Bytes of steps that need more than the two buffers.
+    pub(super) spare: Vec<u8>,
     /// Created at first use, because its table takes time to compute.
     converter: Option<ColorConverter>,
     pub(super) at: PictureLayout,
@@ -52,7 +55,7 @@ impl PictureCanvas {
         let floats = [&self.floats.here, &self.floats.there, &self.rows];
         let floats: usize = floats.iter().map(|v| v.capacity()).sum();
         let bytes = self.bytes.here.capacity() + self.bytes.there.capacity();
-        bytes + floats * size_of::<f32>() + self.mix.held_bytes()
+        bytes + floats * size_of::<f32>() + self.mix.held_bytes() + self.spare.capacity()
     }
 
     /// Frees all buffers.
@@ -61,6 +64,7 @@ impl PictureCanvas {
         self.floats = BufferPair::default();
         self.rows = Vec::new();
         self.mix = MixBuffers::default();
+        self.spare = Vec::new();
     }
 
     /// Begins with a tight `u8` image of this stored width and height, which the caller fills.
@@ -223,6 +227,24 @@ impl PictureCanvas {
             Step::Saturation(factor) => in_place!(self, jitter::saturation, factor),
             Step::Hue(factor) => in_place!(self, jitter::hue, factor),
             Step::Shift(by) => in_place!(self, jitter::shift, by),
+            Step::Permute(order) => in_place!(self, jitter::permute, order),
+            Step::Noise {
+                key,
+                mean,
+                sigma,
+                clip,
+                grey,
+            } => {
+                let added = AddedNoise {
+                    key,
+                    mean,
+                    sigma,
+                    clip,
+                    grey,
+                };
+                let placement = self.at.placement;
+                in_place!(self, noise::add, placement, added);
+            }
             Step::Grayscale => in_place!(self, grey::grayscale),
             // The first step, while pixels are bytes.
             Step::Luma => grey::luma(self.at.of_mut(&mut self.bytes.here)),

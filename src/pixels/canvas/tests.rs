@@ -40,7 +40,7 @@ fn augment(size: (u32, u32), kind: u8, seeds: [u8; 4]) -> AugmentStep {
     let interpolation = FILTERS[usize::from(seeds[1]) % 3];
     let fill = [seeds[2], 9, 200];
     let part_of = |v: u8| f64::from(v) / 200.0 - 0.6;
-    match kind % 20 {
+    match kind % 25 {
         0 => AugmentStep::AutoContrast,
         1 => AugmentStep::Equalize,
         2 => AugmentStep::Invert,
@@ -93,6 +93,19 @@ fn augment(size: (u32, u32), kind: u8, seeds: [u8; 4]) -> AugmentStep {
             interpolation,
             fill,
         },
+        19 => AugmentStep::BoxBlurs {
+            radius: f32::from(seeds[0]) / 20.0,
+        },
+        20 => AugmentStep::Jpeg {
+            quality: 1 + seeds[0] % 100,
+        },
+        21 => AugmentStep::TensorAffine {
+            matrix: [1.0, part_of(seeds[0]), 2.0, part_of(seeds[1]), 0.9, -1.0],
+            interpolation: FILTERS[usize::from(seeds[1]) % 2],
+            fill: (seeds[2] % 2 == 0).then_some(fill),
+        },
+        22 => AugmentStep::TensorAutoContrast,
+        23 => AugmentStep::TensorSharpness(factor.max(0.0)),
         _ => AugmentStep::Fill {
             rect: part(size, seeds),
             color: fill,
@@ -161,6 +174,24 @@ fn push(steps: &mut Vec<Step>, size: (u32, u32), (kind, seeds): Seed) -> (u32, u
             }
             steps.push(Step::Augment(AugmentStep::Blend { by: 0.7 }));
         }
+        30 => {
+            // torchvision's AugMix.
+            steps.push(Step::Augment(AugmentStep::Keep));
+            for kind in [19, 21] {
+                steps.push(Step::Augment(AugmentStep::AddSingle { weight: 0.4 }));
+                steps.push(Step::Augment(augment(size, kind, seeds)));
+            }
+            steps.push(Step::Augment(AugmentStep::AddSingle { weight: 0.2 }));
+            steps.push(Step::Augment(AugmentStep::Total));
+        }
+        31 => steps.push(Step::Permute([2, 0, 1])),
+        32 => steps.push(Step::Noise {
+            key: 17,
+            mean: 0.0,
+            sigma: 9.0,
+            clip: true,
+            grey: false,
+        }),
         9 | 10 => steps.push(Step::Elastic {
             key: 11,
             alpha: [f64::from(a), f64::from(b)],
@@ -228,7 +259,7 @@ proptest! {
         pictures in prop::array::uniform2((
             (1u32..40, 1u32..40),
             0u8..8,
-            prop::collection::vec((0u8..30, any::<[u8; 4]>()), 0..7),
+            prop::collection::vec((0u8..36, any::<[u8; 4]>()), 0..7),
         )),
         adopts in any::<bool>(),
         fuses in any::<bool>(),

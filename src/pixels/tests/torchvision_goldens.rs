@@ -1,6 +1,6 @@
 //! Compares torchvision's transforms of Pillow images with torchvision's own results for the same
-//! parameters: tests/goldens/torchvision_ops.tar, which scripts/op_goldens/torchvision_ops.py
-//! writes and explains.
+//! parameters: tests/goldens/torchvision_ops.tar and torchvision_colour.tar, which the scripts of
+//! these names in scripts/op_goldens write and explain.
 //!
 //! Operations run as in a recipe, from their text form, on the canvas, in every stored orientation.
 
@@ -55,10 +55,6 @@ impl RandomStreams for Listed {
     }
 }
 
-fn file(name: &str) -> Vec<u8> {
-    golden("torchvision_ops", name).unwrap()
-}
-
 /// The steps that a case's numbers draw.
 fn steps(case: &Case) -> Vec<Step> {
     let (height, width) = case.becomes;
@@ -100,8 +96,9 @@ fn stored(
     (pixels.into_flattened(), w, h)
 }
 
-#[test]
-fn every_element_is_torchvisions_however_the_picture_is_stored() {
+/// Compares every case of a set. Returns the names of its operations.
+fn compare(set: &str) -> BTreeSet<&'static str> {
+    let file = |name: &str| golden(set, name).unwrap();
     let manifest: Manifest = serde_json::from_slice(&file("manifest.json")).unwrap();
     let pixels = file("pixels.u8");
     let picture = |at: usize, (h, w): Sides| -> &[RgbPixel<u8>] {
@@ -155,6 +152,12 @@ fn every_element_is_torchvisions_however_the_picture_is_stored() {
         wrong.len(),
         shown.join("\n")
     );
+    seen
+}
+
+#[test]
+fn every_element_is_torchvisions_however_the_picture_is_stored() {
+    let seen = compare("torchvision_ops");
     let all = BTreeSet::from([
         "elastic_transform",
         "random_adjust_sharpness",
@@ -169,6 +172,21 @@ fn every_element_is_torchvisions_however_the_picture_is_stored() {
         "random_posterize",
         "random_solarize",
         "random_zoom_out",
+    ]);
+    assert_eq!(seen, all);
+}
+
+/// Also Pillow's blur, and the operations that torchvision has for tensors only.
+#[test]
+fn every_element_of_the_colour_set_is_torchvisions() {
+    let seen = compare("torchvision_colour");
+    let all = BTreeSet::from([
+        "gaussian_noise",
+        "jpeg",
+        "pillow_gaussian_blur",
+        "random_channel_permutation",
+        "random_photometric_distort",
+        "torchvision_aug_mix",
     ]);
     assert_eq!(seen, all);
 }

@@ -89,13 +89,9 @@ impl Operation for ColorJitter {
             if spans[i] == nothing[i] {
                 continue;
             }
-            let factor = factors[i] as f32;
-            on.steps.push(match i {
-                _ if self.style == JitterStyle::Pillow => Step::Augment(pillow(i, factors[i])),
-                0 => Step::Brightness(factor),
-                1 => Step::Contrast(factor),
-                2 => Step::Saturation(factor),
-                _ => Step::Hue(factor),
+            on.steps.push(match self.style {
+                JitterStyle::Pillow => Step::Augment(AugmentStep::of_jitter(i, factors[i])),
+                JitterStyle::Tensor => Step::of_jitter(i, factors[i]),
             });
         }
         Ok(on.size)
@@ -137,17 +133,5 @@ impl Operation for ColorJitter {
 impl ColorJitter {
     fn changes_contrast(&self) -> bool {
         self.contrast != Span(1.0, 1.0)
-    }
-}
-
-/// The Pillow step of a jitter: `ImageEnhance`'s brightness (0), contrast (1) and saturation (2),
-/// and hue (3).
-pub(crate) fn pillow(which: usize, factor: f64) -> AugmentStep {
-    match which {
-        0 => AugmentStep::Brightness(factor as f32),
-        1 => AugmentStep::Contrast(factor as f32),
-        2 => AugmentStep::Color(factor as f32),
-        // Pillow's hue is a byte: truncated towards zero, modulo 256.
-        _ => AugmentStep::Hue(((factor * 255.0) as i32).rem_euclid(256) as u8),
     }
 }

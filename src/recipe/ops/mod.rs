@@ -12,13 +12,15 @@
 //!   [`rotate90`], [`random_rotate90`], [`random_affine`], [`random_perspective`],
 //!   [`elastic_transform`];
 //! - colours: [`color_jitter`], [`grayscale`], [`random_grayscale`], [`convert_color`],
-//!   [`pca_lighting`], [`gaussian_blur`], [`random_erasing`], [`crop_with_padding`],
+//!   [`pca_lighting`], [`gaussian_blur`], [`pillow_gaussian_blur`], [`random_erasing`],
+//!   [`crop_with_padding`], [`random_photometric_distort`], [`random_channel_permutation`],
+//!   [`gaussian_noise`], [`jpeg`],
 //!   [`random_posterize`], [`random_solarize`], [`random_equalize`],
 //!   [`random_autocontrast`], [`random_invert`], [`random_adjust_sharpness`], [`hide_and_seek`],
 //!   [`random_blur`], [`random_interpolation`];
 //! - operations that contain operations: [`random_apply`], [`random_choice`], [`random_order`];
 //! - policies, with tables and arithmetic in `recipe/augment`: [`auto_augment`], [`rand_augment`],
-//!   [`trivial_augment`], [`aug_mix`], [`timm_augment`], [`cutout`].
+//!   [`trivial_augment`], [`aug_mix`], [`torchvision_aug_mix`], [`timm_augment`], [`cutout`].
 
 pub(crate) mod aug_mix;
 pub(crate) mod auto_augment;
@@ -32,19 +34,23 @@ pub(crate) mod cutout;
 pub(crate) mod decode;
 pub(crate) mod elastic_transform;
 pub(crate) mod gaussian_blur;
+pub(crate) mod gaussian_noise;
 pub(crate) mod grayscale;
 pub(crate) mod hide_and_seek;
+pub(crate) mod jpeg;
 pub(crate) mod layout;
 pub(crate) mod normalize;
 pub(crate) mod pad;
 pub(crate) mod pad_to;
 pub(crate) mod pca_lighting;
+pub(crate) mod pillow_gaussian_blur;
 pub(crate) mod rand_augment;
 pub(crate) mod random_adjust_sharpness;
 pub(crate) mod random_affine;
 pub(crate) mod random_apply;
 pub(crate) mod random_autocontrast;
 pub(crate) mod random_blur;
+pub(crate) mod random_channel_permutation;
 pub(crate) mod random_choice;
 pub(crate) mod random_crop;
 pub(crate) mod random_equalize;
@@ -55,6 +61,7 @@ pub(crate) mod random_interpolation;
 pub(crate) mod random_invert;
 pub(crate) mod random_order;
 pub(crate) mod random_perspective;
+pub(crate) mod random_photometric_distort;
 pub(crate) mod random_posterize;
 pub(crate) mod random_resized_crop;
 pub(crate) mod random_rotate90;
@@ -65,5 +72,6 @@ pub(crate) mod random_zoom_out;
 pub(crate) mod resize;
 pub(crate) mod rotate90;
 pub(crate) mod timm_augment;
+pub(crate) mod torchvision_aug_mix;
 pub(crate) mod trivial_augment;
 pub(crate) mod zero_channel;

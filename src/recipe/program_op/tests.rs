@@ -16,12 +16,13 @@ use crate::order::PositionRandom;
 use crate::recipe::geometry::{PixelRect, UniformSource, bounded_box, rotated_size};
 use crate::recipe::pixel_state::{PixelState, ValueKind};
 use crate::recipe::random::RandomStreams;
-use crate::recipe::step::{BoxFill, Step};
+use crate::recipe::step::{AugmentStep, BoxFill, Step};
 use crate::recipe::{
     BackgroundColor, ColorJitter, ColorOrder, CropWithPadding, Decode, EraseFill, GaussianBlur,
-    Grayscale, Normalize, Padding, PaddingMode, PcaLighting, RandomCrop, RandomErasing,
-    RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation,
-    RandomVerticalFlip, Resize, ResizeTo, Rotate90, Span,
+    Grayscale, Jpeg, Normalize, Padding, PaddingMode, PcaLighting, PillowGaussianBlur,
+    RandomChannelPermutation, RandomCrop, RandomErasing, RandomGrayscale, RandomHorizontalFlip,
+    RandomPhotometricDistort, RandomResizedCrop, RandomRotate90, RandomRotation,
+    RandomVerticalFlip, Resize, ResizeTo, Rotate90, Span, TorchvisionAugMix,
 };
 use crate::recipe::{Recipe, ReorderMode, SampleProgram};
 
@@ -826,4 +827,112 @@ fn resizes_have_torchvisions_sizes() {
     }
     // torchvision rejects sides of 0.
     assert_eq!(Resize::longer(64).output((7, 500)), (1, 64));
+}
+
+#[test]
+fn orders_of_channels_are_equally_likely() {
+    let all = levels(RandomChannelPermutation {}, SQUARE);
+    let orders = all.iter().map(|steps| match steps[..] {
+        [Step::Permute(order)] => order,
+        _ => panic!("{steps:?}"),
+    });
+    assert_equally_likely(orders, 6, "orders");
+}
+
+#[test]
+fn qualities_are_equally_likely() {
+    let all = levels(Jpeg::new(71, 80), SQUARE);
+    let qualities = all.iter().map(|steps| match steps[..] {
+        [Step::Augment(AugmentStep::Jpeg { quality })] => quality,
+        _ => panic!("{steps:?}"),
+    });
+    let qualities: Vec<u8> = qualities.collect();
+    assert_eq!(qualities.iter().min(), Some(&71));
+    assert_equally_likely(qualities, 10, "qualities");
+}
+
+#[test]
+fn radii_of_pillows_blur_are_uniform() {
+    let op = PillowGaussianBlur {
+        radius: Span(0.1, 2.0),
+        p: 0.5,
+    };
+    let all = levels(op, SQUARE);
+    let radii: Vec<f64> = (all.iter().flatten())
+        .map(|step| match step {
+            Step::Augment(AugmentStep::BoxBlurs { radius }) => f64::from(*radius),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_share(radii.len(), POSITIONS, 0.5, "blurred");
+    assert_uniform(radii, (0.1, 2.0), "radius");
+}
+
+/// Each change has its probability, its range and its place.
+#[test]
+fn distortions_are_torchvisions() {
+    let op = RandomPhotometricDistort {
+        p: 0.3,
+        ..RandomPhotometricDistort::default()
+    };
+    let all = levels(op, SQUARE);
+    let mut factors = [const { Vec::new() }; 4];
+    let (mut orders, mut first, mut both) = (Vec::new(), 0, 0);
+    for steps in &all {
+        let at = |of: fn(&Step) -> bool| steps.iter().position(of);
+        let contrast = at(|step| matches!(step, Step::Contrast(_)));
+        if let (Some(contrast), Some(saturation)) =
+            (contrast, at(|step| matches!(step, Step::Saturation(_))))
+        {
+            both += 1;
+            first += usize::from(contrast < saturation);
+        }
+        for step in steps {
+            match *step {
+                Step::Brightness(f) => factors[0].push(f64::from(f)),
+                Step::Contrast(f) => factors[1].push(f64::from(f)),
+                Step::Saturation(f) => factors[2].push(f64::from(f)),
+                Step::Hue(f) => factors[3].push(f64::from(f)),
+                Step::Permute(order) => orders.push(order),
+                other => panic!("{other:?}"),
+            }
+        }
+        let brightness = at(|step| matches!(step, Step::Brightness(_)));
+        assert!(brightness.is_none_or(|at| at == 0), "{steps:?}");
+    }
+    assert_share(first, both, 0.5, "contrast first");
+    assert_share(orders.len(), POSITIONS, 0.3, "orders");
+    assert_equally_likely(orders, 6, "orders");
+    let ranges = [(0.875, 1.125), (0.5, 1.5), (0.5, 1.5), (-0.05, 0.05)];
+    for (factors, range) in factors.into_iter().zip(ranges) {
+        assert_share(factors.len(), POSITIONS, 0.3, "a change");
+        assert_uniform(factors, range, "factor");
+    }
+}
+
+/// Chains of one to three operations, and weights that sum to one.
+#[test]
+fn torchvisions_aug_mix_has_its_chains() {
+    let all = levels(TorchvisionAugMix::default(), (40, 50));
+    let mut depths = Vec::new();
+    for steps in &all {
+        let (mut depth, mut sum) = (0u32, 0.0);
+        for step in &steps[1..steps.len() - 1] {
+            match *step {
+                Step::Augment(AugmentStep::AddSingle { weight }) => {
+                    sum += f64::from(weight);
+                    depths.push(depth);
+                    depth = 0;
+                }
+                _ => depth += 1,
+            }
+        }
+        assert!((sum - 1.0).abs() < 1e-5, "{sum}");
+        assert_eq!(steps[0], Step::Augment(AugmentStep::Keep));
+        assert_eq!(steps.last(), Some(&Step::Augment(AugmentStep::Total)));
+    }
+    // The first of four summands is the image itself.
+    let chains = depths.iter().enumerate().filter(|(i, _)| i % 4 != 0);
+    assert_equally_likely(chains.map(|(_, depth)| *depth), 3, "depths");
+    assert!(depths.iter().step_by(4).all(|depth| *depth == 0));
 }

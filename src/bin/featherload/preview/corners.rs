@@ -70,7 +70,7 @@ pub fn of((width, height): (u32, u32), steps: &[(String, Step)]) -> RowCorners {
                     mixes = true;
                     continue;
                 }
-                AugmentStep::Blend { .. } => {
+                AugmentStep::Total | AugmentStep::Blend { .. } => {
                     mixes = false;
                     continue;
                 }

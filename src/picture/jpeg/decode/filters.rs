@@ -2,7 +2,7 @@
 //! time.
 
 /// Repeats each sample `times` times.
-pub(super) fn repeat(from: &[u8], times: usize, to: &mut [u8]) {
+pub(in crate::picture::jpeg) fn repeat(from: &[u8], times: usize, to: &mut [u8]) {
     for (to, &sample) in to.chunks_mut(times).zip(from) {
         to.fill(sample);
     }
@@ -29,7 +29,7 @@ pub(super) fn down(near: &[u8], far: &[u8], is_below: bool, to: &mut [u8]) {
 
 /// Doubles the samples across, blending two rows: 9/16, 3/16, 3/16 and 1/16
 /// (`h2v2_fancy_upsample`). Rows begin with the sample left of the first.
-pub(super) fn both(near: &[u8], far: &[u8], count: usize, to: &mut [u8]) {
+pub(in crate::picture::jpeg) fn both(near: &[u8], far: &[u8], count: usize, to: &mut [u8]) {
     let windows = near.windows(3).zip(far.windows(3));
     for (to, (near, far)) in to.chunks_exact_mut(2).zip(windows).take(count) {
         let sum = |i: usize| 3 * u16::from(near[i]) + u16::from(far[i]);
@@ -52,7 +52,7 @@ pub(super) fn rgb(y: u8, cb: u8, cr: u8) -> [u8; 3] {
 
 /// Converts 16 pixels at a time, in loops that the compiler vectorizes. The factors fit 16 bits
 /// there.
-pub(super) fn ycc_to_rgb([y, cb, cr]: [&[u8]; 3], pixels: usize, to: &mut [u8]) {
+pub(in crate::picture::jpeg) fn ycc_to_rgb([y, cb, cr]: [&[u8]; 3], pixels: usize, to: &mut [u8]) {
     const RUN: usize = 16;
     let rows = y.chunks_exact(RUN).zip(cb.chunks_exact(RUN));
     let rows = rows.zip(cr.chunks_exact(RUN)).take(pixels / RUN);

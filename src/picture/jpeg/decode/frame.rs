@@ -55,7 +55,7 @@ pub(super) struct FrameComponent {
 }
 
 /// Factors in natural order, as 16 bits that wrap (`ISLOW_MULT_TYPE`).
-pub(super) type QuantizationTable = [i16; 64];
+pub(in crate::picture::jpeg) type QuantizationTable = [i16; 64];
 
 /// The content of the header.
 #[derive(Debug)]

@@ -26,8 +26,8 @@
 
 mod bits;
 mod blocks;
-mod filters;
-mod frame;
+pub(super) mod filters;
+pub(super) mod frame;
 mod general;
 mod geometry;
 pub(crate) mod gpu_rows;
@@ -39,7 +39,7 @@ mod rows;
 mod scan;
 mod simd_form;
 mod stream;
-mod transform;
+pub(super) mod transform;
 #[cfg(target_arch = "x86_64")]
 mod wide;
 

@@ -36,7 +36,7 @@ pub(super) mod fix {
 use fix::*;
 
 /// A block before it is dequantized, row by row.
-pub(super) type QuantizedBlock = [[i16; 8]; 8];
+pub(in crate::picture::jpeg) type QuantizedBlock = [[i16; 8]; 8];
 
 /// Transforms both blocks of a pair with `one`.
 pub(super) fn pair<const N: usize>(
@@ -194,7 +194,7 @@ fn transpose<T: Copy + Default>(rows: &[[T; 8]; 8]) -> [[T; 8]; 8] {
 }
 
 /// 8 x 8 samples (jidctint).
-pub(super) fn to8(from: &QuantizedBlock, q: &QuantizationTable) -> [[u8; 8]; 8] {
+pub(in crate::picture::jpeg) fn to8(from: &QuantizedBlock, q: &QuantizationTable) -> [[u8; 8]; 8] {
     let block = dequantize(from, q);
     let columns = if from[1..] == [[0; 8]; 7] {
         [block[0].map(|value| value.wrapping_shl(2)); 8]

@@ -17,11 +17,11 @@ mod bits;
 mod blocks;
 mod kernels;
 mod markers;
-mod quantizer;
-mod samples;
+pub(super) mod quantizer;
+pub(super) mod samples;
 mod scan;
-mod tables;
-mod transform;
+pub(super) mod tables;
+pub(super) mod transform;
 
 #[cfg(test)]
 mod tests;

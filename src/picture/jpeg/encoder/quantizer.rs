@@ -3,7 +3,7 @@
 /// Divides by 8 times the divisors of a table, because the transform's values are 8 times too
 /// large.
 #[derive(Debug)]
-pub(super) struct BlockQuantizer {
+pub(in crate::picture::jpeg) struct BlockQuantizer {
     /// 2^n / divisor, where n makes it 2^15 to 2^16.
     pub(super) reciprocals: [u16; 64],
     /// Half of the divisor, and 1 more where the reciprocal was rounded down.
@@ -13,7 +13,7 @@ pub(super) struct BlockQuantizer {
 }
 
 impl BlockQuantizer {
-    pub(super) fn new(divisors: &[u8; 64]) -> Self {
+    pub(in crate::picture::jpeg) fn new(divisors: &[u8; 64]) -> Self {
         let mut quantizer = Self {
             reciprocals: [0; 64],
             corrections: [0; 64],

@@ -1,20 +1,20 @@
 //! Converts 16 x 16 pixels of RGB to six blocks of samples: four of luma, Cb and Cr.
 
 /// The side of an MCU in pixels.
-pub(super) const SIDE: usize = 16;
+pub(in crate::picture::jpeg) const SIDE: usize = 16;
 
 /// Two blocks side by side, row by row.
-pub(super) type SamplePair = [[i16; SIDE]; 8];
+pub(in crate::picture::jpeg) type SamplePair = [[i16; SIDE]; 8];
 
 /// An MCU's samples minus 128: the upper two blocks of luma, the lower two, Cb beside Cr.
-pub(super) type McuSamples = [SamplePair; 3];
+pub(in crate::picture::jpeg) type McuSamples = [SamplePair; 3];
 
 /// Rows of RGB. Those of an MCU begin at `start`, and are `pitch` bytes apart.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct McuPixels<'a> {
-    pub(super) rgb: &'a [u8],
-    pub(super) start: usize,
-    pub(super) pitch: usize,
+pub(in crate::picture::jpeg) struct McuPixels<'a> {
+    pub(in crate::picture::jpeg) rgb: &'a [u8],
+    pub(in crate::picture::jpeg) start: usize,
+    pub(in crate::picture::jpeg) pitch: usize,
 }
 
 impl McuPixels<'_> {
@@ -39,7 +39,7 @@ fn convert([r, g, b]: [u8; 3]) -> [i32; 3] {
 }
 
 /// `EncodeKernels::samples`, one pixel at a time.
-pub(super) fn samples(pixels: McuPixels<'_>, to: &mut McuSamples) {
+pub(in crate::picture::jpeg) fn samples(pixels: McuPixels<'_>, to: &mut McuSamples) {
     let mut sums = [[0; SIDE]; 8];
     for y in 0..SIDE {
         let (row, _) = pixels.row(y).as_chunks();
@@ -60,7 +60,7 @@ pub(super) fn samples(pixels: McuPixels<'_>, to: &mut McuSamples) {
 
 /// Copies an MCU at the right or lower edge, of which `rows` x `columns` pixels lie in the picture.
 /// The last pixels are repeated.
-pub(super) fn repeat_edges(
+pub(in crate::picture::jpeg) fn repeat_edges(
     pixels: McuPixels<'_>,
     (rows, columns): (usize, usize),
     to: &mut [u8; 3 * SIDE * SIDE],
@@ -76,7 +76,7 @@ pub(super) fn repeat_edges(
 
 /// Repeats the last row of chroma, where `rows` counts the picture's rows of pixels. A row of
 /// chroma is the mean of two rows of pixels. The mean of repeated pixels would differ.
-pub(super) fn repeat_chroma(to: &mut McuSamples, rows: usize) {
+pub(in crate::picture::jpeg) fn repeat_chroma(to: &mut McuSamples, rows: usize) {
     let last = rows.div_ceil(2) - 1;
     let row = to[2][last];
     to[2][last..].fill(row);

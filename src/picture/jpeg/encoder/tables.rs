@@ -17,7 +17,7 @@ pub(super) const DIVISORS: [[u8; 64]; 2] = [
 ];
 
 /// The divisors at a quality of 1 to 100. They are 1 to 255, so that the file is baseline.
-pub(super) fn divisors(quality: u8) -> [[u8; 64]; 2] {
+pub(in crate::picture::jpeg) fn divisors(quality: u8) -> [[u8; 64]; 2] {
     let quality = u32::from(quality.clamp(1, 100));
     let percent = match quality {
         ..50 => 5000 / quality,

@@ -7,14 +7,14 @@ use super::samples::SamplePair;
 
 /// Quantized coefficients of two blocks, each in zigzag order.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct QuantizedPair {
-    pub(super) values: [[i16; 64]; 2],
+pub(in crate::picture::jpeg) struct QuantizedPair {
+    pub(in crate::picture::jpeg) values: [[i16; 64]; 2],
     /// A bit for each value that is not zero, the lowest for DC.
     pub(super) nonzero: [u64; 2],
 }
 
 impl QuantizedPair {
-    pub(super) const ZERO: Self = Self {
+    pub(in crate::picture::jpeg) const ZERO: Self = Self {
         values: [[0; 64]; 2],
         nonzero: [0; 2],
     };
@@ -76,7 +76,11 @@ fn transpose(rows: [[i32; 8]; 8]) -> [[i32; 8]; 8] {
 }
 
 /// `EncodeKernels::transform`, one block at a time.
-pub(super) fn transform(from: &SamplePair, q: &BlockQuantizer, to: &mut QuantizedPair) {
+pub(in crate::picture::jpeg) fn transform(
+    from: &SamplePair,
+    q: &BlockQuantizer,
+    to: &mut QuantizedPair,
+) {
     for which in 0..2 {
         let rows = from.map(|row| std::array::from_fn(|x| i32::from(row[8 * which + x])));
         let mut block: [[i32; 8]; 8] = rows;

@@ -166,7 +166,7 @@ fn pillows_jitter_takes_the_draws_of_the_tensors() {
     }
     // -25 to 25.
     assert_eq!(shifts.len(), 51, "{shifts:?}");
-    use crate::recipe::ops::color_jitter::pillow as jitter;
+    let jitter = AugmentStep::of_jitter;
     assert_eq!(jitter(3, -0.5), AugmentStep::Hue(129));
     assert_eq!(jitter(3, 0.5), AugmentStep::Hue(127));
     assert_eq!(jitter(3, -0.003), AugmentStep::Hue(0));

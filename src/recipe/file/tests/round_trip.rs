@@ -14,15 +14,17 @@ use crate::recipe::{
     AlphaMode, AspectDistribution, AugMix, AutoAugment, AutoPolicy, BackgroundColor,
     BoundedResizedCrop, Cast, CenterCrop, ChainDepth, ColorJitter, ColorOrder, ColorSpace,
     ConvertColor, CropWithPadding, Cutout, DataType, Decode, DecodeMode, ElasticTransform,
-    EraseFill, GaussianBlur, Grayscale, HideAndSeek, InterpolationMode, JitterStyle, Layout,
-    LengthRounding, MemoryLayout, MixChoice, MixOp, Mixing, Normalize, Op, OrientationMode, Pad,
-    PadAnchor, PadTo, Padding, PaddingMode, PcaLighting, PerChannel, RandAugment, RandTable,
-    RandomAdjustSharpness, RandomAffine, RandomApply, RandomAutocontrast, RandomBlur, RandomChoice,
-    RandomCrop, RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip,
-    RandomInterpolation, RandomInvert, RandomOrder, RandomPerspective, RandomPosterize,
+    EraseFill, GaussianBlur, GaussianNoise, Grayscale, HideAndSeek, InterpolationMode, JitterStyle,
+    Jpeg, Layout, LengthRounding, MemoryLayout, MixChoice, MixOp, Mixing, Normalize, Op,
+    OrientationMode, Pad, PadAnchor, PadTo, Padding, PaddingMode, PcaLighting, PerChannel,
+    PillowGaussianBlur, RandAugment, RandTable, RandomAdjustSharpness, RandomAffine, RandomApply,
+    RandomAutocontrast, RandomBlur, RandomChannelPermutation, RandomChoice, RandomCrop,
+    RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomInterpolation,
+    RandomInvert, RandomOrder, RandomPerspective, RandomPhotometricDistort, RandomPosterize,
     RandomResizedCrop, RandomRotate90, RandomRotation, RandomSolarize, RandomVerticalFlip,
     RandomZoomOut, Recipe, ReorderMode, Resize, ResizeTo, Rotate90, RotationStyle, Shear, Size,
-    Span, TimmAugment, TrivialAugment, TruncationPolicy, WhitePoint, ZeroChannel,
+    Span, TimmAugment, TorchvisionAugMix, TrivialAugment, TruncationPolicy, WhitePoint,
+    ZeroChannel,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -546,6 +548,7 @@ fn other() -> impl Strategy<Value = Op> {
         convert_color(),
         pca_lighting(),
         gaussian_blur(),
+        of_torchvision(),
         random_erasing(),
         crop_with_padding(),
         pad_to(),
@@ -553,6 +556,57 @@ fn other() -> impl Strategy<Value = Op> {
         one_of(&DataType::ALL).prop_map(|dtype| Cast { dtype }.into()),
         one_of(&[MemoryLayout::Nchw, MemoryLayout::Nhwc])
             .prop_map(|layout| Layout { layout }.into()),
+    ]
+}
+
+fn of_torchvision() -> impl Strategy<Value = Op> {
+    let style = one_of(&[JitterStyle::Tensor, JitterStyle::Pillow]);
+    prop_oneof![
+        (span(), number()).prop_map(|(radius, p)| PillowGaussianBlur { radius, p }.into()),
+        ([span(), span(), span(), span()], number(), style).prop_map(
+            |([brightness, contrast, saturation, hue], p, style)| RandomPhotometricDistort {
+                brightness,
+                contrast,
+                saturation,
+                hue,
+                p,
+                style,
+            }
+            .into()
+        ),
+        Just(RandomChannelPermutation {}.into()),
+        (number(), number(), any::<bool>()).prop_map(|(mean, sigma, clip)| GaussianNoise {
+            mean,
+            sigma,
+            clip
+        }
+        .into()),
+        span().prop_map(|quality| Jpeg { quality }.into()),
+        (
+            any::<[u32; 3]>(),
+            number(),
+            any::<[bool; 2]>(),
+            interpolation(),
+            option::of(per_channel()),
+        )
+            .prop_map(
+                |([severity, width, depth], alpha, [all_ops, is_random], interpolation, fill)| {
+                    let depth = match is_random {
+                        true => ChainDepth::Random,
+                        false => ChainDepth::Fixed(depth),
+                    };
+                    TorchvisionAugMix {
+                        severity,
+                        width,
+                        depth,
+                        alpha,
+                        all_ops,
+                        interpolation,
+                        fill,
+                    }
+                    .into()
+                }
+            ),
     ]
 }
 

@@ -1,0 +1,287 @@
+"""torchvision's colour operations, AugMix and JPEG, and blurs of Pillow: their own pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import need
+from test_transforms import (
+    COLOURS,
+    EXACT,
+    LEVELS,
+    PLACES,
+    TENSORS,
+    assert_alike,
+    first,
+    nearest,
+    placed,
+    save,
+    whole,
+)
+
+import featherload
+from featherload import recipes
+
+Make = Callable[..., featherload.Loader]
+
+
+@pytest.fixture(scope="module")
+def some(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sixty pictures of one size, which is no multiple of a JPEG's blocks."""
+    return save(tmp_path_factory.mktemp("some"), [(53, 67)] * 60)
+
+
+@pytest.mark.parametrize("quality", [1, 35, 75, 98, 100])
+@pytest.mark.parametrize("place", LEVELS)
+def test_jpegs_are_torchvisions_and_pillows(
+    loader: Make, some: Path, quality: int, place: str
+) -> None:
+    """Bit for bit: both write and read with libjpeg-turbo."""
+    need("torchvision")
+    from torchvision.transforms import v2
+
+    compose = v2.Compose(placed(v2, place, [v2.JPEG(quality)]))
+    rows, opened = first(loader, some, compose)
+    assert_alike(rows, [compose(one) for one in opened], 1.0, (0.0, 0.0))
+
+
+@pytest.mark.parametrize("place", COLOURS)
+def test_distortions_are_torchvisions(loader: Make, some: Path, place: str) -> None:
+    """With one factor for each change there are twelve outcomes: contrast before or after, and six
+    orders of the channels.
+    """
+    need("torchvision")
+    import torch
+    from torchvision.transforms import v2
+
+    distort = v2.RandomPhotometricDistort((1.1, 1.1), (1.4, 1.4), (0.6, 0.6), (0.04, 0.04), p=1.0)
+    rows, opened = first(loader, some, placed(v2, place, [distort]))
+    seen = set()
+    for row, one in zip(rows, opened, strict=True):
+        given = v2.Compose(placed(v2, place, []))(one) if place != "pillow" else one
+        outcomes = []
+        for before in (True, False):
+            for order in permutations(range(3)):
+                params = {
+                    "brightness_factor": 1.1,
+                    "contrast_factor": 1.4,
+                    "saturation_factor": 0.6,
+                    "hue_factor": 0.04,
+                    "contrast_before": before,
+                    "channel_permutation": list(order),
+                }
+                changed = distort.transform(given, params)
+                if not isinstance(changed, torch.Tensor):
+                    changed = v2.functional.pil_to_tensor(changed)
+                outcomes.append(np.asarray(changed).astype(float) * PLACES[place])
+        off = [abs(row.astype(float) * PLACES[place] - other) for other in outcomes]
+        which = int(np.argmin([one.mean() for one in off]))
+        seen.add(which)
+        # Of hue: other ways to round one number.
+        assert off[which].max() < 1.5 and off[which].mean() < 0.02
+    assert len(seen) >= 10
+
+
+@pytest.mark.parametrize("place", [*LEVELS, "float", "normalised"])
+def test_orders_of_channels_are_torchvisions(loader: Make, some: Path, place: str) -> None:
+    need("torchvision")
+    from torchvision.transforms import v2
+
+    rows, opened = first(loader, some, placed(v2, place, [v2.RandomChannelPermutation()]))
+    seen = set()
+    for row, one in zip(rows, opened, strict=True):
+        plain = np.asarray(v2.Compose(placed(v2, place, []))(one))
+        fits = [
+            order
+            for order in permutations(range(3))
+            if np.allclose(row, plain[list(order)], atol=1e-6)
+        ]
+        assert len(fits) == 1
+        seen.add(fits[0])
+    assert len(seen) == 6
+
+
+@pytest.mark.parametrize(
+    ("place", "clip"), [("tensor", True), ("float", True), *[(place, False) for place in TENSORS]]
+)
+def test_noise_is_torchvisions(loader: Make, some: Path, place: str, clip: bool) -> None:
+    """The same distribution: mean and deviation of what is added, and where it is cut."""
+    need("torchvision")
+    import torch
+    from torchvision.transforms import v2
+
+    noise = v2.GaussianNoise(0.02, 0.05, clip)
+    rows, opened = first(loader, some, placed(v2, place, [noise]))
+    plain = v2.Compose(placed(v2, place, []))
+    theirs = v2.Compose(placed(v2, place, [noise]))
+    torch.manual_seed(3)
+    ours, other = [], []
+    for row, one in zip(rows, opened, strict=True):
+        before = np.asarray(plain(one)).astype(float)
+        ours.append((row.astype(float) - before).ravel())
+        other.append((np.asarray(theirs(one)).astype(float) - before).ravel())
+    a, b = np.concatenate(ours), np.concatenate(other)
+    if place == "tensor" and not clip:
+        # Bytes wrap around.
+        a, b = (a + 128) % 256 - 128, (b + 128) % 256 - 128
+    unit = 255.0 if place == "tensor" else 1.0
+    assert abs(a.mean() - b.mean()) < 0.0005 * unit
+    assert abs(a.std() - b.std()) < 0.0005 * unit
+    assert abs(np.quantile(a, 0.9) - np.quantile(b, 0.9)) <= 0.001 * unit
+    if clip:
+        low, high = np.concatenate(rows).min(), np.concatenate(rows).max()
+        assert low >= 0 and high <= unit
+
+
+def test_noise_without_a_deviation_is_the_mean(loader: Make, some: Path) -> None:
+    need("torchvision")
+    from torchvision.transforms import v2
+
+    for place in TENSORS:
+        noise = v2.GaussianNoise(0.1, 0.0, clip=place != "normalised")
+        compose = v2.Compose(placed(v2, place, [noise]))
+        rows, opened = first(loader, some, compose)
+        assert_alike(rows, [compose(one) for one in opened], PLACES[place], EXACT)
+
+
+@pytest.mark.parametrize("place", LEVELS)
+def test_mixes_of_one_chain_are_torchvisions(loader: Make, some: Path, place: str) -> None:
+    """With weights that are all but 0 and 1, a row is the picture or one of the operations. Rows
+    between them are skipped. The pixels for given weights are those of the goldens of Rust.
+    """
+    need("torchvision")
+    from torchvision.transforms import v2
+
+    mix = v2.AugMix(1, 1, 1, 0.011)
+    rows, opened = first(loader, some, placed(v2, place, [mix]))
+    found = 0
+    for row, one in zip(rows, opened, strict=True):
+        given = v2.functional.pil_to_tensor(one)
+        outcomes = [whole(given)]
+        for name, (strengths, signed) in mix._AUGMENTATION_SPACE.items():
+            strength = strengths(10, 67, 53)
+            value = 0.0 if strength is None else float(strength[0])
+            changed = mix._apply_image_or_video_transform(
+                given, name, -value if signed else value, mix.interpolation, mix._fill
+            )
+            outcomes.append(whole(changed))
+        off, _ = nearest([row], np.stack(outcomes))
+        found += off[0] < 1.01
+    assert found > 45
+
+
+def blur_of(name: str, **attributes: Any) -> Any:
+    """An object of another package's class, which has these attributes."""
+    module, kind = name.rsplit(".", 1)
+    made = type(kind, (), attributes)
+    made.__module__ = module
+    return made()
+
+
+@pytest.mark.parametrize("radius", [0.1, 0.63, 1.0, 1.9, 7.5])
+def test_blurs_are_pillows(loader: Make, some: Path, radius: float) -> None:
+    """Bit for bit."""
+    need("torchvision")
+    from PIL import ImageFilter
+    from torchvision.transforms import v2
+
+    blurs = [
+        blur_of("lightly.transforms.gaussian_blur.GaussianBlur", prob=1.0, sigmas=(radius, radius)),
+        blur_of("moco.loader.GaussianBlur", sigma=[radius, radius]),
+        blur_of("solo.data.pretrain_dataloader.GaussianBlur", sigma=[radius, radius]),
+        blur_of("solo.utils.pretrain_dataloader.GaussianBlur", sigma=[radius, radius]),
+    ]
+    translated = [recipes.torchvision([blur, v2.PILToTensor()]) for blur in blurs]
+    assert all(
+        one["ops"][1]["pillow_gaussian_blur"]["radius"] == [radius] * 2 for one in translated
+    )
+    rows, opened = first(loader, some, translated[0])
+    wanted = [
+        v2.functional.pil_to_tensor(p.filter(ImageFilter.GaussianBlur(radius))) for p in opened
+    ]
+    assert_alike(rows, wanted, 1.0, (0.0, 0.0))
+
+
+def test_other_packages_classes_are_known_by_their_full_names() -> None:
+    need("torchvision")
+    from torchvision.transforms import v2
+
+    blur = blur_of("moco.loader.GaussianBlur", sigma=[0.1, 2.0])
+    solarize = blur_of("solo.data.pretrain_dataloader.Solarization")
+    recipe = recipes.torchvision([v2.RandomApply([blur], 0.5), solarize])
+    assert recipe["ops"][1:3] == [
+        {
+            "random_apply": {
+                "transforms": [{"pillow_gaussian_blur": {"radius": [0.1, 2.0]}}],
+                "p": 0.5,
+            }
+        },
+        {"random_solarize": {"threshold": 128.0, "p": 1.0}},
+    ]
+    for transforms, why in [
+        ([v2.ToImage(), blur], "moco.loader.GaussianBlur.*before ToTensor"),
+        ([v2.ToImage(), solarize], "Solarization.*before ToTensor"),
+        ([blur_of("mine.GaussianBlur", sigma=[0.1, 2.0])], "mine.GaussianBlur.*no class"),
+    ]:
+        with pytest.raises(featherload.ConfigError, match=why):
+            recipes.torchvision(transforms)
+
+
+def test_three_augment_of_timm_is_one_of_three(loader: Make, some: Path) -> None:
+    need("timm")
+    from PIL import ImageOps
+
+    recipe = recipes.create_transform(
+        48,
+        True,
+        scale=(1, 1),
+        ratio=(53 / 67, 53 / 67),
+        hflip=0.0,
+        normalize=False,
+        auto_augment="3a",
+        interpolation="bicubic",
+    )
+    rows, _ = first(loader, some, recipe)
+    plain = {**recipe, "ops": [op for op in recipe["ops"] if "random_choice" not in op]}
+    before, _ = first(loader, some, plain)
+    counts = {"grey": 0, "solarized": 0, "blurred": 0}
+    for row, one in zip(rows, before, strict=True):
+        from PIL import Image
+
+        solarized = np.asarray(ImageOps.solarize(Image.fromarray(one.transpose(1, 2, 0)), 128))
+        if (row[0] == row[1]).all() and (row[1] == row[2]).all():
+            counts["grey"] += 1
+        elif (row == solarized.transpose(2, 0, 1)).all():
+            counts["solarized"] += 1
+        else:
+            counts["blurred"] += 1
+            assert abs(whole(row) - whole(one)).mean() < 25
+    assert min(counts.values()) > 8, counts
+
+
+@pytest.mark.parametrize(
+    ("make", "place", "why"),
+    [
+        (lambda v: v.GaussianNoise(), "pillow", "GaussianNoise of a Pillow.*ToImage"),
+        (lambda v: v.GaussianNoise(), "normalised", "GaussianNoise.*clip=False"),
+        (lambda v: v.JPEG(50), "float", "JPEG.*before"),
+        (lambda v: v.Compose([v.Grayscale(1), v.JPEG(50)]), "tensor", "JPEG.*before Grayscale"),
+        (lambda v: v.AugMix(), "float", "AugMix.*before"),
+        (lambda v: v.AugMix(mixture_width=9), "tensor", "AugMix.mixture_width=9.*at most 8"),
+        (lambda v: v.AugMix(interpolation=v.InterpolationMode("box")), "pillow", "box"),
+        (lambda v: v.RandomPhotometricDistort(), "normalised", "Distort.*before Normalize"),
+    ],
+)
+def test_what_recipes_cannot_is_refused_by_name(
+    make: Callable[[Any], Any], place: str, why: str
+) -> None:
+    need("torchvision")
+    from torchvision.transforms import v2
+
+    with pytest.raises(featherload.ConfigError, match=why):
+        recipes.torchvision(placed(v2, place, [make(v2)]))
