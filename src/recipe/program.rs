@@ -10,6 +10,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::check::{CheckedRecipe, RecipeFault, check};
+use super::crop_programs;
+use super::crop_programs::CropPrograms;
 use super::crop_rule::CropRule;
 use super::file::{de as tree, toml};
 use super::move_unit::{MoveUnit, OperationPart};
@@ -89,6 +91,9 @@ pub(crate) struct SampleProgram {
     sizer: Option<usize>,
     /// Operations that depend on that size and do not set it.
     followers: Vec<usize>,
+    /// The programs of all crops of an image. This one is then that of the first. None: a sample is
+    /// one image.
+    set: Option<Box<CropPrograms>>,
 }
 
 impl SampleProgram {
@@ -100,10 +105,10 @@ impl SampleProgram {
         Self::new(recipe).map_err(|fault| fault.into_error(&recipe.name))
     }
 
-    /// The same program with `reorder: fast`. None if that changes nothing, or if a device makes
-    /// the rows.
+    /// The same program with `reorder: fast`. None if that changes nothing, if a device makes the
+    /// rows, or if a sample has several crops.
     pub(crate) fn with_fast_order(&self) -> Option<Self> {
-        if self.crops.is_some() {
+        if self.crops.is_some() || self.set.is_some() {
             return None;
         }
         let fast = Self::compile(&self.recipe.clone().with_reorder(ReorderMode::Fast)).ok()?;
@@ -120,6 +125,14 @@ impl SampleProgram {
     }
 
     fn new(recipe: &Recipe) -> std::result::Result<Self, RecipeFault> {
+        match recipe.crops.is_empty() {
+            true => Self::compile_one(recipe),
+            false => crop_programs::compile(recipe),
+        }
+    }
+
+    /// Compiles a recipe without crops.
+    pub(super) fn compile_one(recipe: &Recipe) -> std::result::Result<Self, RecipeFault> {
         let checked = check(recipe)?;
         let reorder = recipe.reorder.unwrap_or_default();
         let decode = recipe.decode();
@@ -207,6 +220,7 @@ impl SampleProgram {
             crops: None,
             sizer: sizer(&recipe.ops),
             followers: followers(&recipe.ops),
+            set: None,
             ops,
             order,
             emitted,
@@ -216,11 +230,49 @@ impl SampleProgram {
         })
     }
 
+    /// The same program as the first of several crops of an image. No batch sets its size.
+    pub(super) fn with_crop_programs(self, set: CropPrograms) -> Self {
+        Self {
+            sizer: None,
+            set: Some(Box::new(set)),
+            ..self
+        }
+    }
+
+    /// Whether a sample has several crops of its image, or one crop in a list.
+    pub(crate) fn is_crop_set(&self) -> bool {
+        self.set.is_some()
+    }
+
+    /// The program of each crop of an image: only this one unless a sample has several.
+    pub(crate) fn crop_programs(&self) -> &[Self] {
+        match &self.set {
+            Some(set) => &set.programs,
+            None => std::slice::from_ref(self),
+        }
+    }
+
+    /// Height, width and bytes of each crop of a sample. Empty unless a sample has several.
+    pub(crate) fn crop_rows(&self) -> Vec<((u32, u32), u64)> {
+        let programs = match &self.set {
+            Some(set) => &set.programs[..],
+            None => &[],
+        };
+        let row = |program: &Self| {
+            let size = program.extent.of((0, 0));
+            (size, program.row_bytes(size))
+        };
+        programs.iter().map(row).collect()
+    }
+
     /// The same program for a device that makes the rows from crops.
     ///
     /// # Errors
     /// The reason why a device cannot. Workers then hand over finished rows.
     pub(crate) fn with_crops(&self) -> std::result::Result<Self, String> {
+        if self.is_crop_set() {
+            return Err("the recipe makes several crops of each image".into());
+        }
         let rule = CropRule::of(&self.recipe, self.extent, self.fuses, &self.order)?;
         Ok(Self {
             crops: Some(rule),
@@ -236,8 +288,14 @@ impl SampleProgram {
         }
     }
 
+    /// The recipe. Of several crops: that of the first.
     pub(crate) fn recipe(&self) -> &Recipe {
         &self.recipe
+    }
+
+    /// The recipe that was compiled.
+    fn whole_recipe(&self) -> &Recipe {
+        self.set.as_ref().map_or(&self.recipe, |set| &set.recipe)
     }
 
     /// The moves that were made, and those that were rejected.
@@ -381,7 +439,8 @@ impl SampleProgram {
     /// Whether an operation draws random numbers. Then images of the same size may need different
     /// amounts of memory.
     pub(crate) fn draws(&self) -> bool {
-        self.ops.iter().any(|drawn| drawn.op.draws())
+        let mut ops = self.crop_programs().iter().flat_map(|program| &program.ops);
+        ops.any(|drawn| drawn.op.draws())
     }
 
     /// The conversion to grey that belongs to the decoding.
@@ -526,7 +585,7 @@ struct ProgramMessage {
 
 impl Serialize for SampleProgram {
     fn serialize<S: Serializer>(&self, s: S) -> std::result::Result<S::Ok, S::Error> {
-        let recipe = toml::to_toml(&self.recipe).map_err(serde::ser::Error::custom)?;
+        let recipe = toml::to_toml(self.whole_recipe()).map_err(serde::ser::Error::custom)?;
         let crops = self.crops;
         ProgramMessage { recipe, crops }.serialize(s)
     }

@@ -608,6 +608,7 @@ fn recipe() -> impl Strategy<Value = Recipe> {
             reorder,
             ops,
             mixing,
+            crops: Vec::new(),
         },
     )
 }
