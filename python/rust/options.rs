@@ -179,6 +179,13 @@ fn told(setup: &LoaderSetup) -> Result<Vec<String>> {
 }
 
 /// The memory plan of a loader with these options, as JSON. Starts nothing.
+/// The recipe of this name or file, as JSON.
+#[pyfunction]
+pub fn recipe_json(py: Python<'_>, name: &str) -> PyResult<String> {
+    let text = Recipe::load(name).and_then(|recipe| json(&recipe));
+    text.map_err(|e| mistake(py, "recipe", e.to_string()))
+}
+
 #[pyfunction]
 #[pyo3(signature = (options, items=None))]
 pub fn plan(py: Python<'_>, options: &str, items: Option<&RawItems>) -> PyResult<String> {

@@ -72,6 +72,7 @@ pub use geometry::PixelRect;
 pub use mixing::{MixChoice, MixOp, Mixing};
 pub use op::*;
 pub use ops::auto_augment::AutoPolicy;
+pub use ops::corner_crop::ImageCorner;
 pub use ops::pad_to::PadAnchor;
 pub use ops::rand_augment::RandTable;
 #[doc(hidden)]

@@ -13,16 +13,17 @@ use super::super::text::parse;
 use crate::recipe::{
     AlphaMode, AspectDistribution, AugMix, AutoAugment, AutoPolicy, BackgroundColor,
     BoundedResizedCrop, Cast, CenterCrop, ChainDepth, ColorJitter, ColorOrder, ColorSpace,
-    ConvertColor, CropWithPadding, Cutout, DataType, Decode, DecodeMode, ElasticTransform,
-    EraseFill, GaussianBlur, Grayscale, HideAndSeek, InterpolationMode, JitterStyle, Layout,
-    LengthRounding, MemoryLayout, MixChoice, MixOp, Mixing, Normalize, Op, OrientationMode, Pad,
-    PadAnchor, PadTo, Padding, PaddingMode, PcaLighting, PerChannel, RandAugment, RandTable,
-    RandomAdjustSharpness, RandomAffine, RandomApply, RandomAutocontrast, RandomBlur, RandomChoice,
-    RandomCrop, RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip,
-    RandomInterpolation, RandomInvert, RandomOrder, RandomPerspective, RandomPosterize,
-    RandomResizedCrop, RandomRotate90, RandomRotation, RandomSolarize, RandomVerticalFlip,
-    RandomZoomOut, Recipe, ReorderMode, Resize, ResizeTo, Rotate90, RotationStyle, Shear, Size,
-    Span, TimmAugment, TrivialAugment, TruncationPolicy, WhitePoint, ZeroChannel,
+    ConvertColor, CornerCrop, CropWithPadding, Cutout, DataType, Decode, DecodeMode,
+    ElasticTransform, EraseFill, GaussianBlur, Grayscale, HideAndSeek, ImageCorner,
+    InterpolationMode, JitterStyle, Layout, LengthRounding, MemoryLayout, MixChoice, MixOp, Mixing,
+    Normalize, Op, OrientationMode, Pad, PadAnchor, PadTo, Padding, PaddingMode, PcaLighting,
+    PerChannel, RandAugment, RandTable, RandomAdjustSharpness, RandomAffine, RandomApply,
+    RandomAutocontrast, RandomBlur, RandomChoice, RandomCrop, RandomEqualize, RandomErasing,
+    RandomGrayscale, RandomHorizontalFlip, RandomInterpolation, RandomInvert, RandomOrder,
+    RandomPerspective, RandomPosterize, RandomResizedCrop, RandomRotate90, RandomRotation,
+    RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe, ReorderMode, Resize, ResizeTo,
+    Rotate90, RotationStyle, Shear, Size, Span, TimmAugment, TrivialAugment, TruncationPolicy,
+    WhitePoint, ZeroChannel,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -499,6 +500,15 @@ fn other() -> impl Strategy<Value = Op> {
         bounded_resized_crop(),
         random_crop(),
         center_crop(),
+        (size(), 0..4usize).prop_map(|(size, corner)| {
+            let corner = [
+                ImageCorner::TopLeft,
+                ImageCorner::TopRight,
+                ImageCorner::BottomLeft,
+                ImageCorner::BottomRight,
+            ][corner];
+            CornerCrop { size, corner }.into()
+        }),
         number().prop_map(|p| RandomHorizontalFlip { p }.into()),
         number().prop_map(|p| RandomInterpolation { p }.into()),
         number().prop_map(|p| RandomVerticalFlip { p }.into()),
