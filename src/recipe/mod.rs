@@ -5,7 +5,7 @@
 //! the planned order. Never in here: pixels, image files, the source of random numbers.
 //!
 //! Definition:
-//! - `recipe_spec`: a recipe; `recipe_crop`: one of several crops of an image; `preset`: recipes with a name; `file`: recipe files;
+//! - `recipe_spec`: a recipe; `preset`: recipes with a name; `file`: recipe files;
 //! - `ops`: the operations, one file each; `op`: the list of them; `operation`: their trait;
 //! - `operation_docs`: the documentation of an operation; `catalogue`: its description for users;
 //! - `values`, `tensor`: the types of parameters; `defaults`: default values for serde;
@@ -16,7 +16,7 @@
 //! - `suggestion`: fixes for text where a number is expected; `ranges`: range checks;
 //! - `row_extent`: the size of rows;
 //! - `planner`: which operation may move after which; `move_unit`: the units that it moves;
-//! - `program`: the compiled recipe; `crop_programs`: those of several crops of an image;
+//! - `program`: the compiled recipe; `crop_check`: the checks of several crops of an image;
 //! - `crop_rule`: what a device does of a program;
 //! - `profile`: the numeric profile.
 //!
@@ -32,7 +32,7 @@ pub(crate) mod augment;
 pub(crate) mod buffer_effect;
 mod catalogue;
 mod check;
-mod crop_programs;
+mod crop_check;
 mod crop_rule;
 mod crop_sizes;
 mod defaults;
@@ -54,7 +54,6 @@ mod program;
 mod program_op;
 pub(crate) mod random;
 mod ranges;
-mod recipe_crop;
 mod recipe_spec;
 mod row_extent;
 pub(crate) mod size_bounds;
@@ -84,8 +83,7 @@ pub use program::OutputFormat;
 pub(crate) use program::SampleProgram;
 #[cfg(test)]
 pub(crate) use random::OneStream;
-pub use recipe_crop::RecipeCrop;
-pub use recipe_spec::{Recipe, ReorderMode};
+pub use recipe_spec::{Recipe, RecipeCrop, ReorderMode};
 pub(crate) use row_extent::RowExtent;
 pub use step::{AugmentStep, BoxFill, OpencvFilter, Step};
 pub use tensor::{DataType, MemoryLayout};

@@ -10,8 +10,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::check::{CheckedRecipe, RecipeFault, check};
-use super::crop_programs;
-use super::crop_programs::CropPrograms;
+use super::crop_check::{CropFormat, check_crop, check_format, check_whole, name_of};
 use super::crop_rule::CropRule;
 use super::file::{de as tree, toml};
 use super::move_unit::{MoveUnit, OperationPart};
@@ -96,6 +95,15 @@ pub(crate) struct SampleProgram {
     set: Option<Box<CropPrograms>>,
 }
 
+/// The programs of all crops of an image.
+#[derive(Debug, Clone, PartialEq)]
+struct CropPrograms {
+    /// The recipe of all crops.
+    recipe: Recipe,
+    /// One program for each crop, in order. A crop with a count is repeated.
+    programs: Vec<SampleProgram>,
+}
+
 impl SampleProgram {
     /// Compiles a recipe.
     ///
@@ -127,12 +135,57 @@ impl SampleProgram {
     fn new(recipe: &Recipe) -> std::result::Result<Self, RecipeFault> {
         match recipe.crops.is_empty() {
             true => Self::compile_one(recipe),
-            false => crop_programs::compile(recipe),
+            false => Self::compile_crops(recipe),
+        }
+    }
+
+    /// Compiles a recipe with crops. The result is the program of the first crop, with those of all
+    /// crops beside it. No batch sets its size.
+    fn compile_crops(recipe: &Recipe) -> std::result::Result<Self, RecipeFault> {
+        check_whole(recipe)?;
+        let mut programs: Vec<Self> = Vec::new();
+        let mut ops_before = 0;
+        for (number, crop) in recipe.crops.iter().enumerate() {
+            let fault = |(op, message): (Option<usize>, String)| RecipeFault {
+                op: Some(ops_before + op.unwrap_or(0)),
+                message: format!("{}: {message}", name_of(number, crop)),
+            };
+            check_crop(crop).map_err(fault)?;
+            let program = Self::compile_one(&crop.recipe);
+            let program = program.map_err(|of| fault((of.op, of.message)))?;
+            let first = programs.first().map(Self::crop_format);
+            check_format(&program.crop_format(), first.as_ref()).map_err(fault)?;
+            ops_before += crop.recipe.ops.len();
+            programs.extend((0..crop.count).map(|_| program.clone()));
+        }
+        let Some(first) = programs.first().cloned() else {
+            let message = "crops is an empty list: write crops, or ops".into();
+            return Err(RecipeFault { op: None, message });
+        };
+        let set = CropPrograms {
+            recipe: recipe.clone(),
+            programs,
+        };
+        Ok(Self {
+            sizer: None,
+            set: Some(Box::new(set)),
+            ..first
+        })
+    }
+
+    fn crop_format(&self) -> CropFormat<'_> {
+        CropFormat {
+            recipe: &self.recipe,
+            extent: self.extent,
+            dtype: self.output_format.dtype,
+            layout: self.output_format.layout,
+            channels: self.output_format.channels(),
+            size_dependent_op: self.size_dependent_op(),
         }
     }
 
     /// Compiles a recipe without crops.
-    pub(super) fn compile_one(recipe: &Recipe) -> std::result::Result<Self, RecipeFault> {
+    fn compile_one(recipe: &Recipe) -> std::result::Result<Self, RecipeFault> {
         let checked = check(recipe)?;
         let reorder = recipe.reorder.unwrap_or_default();
         let decode = recipe.decode();
@@ -228,15 +281,6 @@ impl SampleProgram {
             moves: planned.moves,
             refused: planned.refused,
         })
-    }
-
-    /// The same program as the first of several crops of an image. No batch sets its size.
-    pub(super) fn with_crop_programs(self, set: CropPrograms) -> Self {
-        Self {
-            sizer: None,
-            set: Some(Box::new(set)),
-            ..self
-        }
     }
 
     /// Whether a sample has several crops of its image, or one crop in a list.

@@ -13,13 +13,14 @@
 //!   JPEGs that the device decodes; `replay`: measures the device stage alone;
 //! - `run`: from filled rows to a batch; `mix`, `batch_mixing`: mixes the rows of batches;
 //! - `on_error`: what happens to a row whose sample fails; [`batch`], `pixel_views`,
-//!   `crop_views`: batches and views of their pixels.
+//!   `crop_views`: batches and views of their pixels; `crop_extents`: the crops of a batch.
 //!
 //! Never in here: the life of processes, how a file's bytes become a row (`jobs::sample`).
 
 pub mod batch;
 pub(crate) mod batch_mixing;
 pub(crate) mod coded_batch;
+pub(crate) mod crop_extents;
 pub(crate) mod crop_sections;
 pub(crate) mod crop_views;
 pub(crate) mod device_batches;

@@ -12,7 +12,7 @@ use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, BatchLabels, BatchStorage, RowFault, RowsExtent};
 use crate::jobs::images::batch_mixing::BatchMixing;
-use crate::jobs::images::crop_views::CropExtents;
+use crate::jobs::images::crop_extents::CropExtents;
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::{PackedBatch, SlotPacking};
 use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus, State};

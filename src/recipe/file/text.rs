@@ -16,8 +16,7 @@ use crate::recipe::mixing::Mixing;
 use crate::recipe::op::Op;
 use crate::recipe::operation::Operation;
 use crate::recipe::program::SampleProgram;
-use crate::recipe::recipe_crop::RecipeCrop;
-use crate::recipe::recipe_spec::{Recipe, ReorderMode};
+use crate::recipe::recipe_spec::{Recipe, RecipeCrop, ReorderMode};
 use crate::recipe::row_extent::RowExtent;
 use crate::recipe::suggestion::suggest_fix;
 

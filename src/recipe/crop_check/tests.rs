@@ -1,7 +1,7 @@
 use super::*;
 use crate::recipe::{
     CenterCrop, DataType, MemoryLayout, Mixing, OrientationMode, RandomHorizontalFlip,
-    RandomResizedCrop, RecipeFormat, ReorderMode,
+    RandomResizedCrop, RecipeFormat, ReorderMode, SampleProgram,
 };
 
 fn crop(size: u32) -> Recipe {
