@@ -149,7 +149,9 @@ def _views(transform: Any) -> list[Crop] | None:
 def _several(transform: Any) -> Callable[[Any], list[Crop]] | None:
     if _is_lightly_multi_view(transform):
         return _of_multi_view
-    if _is_compose(transform) and _position_of_five(transform.transforms) is not None:
+    if _position_of_five(getattr(transform, "transforms", None)) is not None:
+        if not _is_compose(transform):
+            raise cannot(_full_name(transform), "it returns several images: use a Compose")
         return _of_five
     name = type(transform).__name__
     if _is_torchvisions(transform) and name in _FIVE:
