@@ -122,7 +122,7 @@ fn a_mistake_in_a_file_has_the_line_of_its_operation() {
     let read = |text: &str| Recipe::from_text(text, RecipeFormat::Yaml, "dino.yaml");
     let e = read(text).unwrap_err().to_string();
     assert!(
-        e.contains("dino.yaml:11: crop 1 (local): random_horizontal_flip"),
+        e.contains("dino.yaml:10: crop 1 (local): random_horizontal_flip"),
         "{e}"
     );
     let good = read(&text.replace("p: 2", "p: 1")).unwrap();
