@@ -44,7 +44,7 @@ pub use configs::paddle;
 pub use data::columns;
 pub use data::index::{self, Index};
 pub use data::survey;
-pub use decode_plan::RowDescriptor;
+pub use decode_plan::{CropGeometry, RowDescriptor};
 pub use device::{DecodeOn, Device, DeviceRows, UploadMode};
 pub use error::{Error, FaultKind, Result, SampleFault};
 pub use half::{bf16, f16};

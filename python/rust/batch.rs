@@ -8,7 +8,8 @@ use featherload::batch::BatchRow;
 use featherload::columns::{BatchColumns, ColumnValues, NumberValues};
 use featherload::index::Index;
 use featherload::{
-    Batch, BatchLabels, DataType, Device, DeviceRows, MemoryLayout, Result, RowFault, RowStatus,
+    Batch, BatchLabels, CropGeometry, DataType, Device, DeviceRows, MemoryLayout, Result, RowFault,
+    RowStatus,
 };
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -17,6 +18,13 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList};
 use crate::dlpack::ElementType;
 use crate::errors::raised;
 use crate::tensor::{PER_THREAD_DEFAULT, Tensor, TensorMemory, per_thread};
+
+/// Boxes, sizes of images, and turns of each crop.
+type GeometryBytes<'py> = Vec<(
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+)>;
 
 /// A batch that Python holds. It is counted while any of its tensors is alive.
 pub struct HeldBatch {
@@ -59,6 +67,8 @@ struct Facts {
     /// Labels are one float a sample: an array of N numbers, not of N x 1.
     has_float_labels: bool,
     faults: Vec<RowFault>,
+    /// Of each crop of each row. `None` if a sample is one image.
+    geometry: Option<Vec<Vec<CropGeometry>>>,
     /// Index with the names of the samples. It stays after the loader is gone.
     index: Arc<Index>,
     /// Reads further values of the samples.
@@ -119,6 +129,13 @@ impl RawBatch {
                 labels: batch.labels().clone(),
                 has_float_labels,
                 faults: batch.faults().to_vec(),
+                geometry: (batch.crop_count())
+                    .map(|count| {
+                        (0..count)
+                            .map(|n| batch.geometry(n).map(<[_]>::to_vec))
+                            .collect()
+                    })
+                    .transpose()?,
                 index,
                 columns: batch.columns().clone(),
             }),
@@ -201,14 +218,54 @@ impl RawBatch {
         self.held.is_some()
     }
 
-    /// The pixels as one tensor. None if rows have different sizes.
+    /// The pixels as one tensor. None if rows have different sizes, or several crops.
     fn images(&self) -> PyResult<Option<Tensor>> {
         let held = self.held()?;
-        if held.batch.descriptors().is_some() {
+        if held.batch.descriptors().is_some() || held.batch.crop_count().is_some() {
             return Ok(None);
         }
         let shape = held.batch.shape().map_err(|e| raised(&e))?;
         Ok(Some(tensor(held, &shape, 0)))
+    }
+
+    /// The pixels of each crop, as one tensor over all rows. None if a sample is one image.
+    fn crops(&self) -> PyResult<Option<Vec<Tensor>>> {
+        let held = self.held()?;
+        let Some(count) = held.batch.crop_count() else {
+            return Ok(None);
+        };
+        let crop = |number: usize| -> Result<Tensor> {
+            let shape = held.batch.crop_shape(number)?;
+            Ok(tensor(held, &shape, held.batch.crop_offset(number)?))
+        };
+        let crops: Result<Vec<_>> = (0..count).map(crop).collect();
+        crops.map(Some).map_err(|e| raised(&e))
+    }
+
+    /// Where each crop of each row lies in its image, as bytes: four floats for the box, two
+    /// integers for height and width of the image, then a byte for each of flipped, upside down
+    /// and transposed. None if a sample is one image.
+    fn geometry<'py>(&self, py: Python<'py>) -> Option<GeometryBytes<'py>> {
+        let geometry = self.facts.geometry.as_ref()?;
+        let of_crop = |rows: &Vec<CropGeometry>| {
+            let boxes = rows
+                .iter()
+                .flat_map(|of| of.bounds)
+                .flat_map(f32::to_ne_bytes);
+            let sizes = rows
+                .iter()
+                .flat_map(|of| of.image)
+                .flat_map(u32::to_ne_bytes);
+            let turns = rows.iter().flat_map(|of| {
+                [of.is_flipped(), of.is_upside_down(), of.is_transposed()].map(u8::from)
+            });
+            (
+                PyBytes::new(py, &boxes.collect::<Vec<_>>()),
+                PyBytes::new(py, &sizes.collect::<Vec<_>>()),
+                PyBytes::new(py, &turns.collect::<Vec<_>>()),
+            )
+        };
+        Some(geometry.iter().map(of_crop).collect())
     }
 
     /// The pixels of each row.

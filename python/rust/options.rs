@@ -7,6 +7,7 @@ use std::thread;
 
 use featherload::memory_plan::{RecipeOutline, RunMemory, RunShape};
 use featherload::options::{LoaderOptions, LoaderSetup, SourceOptions, units};
+use featherload::recipe::operations;
 use featherload::scene::{RaysOptions, SceneOptions, ViewsOptions};
 use featherload::{Index, LoaderBuilder, Recipe, Result};
 use pyo3::exceptions::PyValueError;
@@ -179,6 +180,19 @@ fn told(setup: &LoaderSetup) -> Result<Vec<String>> {
 }
 
 /// The memory plan of a loader with these options, as JSON. Starts nothing.
+/// The names of all operations of recipes.
+#[pyfunction]
+pub fn operation_names() -> Vec<&'static str> {
+    operations().into_iter().map(|of| of.name).collect()
+}
+
+/// The recipe of this name or file, as JSON.
+#[pyfunction]
+pub fn recipe_json(py: Python<'_>, name: &str) -> PyResult<String> {
+    let text = Recipe::load(name).and_then(|recipe| json(&recipe));
+    text.map_err(|e| mistake(py, "recipe", e.to_string()))
+}
+
 #[pyfunction]
 #[pyo3(signature = (options, items=None))]
 pub fn plan(py: Python<'_>, options: &str, items: Option<&RawItems>) -> PyResult<String> {

@@ -162,6 +162,11 @@ impl StoredPicture {
             DecodeCost::Jpeg { .. } => DecodeScale::of_denominator(fold.denominator(mode)),
             DecodeCost::Rows { .. } | DecodeCost::Raw => DecodeScale::Full,
         };
+        self.plan_at(scale, fold)
+    }
+
+    /// The plan of these steps for an image that is decoded at this scale.
+    pub(crate) fn plan_at(self, scale: DecodeScale, fold: FoldedSteps) -> DecodePlan {
         let reads = fold.decode_window(scale.denominator(), scale.of_size(self.size));
         DecodePlan {
             scale,
@@ -215,6 +220,27 @@ impl StoredPicture {
                 DecodeCost::Rows { .. } => program.output_format.is_plain_rgb8(cut.fold.placement),
                 DecodeCost::Raw => true,
             }
+    }
+
+    /// Memory to decode this number of pixels, from which several crops are made. Their steps
+    /// never work in the decoder's buffer.
+    pub(crate) fn shared_decoder_memory(self, pixels: u64) -> DecoderMemory {
+        let memory = self.decoder_memory(pixels);
+        match self.cost {
+            DecodeCost::Jpeg { .. } | DecodeCost::Raw => memory,
+            DecodeCost::Rows { .. } => DecoderMemory {
+                pixels: pixels.saturating_mul(RGB8),
+                ..memory
+            },
+        }
+    }
+
+    /// The same image after its decoding, as several crops are made from it.
+    pub(crate) fn in_memory(self) -> Self {
+        Self {
+            cost: DecodeCost::Raw,
+            ..self
+        }
     }
 
     /// Memory of the decoder, and of the buffers after it.

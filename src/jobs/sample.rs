@@ -5,9 +5,11 @@
 //! the JPEG path allocates nothing, except for coded rows and operations with other buffers.
 //!
 //! - `crop`: the row, if a device finishes the batch's rows;
+//! - `crop_set`: several crops of one image, from one decode;
 //! - `raw`: files whose pixels are not compressed.
 
 mod crop;
+mod crop_set;
 mod raw;
 
 use self::crop::CropWriter;
@@ -54,18 +56,44 @@ pub(crate) type SizeCheck<'a> = &'a dyn Fn((u32, u32)) -> Result<(), SampleFault
 /// The state that is kept from sample to sample.
 #[derive(Debug)]
 pub(crate) struct SampleDecoder {
-    program: SampleProgram,
     limits: PictureLimits,
     jpeg: JpegDecoder,
     jpeg_scratch: jpeg::JpegScratch,
     raster_scratch: raster::RasterScratch,
+    /// Pixels from which several crops are made, if they do not lie in the decoder's buffer.
+    shared_pixels: Vec<u8>,
     resampler: ImageResampler,
     canvas: PictureCanvas,
+    /// One for each crop of a sample, at least one.
+    parts: Vec<PartMaker>,
+}
+
+/// How one crop of a sample is made. A row of one image has one.
+#[derive(Debug)]
+struct PartMaker {
+    program: SampleProgram,
     emitter: RowEmitter,
     steps: Vec<OpStep>,
     /// If a device finishes the rows.
-    crops: Option<CropWriter>,
+    device: Option<CropWriter>,
 }
+
+/// The part of a row of one image.
+const ONLY: usize = 0;
+
+impl PartMaker {
+    fn new(program: &SampleProgram) -> Self {
+        Self {
+            program: program.clone(),
+            emitter: RowEmitter::new(program.output_format),
+            steps: Vec::new(),
+            device: program.crops.map(CropWriter::new),
+        }
+    }
+}
+
+/// A file, as it is opened: its format, and what happens if it is truncated.
+type OpenedAs = (FileFormat, TruncationPolicy);
 
 /// What a row needs in addition to the bytes of its file.
 pub(crate) struct RowRequest<'a, R> {
@@ -86,17 +114,20 @@ type FillRequest<'a, 'b, R> = (&'a RowRequest<'b, R>, Option<&'a PartLimits>);
 impl SampleDecoder {
     pub(crate) fn new(program: &SampleProgram, limits: &PictureLimits) -> Result<Self> {
         Ok(Self {
-            program: program.clone(),
             limits: *limits,
             jpeg: JpegDecoder::new(limits),
             jpeg_scratch: jpeg::JpegScratch::default(),
             raster_scratch: raster::RasterScratch::default(),
+            shared_pixels: Vec::new(),
             resampler: ImageResampler::new(CpuLevel::detect()?),
             canvas: PictureCanvas::default(),
-            emitter: RowEmitter::new(program.output_format),
-            steps: Vec::new(),
-            crops: program.crops.map(CropWriter::new),
+            parts: program.crop_programs().iter().map(PartMaker::new).collect(),
         })
+    }
+
+    /// The program of the first crop. All crops have the same options of decoding.
+    fn program(&self) -> &SampleProgram {
+        &self.parts[ONLY].program
     }
 
     /// Fills the row `out` from the bytes of a file. `out` may be longer than the row. After a
@@ -112,7 +143,9 @@ impl SampleDecoder {
         out: &mut [u8],
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
-        self.fill_caught(bytes, (request, None), out, meter)
+        self.fill_caught(bytes, meter, |decoder, opened, meter| {
+            decoder.fill_as(opened, bytes, (request, None), out, meter)
+        })
     }
 
     /// Like [`SampleDecoder::make_row`], for a device whose parts have these limits. If the device
@@ -126,17 +159,18 @@ impl SampleDecoder {
         out: &mut [u8],
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
-        self.fill_caught(bytes, (request, Some(limits)), out, meter)
+        self.fill_caught(bytes, meter, |decoder, opened, meter| {
+            decoder.fill_as(opened, bytes, (request, Some(limits)), out, meter)
+        })
     }
 
     fn fill_caught(
         &mut self,
         bytes: &[u8],
-        request: FillRequest<'_, '_, impl RandomStreams>,
-        out: &mut [u8],
         meter: &mut StageMeter,
+        fill: impl FnMut(&mut Self, OpenedAs, &mut StageMeter) -> Result<(), SampleFault>,
     ) -> Result<(), SampleFault> {
-        let fill = || self.fill_by_policy(bytes, request, out, meter);
+        let fill = || self.fill_by_policy(bytes, meter, fill);
         match catch_panic(fill) {
             Some(filled) => {
                 if self.held_bytes() > KEEP {
@@ -166,10 +200,11 @@ impl SampleDecoder {
         limits: &PartLimits,
         out: &mut [u8],
     ) -> Result<bool, SampleFault> {
-        let Some(crops) = &mut self.crops else {
+        let part = &mut self.parts[ONLY];
+        let Some(crops) = &mut part.device else {
             return Ok(false);
         };
-        let (jpeg, scratch, steps) = (&self.jpeg, &self.jpeg_scratch, &self.steps);
+        let (jpeg, scratch, steps) = (&self.jpeg, &self.jpeg_scratch, &part.steps);
         // Checks first, before weights are computed in vain.
         if !jpeg.may_write_coded(bytes.len(), header, out.len()) {
             return Ok(false);
@@ -179,7 +214,7 @@ impl SampleDecoder {
         let handed_over = catch_panic(|| crops.copy_coded(plan, steps, size, limits, out, write));
         handed_over.unwrap_or_else(|| {
             // The decode that follows reports the file's error.
-            self.crops = self.program.crops.map(CropWriter::new);
+            part.device = part.program.crops.map(CropWriter::new);
             Ok(false)
         })
     }
@@ -187,21 +222,22 @@ impl SampleDecoder {
     fn open_jpeg(
         &self,
         bytes: &[u8],
-        request: &RowRequest<'_, impl RandomStreams>,
+        part: Option<PixelBox>,
     ) -> Result<(JpegHeader, StoredPicture), SampleFault> {
         let header = jpeg::read_header(bytes)?;
         let stored = StoredPicture {
             size: (header.width, header.height),
-            orientation: (header.orientation).in_mode(self.program.orientation, FileFormat::Jpeg),
+            orientation: (header.orientation).in_mode(self.program().orientation, FileFormat::Jpeg),
             cost: header.decoding(),
             pixel_box: None,
         };
-        Ok((header, stored.with_box(request.part)?))
+        Ok((header, stored.with_box(part)?))
     }
 
     fn free_buffers(&mut self) {
         self.jpeg_scratch = jpeg::JpegScratch::default();
         self.raster_scratch = raster::RasterScratch::default();
+        self.shared_pixels = Vec::new();
         self.resampler.free_buffers();
         self.canvas.free_buffers();
     }
@@ -209,40 +245,38 @@ impl SampleDecoder {
     fn held_bytes(&self) -> usize {
         self.jpeg_scratch.bytes()
             + self.raster_scratch.bytes()
+            + self.shared_pixels.capacity()
             + self.resampler.scratch_bytes()
             + self.canvas.held_bytes()
-            + self.crops.as_ref().map_or(0, CropWriter::held_bytes)
+            + (self.parts[ONLY].device.as_ref()).map_or(0, CropWriter::held_bytes)
     }
 
     fn fill_by_policy(
         &mut self,
         bytes: &[u8],
-        request: FillRequest<'_, '_, impl RandomStreams>,
-        out: &mut [u8],
         meter: &mut StageMeter,
+        mut fill: impl FnMut(&mut Self, OpenedAs, &mut StageMeter) -> Result<(), SampleFault>,
     ) -> Result<(), SampleFault> {
         let format = FileFormat::of(bytes)?;
-        let filled = self.fill_as(format, TruncationPolicy::Refuse, bytes, request, out, meter);
+        let filled = fill(self, (format, TruncationPolicy::Refuse), meter);
         let Err(fault) = filled else {
             return Ok(());
         };
-        let is_kept = self.program.truncated == TruncationPolicy::Keep
+        let is_kept = self.program().truncated == TruncationPolicy::Keep
             && fault.kind == FaultKind::Truncated
             && matches!(format, FileFormat::Jpeg | FileFormat::Png);
         if !is_kept {
             return Err(fault);
         }
         // A file without a readable header keeps its first fault.
-        self.fill_as(format, TruncationPolicy::Keep, bytes, request, out, meter)
-            .map_err(|_| fault)?;
+        fill(self, (format, TruncationPolicy::Keep), meter).map_err(|_| fault)?;
         meter.truncated += 1;
         Ok(())
     }
 
     fn fill_as(
         &mut self,
-        format: FileFormat,
-        truncated: TruncationPolicy,
+        (format, truncated): OpenedAs,
         bytes: &[u8],
         request: FillRequest<'_, '_, impl RandomStreams>,
         out: &mut [u8],
@@ -254,13 +288,35 @@ impl SampleDecoder {
                 self.fill_from_jpeg(bytes, request, out, meter)
             }
             format => {
-                let picture = match truncated {
-                    TruncationPolicy::Refuse => RasterReader::open(format, bytes, &self.limits)?,
-                    TruncationPolicy::Keep => RasterReader::open_truncated(bytes, &self.limits)?,
-                };
+                let picture = self.open_raster((format, truncated), bytes)?;
                 self.fill_from_raster((format, picture), request.0, out, meter)
             }
         }
+    }
+
+    fn open_raster<'a>(
+        &self,
+        (format, truncated): OpenedAs,
+        bytes: &'a [u8],
+    ) -> Result<RasterReader<'a>, SampleFault> {
+        match truncated {
+            TruncationPolicy::Refuse => RasterReader::open(format, bytes, &self.limits),
+            TruncationPolicy::Keep => RasterReader::open_truncated(bytes, &self.limits),
+        }
+    }
+
+    fn stored_raster(
+        &self,
+        (format, picture): (FileFormat, &RasterReader<'_>),
+        part: Option<PixelBox>,
+    ) -> Result<StoredPicture, SampleFault> {
+        StoredPicture {
+            size: picture.size(),
+            orientation: (picture.orientation()).in_mode(self.program().orientation, format),
+            cost: picture.decode_cost(),
+            pixel_box: None,
+        }
+        .with_box(part)
     }
 
     /// Decodes only the part of a JPEG that the first steps need.
@@ -271,7 +327,7 @@ impl SampleDecoder {
         out: &mut [u8],
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
-        let (header, stored) = self.open_jpeg(bytes, request)?;
+        let (header, stored) = self.open_jpeg(bytes, request.part)?;
         let plan = self.plan_row(stored, request)?;
         meter.lap(stages::OPEN);
         if let Some(limits) = coded
@@ -285,13 +341,15 @@ impl SampleDecoder {
         let decoded = self
             .jpeg
             .decode_region(bytes, &header, plan.scale, window, scratch)?;
+        meter.decoded += 1;
         meter.lap(stages::DECODE);
         // Cuts out exactly the requested part: the decoder's alignment must not change the filter's
         // input.
         let stride = decoded.stride / PIXEL;
         let first = (window.y - decoded.y) as usize * stride + (window.x - decoded.x) as usize;
-        if let Some(crops) = &mut self.crops
-            && let Some(pixels) = crops.begin(&plan, &self.steps, request.size, out)?
+        let part = &mut self.parts[ONLY];
+        if let Some(crops) = &mut part.device
+            && let Some(pixels) = crops.begin(&plan, &part.steps, request.size, out)?
         {
             let lines = scratch.rgb[PIXEL * first..].chunks(decoded.stride);
             for (to, line) in pixels
@@ -314,7 +372,7 @@ impl SampleDecoder {
             let to = self.canvas.begin(width, height, plan.fold.placement);
             self.resampler.resample(source, ResizeAxes { x, y }, to);
             meter.lap(stages::RESAMPLE);
-            self.finish(&plan, request.size, out, meter)
+            self.finish(ONLY, &plan, request.size, out, meter)
         } else {
             // No resize and no copy.
             self.canvas.adopt_buffer(
@@ -323,7 +381,7 @@ impl SampleDecoder {
                 (width, height),
                 plan.fold.placement,
             );
-            let finished = self.finish(&plan, request.size, out, meter);
+            let finished = self.finish(ONLY, &plan, request.size, out, meter);
             self.canvas.return_buffer(&mut self.jpeg_scratch.rgb);
             finished
         }
@@ -338,29 +396,25 @@ impl SampleDecoder {
         out: &mut [u8],
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
-        let stored = StoredPicture {
-            size: picture.size(),
-            orientation: (picture.orientation()).in_mode(self.program.orientation, format),
-            cost: picture.decode_cost(),
-            pixel_box: None,
-        }
-        .with_box(request.part)?;
+        let stored = self.stored_raster((format, &picture), request.part)?;
         let plan = self.plan_row(stored, request)?;
         meter.lap(stages::OPEN);
         if let Some(pixels) = picture.raw_pixels() {
             let pixels = (pixels, stored.size.0 as usize);
-            return self.fill_from_raw(pixels, &plan, request.size, out, meter);
+            return self.fill_from_raw(ONLY, pixels, &plan, request.size, out, meter);
         }
         let seen = (plan.window.w as usize, plan.window.h as usize);
         picture.decode_frame(&mut self.raster_scratch)?;
+        meter.decoded += 1;
         let mut rows = WindowRows {
             picture,
             window: plan.window,
-            transparency: self.program.transparency,
+            transparency: self.program().transparency,
             scratch: &mut self.raster_scratch,
         };
-        if let Some(crops) = &mut self.crops
-            && let Some(pixels) = crops.begin(&plan, &self.steps, request.size, out)?
+        let part = &mut self.parts[ONLY];
+        if let Some(crops) = &mut part.device
+            && let Some(pixels) = crops.begin(&plan, &part.steps, request.size, out)?
         {
             rows.copy_all(pixels)?;
             rows.picture.check_rest(rows.scratch)?;
@@ -368,7 +422,7 @@ impl SampleDecoder {
             return Ok(());
         }
         let (width, height) = (plan.size.0 as usize, plan.size.1 as usize);
-        if stored.writes_row_directly(&plan, &self.program, &self.steps) {
+        if stored.writes_row_directly(&plan, &part.program, &part.steps) {
             rows.copy_all(&mut out[..PIXEL * width * height])?;
             rows.picture.check_rest(rows.scratch)?;
             meter.lap(stages::DECODE);
@@ -384,7 +438,7 @@ impl SampleDecoder {
         }
         rows.picture.check_rest(rows.scratch)?;
         meter.lap(stages::DECODE);
-        self.finish(&plan, request.size, out, meter)
+        self.finish(ONLY, &plan, request.size, out, meter)
     }
 
     /// Draws the steps of the sample, and chooses which of them are part of the decoding.
@@ -394,44 +448,56 @@ impl SampleDecoder {
         request: &RowRequest<'_, impl RandomStreams>,
     ) -> Result<DecodePlan, SampleFault> {
         (request.check_size)(stored.upright_size())?;
-        let (program, steps) = (&self.program, &mut self.steps);
+        let PartMaker { program, steps, .. } = &mut self.parts[ONLY];
         program.steps(stored.upright_size(), request.size, request.random, steps)?;
         let plan = stored.plan_decode(program, steps);
         let scratch = stored.sample_memory(&plan, program, steps);
         check_reduction(scratch.steep)?;
-        self.limits.check_scratch("the picture", scratch.bytes())?;
-        if scratch.bytes() > LARGE {
+        self.make_room(scratch.bytes())?;
+        Ok(plan)
+    }
+
+    /// Checks the memory of a sample before it is allocated.
+    fn make_room(&mut self, scratch: u64) -> Result<(), SampleFault> {
+        self.limits.check_scratch("the picture", scratch)?;
+        if scratch > LARGE {
             // The memory plan does not count memory that the allocator kept from smaller samples.
-            if scratch.bytes() > self.held_bytes() as u64 {
+            if scratch > self.held_bytes() as u64 {
                 self.free_buffers();
             }
             memory::trim_heap();
         }
-        Ok(plan)
+        Ok(())
     }
 
     /// Runs the remaining steps and writes the row. If a device finishes rows: writes pixels of the
     /// row's size.
     fn finish(
         &mut self,
+        part: usize,
         plan: &DecodePlan,
         size: Option<(u32, u32)>,
         out: &mut [u8],
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
-        if let Some(crops) = &mut self.crops {
+        let PartMaker {
+            program,
+            emitter,
+            steps,
+            device,
+        } = &mut self.parts[part];
+        let fuses = program.fuses;
+        if let Some(crops) = device {
             // A crop that fits was already written.
             let mut plan = *plan;
-            if let Some(step) = crop::pad_step(&plan, &self.steps) {
+            if let Some(step) = crop::pad_step(&plan, steps) {
                 let step = std::iter::once(&step);
-                plan.fold.steps += self
-                    .canvas
-                    .apply(step, self.program.fuses, &mut self.resampler);
+                plan.fold.steps += self.canvas.apply(step, fuses, &mut self.resampler);
                 if let (CanvasPixels::Bytes(view), _) = self.canvas.pixels() {
                     plan.size = (view.width as u32, view.height as u32);
                 }
             }
-            let pixels = crops.begin_resized(&plan, &self.steps, size, out)?;
+            let pixels = crops.begin_resized(&plan, steps, size, out)?;
             meter.counted += 1;
             if let (CanvasPixels::Bytes(view), _) = self.canvas.pixels() {
                 view.copy_to(pixels);
@@ -439,17 +505,19 @@ impl SampleDecoder {
             meter.lap(stages::EMIT);
             return Ok(());
         }
-        let fuses = self.program.fuses;
         let mut done = plan.fold.steps;
         loop {
-            let rest = &self.steps[done..];
+            let rest = &steps[done..];
             if let (CanvasPixels::Bytes(view), placement) = self.canvas.pixels()
-                && emit_levels(&mut self.emitter, (rest, fuses), view, placement, out)
+                && emit_levels(emitter, (rest, fuses), view, placement, out)
             {
                 break;
             }
             if rest.is_empty() {
-                self.emit_floats(out);
+                if let (CanvasPixels::Floats(view), placement) = self.canvas.pixels() {
+                    let out = &mut out[..emitter.row_bytes(view.width, view.height)];
+                    emitter.emit_floats(view, placement, out);
+                }
                 break;
             }
             let stage = stages::of_step(&rest[0].step);
@@ -459,13 +527,6 @@ impl SampleDecoder {
         }
         meter.lap(stages::EMIT);
         Ok(())
-    }
-
-    fn emit_floats(&mut self, out: &mut [u8]) {
-        if let (CanvasPixels::Floats(view), placement) = self.canvas.pixels() {
-            let out = &mut out[..self.emitter.row_bytes(view.width, view.height)];
-            self.emitter.emit_floats(view, placement, out);
-        }
     }
 }
 

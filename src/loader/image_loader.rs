@@ -246,6 +246,7 @@ impl Loader {
             processes: pool.processes,
             resized_by_workers: pool.counted,
             truncated_rows: pool.truncated,
+            decoded_images: pool.decoded,
             first_row_ms: pool.first_row_ms,
             consumer_wait_s: pool.consumer_wait_s,
             mix_s: self.run.mixing_time.as_secs_f64(),

@@ -112,6 +112,13 @@ impl PreparedRun {
             (_, Some(op)) => sampler_table::check_labelled_by(op, &options.sampler)?,
             (None, None) => {}
         }
+        if options.multi_scale.is_some() && program.is_crop_set() {
+            return Err(Error::option(
+                "multi_scale",
+                "multi_scale sets one size for a sample, and this recipe makes several crops of \
+                 each image: remove multi_scale",
+            ));
+        }
         if options.multi_scale.is_some() && !program.allows_batch_sizes() {
             return Err(Error::config(
                 "multi_scale sets the size of rows, and this recipe does not set it last with \

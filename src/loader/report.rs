@@ -26,6 +26,8 @@ pub struct LoaderReport {
     /// ([`Recipe::with_truncated`](crate::Recipe::with_truncated)). Rows of batches that the
     /// consumer never received count too.
     pub truncated_rows: u64,
+    /// Images that workers decoded, and those of failed attempts. One for all crops of a sample.
+    pub decoded_images: u64,
     /// Rows committed, and the workers' time by stage.
     pub times: StageTimes,
     /// When the first row was committed, in milliseconds after the loader began to start processes.

@@ -45,6 +45,12 @@ pub fn serve(
     }
     let plan = sampler_table::plan(&index, &share.plan)?;
     let program = SampleProgram::compile(&share.recipe)?;
+    if program.is_crop_set() {
+        return Err(Error::config(
+            "the bare decoder decodes one crop of an image, and the recipe makes several: measure \
+             the ceiling with a recipe of one crop",
+        ));
+    }
     let mut bare = CeilingLoop::new(index, plan, program, share.part, share.share)?;
     let mut answer = |text: String| {
         writeln!(output, "{text}")

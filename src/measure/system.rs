@@ -4,6 +4,7 @@
 //! Runs in the consumer. Changes nothing.
 
 use crate::error::{Error, Result};
+use crate::jobs::images::crop_sections;
 use crate::pool::ring::{RingLayout, RingShape};
 use crate::pool::worker_options;
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
@@ -78,16 +79,16 @@ pub fn default_workers() -> usize {
 /// is out of range.
 pub fn ring_bytes(recipe: &Recipe, batch_size: u32, depth: u32, workers: u32) -> Result<u64> {
     let program = SampleProgram::compile(recipe)?;
-    let RowExtent::Fixed { height, width } = program.extent else {
+    if program.extent == RowExtent::Own {
         return Err(Error::config(format!(
             "the ring of recipe '{}' depends on the sizes of the images, not on the recipe alone",
             recipe.name
         )));
-    };
+    }
     let shape = RingShape {
         slots: depth,
         rows: batch_size,
-        slot_bytes: u64::from(batch_size).saturating_mul(program.row_bytes((height, width))),
+        slot_bytes: crop_sections::slot_bytes(&program, (0, 0), batch_size),
         lanes: workers.max(1),
     };
     Ok(RingLayout::new(shape)?.total_bytes() as u64)

@@ -13,6 +13,6 @@ pub(crate) mod run_memory;
 mod scratch_bound;
 
 pub use recipe_outline::{
-    DrawnSteps, FusedOperations, NumericChoice, RecipeOutline, RecipeStages, StageLine,
+    CropOutline, DrawnSteps, FusedOperations, NumericChoice, RecipeOutline, RecipeStages, StageLine,
 };
 pub use run_memory::{LargestSample, MemoryLimit, RunMemory, RunShape};

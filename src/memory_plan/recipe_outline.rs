@@ -7,14 +7,14 @@ use serde::Serialize;
 
 use crate::decode_plan::canvas_memory::CanvasMemory;
 use crate::decode_plan::stored_picture::StoredPicture;
-use crate::error::{Result, SampleFault};
+use crate::error::{Error, Result, SampleFault};
 use crate::recipe::Step;
 use crate::recipe::move_unit::OperationPart;
 use crate::recipe::planner;
-use crate::recipe::random::RandomStreams;
+use crate::recipe::random::CropStreams;
 use crate::recipe::steps::{InUnit, OpStep};
 use crate::recipe::{
-    DecodeMode, Mixing, OperationMove, Recipe, ReorderMode, RowExtent, SampleProgram,
+    DecodeMode, Mixing, OperationMove, Recipe, RecipeCrop, ReorderMode, RowExtent, SampleProgram,
 };
 
 /// A recipe as it will run.
@@ -40,6 +40,17 @@ pub struct RecipeOutline {
     pub choices: Vec<NumericChoice>,
     /// Mixing of batches, in the consumer.
     pub mixing: Option<Mixing>,
+    /// The crops of each image. The fields above are then those of the first. Empty: one image.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub crops: Vec<CropOutline>,
+}
+
+/// One crop of an image, or several by the same recipe.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct CropOutline {
+    pub count: u32,
+    pub outline: RecipeOutline,
 }
 
 /// The stages of a recipe in order.
@@ -89,6 +100,9 @@ impl RecipeOutline {
     /// # Errors
     /// A recipe that cannot run.
     pub fn of(recipe: &Recipe, picture: (u32, u32)) -> Result<Self> {
+        if !recipe.crops.is_empty() {
+            return Self::of_crops(recipe, picture);
+        }
         let program = SampleProgram::compile(recipe)?;
         let off = SampleProgram::compile(&recipe.clone().with_reorder(ReorderMode::Off))?;
         let reorder = recipe.reorder.unwrap_or_default();
@@ -108,6 +122,32 @@ impl RecipeOutline {
             fused: fusions(&program, &steps[..plan.fold.steps], &order, &emitted),
             choices: choices(&program, plan.scale.denominator()),
             mixing: recipe.mixing.clone(),
+            crops: Vec::new(),
+        })
+    }
+
+    fn of_crops(recipe: &Recipe, picture: (u32, u32)) -> Result<Self> {
+        // Also checks what the crops share.
+        SampleProgram::compile(recipe)?;
+        let outline = |(number, crop): (usize, &RecipeCrop)| {
+            let mut outline = Self::of(&crop.recipe, picture)?;
+            if outline.recipe.is_empty() {
+                outline.recipe = format!("crop {number}");
+            }
+            Ok(CropOutline {
+                count: crop.count,
+                outline,
+            })
+        };
+        let crops: Vec<_> = (recipe.crops.iter().enumerate())
+            .map(outline)
+            .collect::<Result<_>>()?;
+        let first = crops.first().map(|crop| crop.outline.clone());
+        let first = first.ok_or_else(|| Error::config("a recipe has an empty list of crops"))?;
+        Ok(Self {
+            recipe: recipe.name.clone(),
+            crops,
+            ..first
         })
     }
 }
@@ -241,7 +281,8 @@ fn choices(program: &SampleProgram, denominator: u32) -> Vec<NumericChoice> {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct DrawnSteps {
-    /// Names of operations, and their steps in the order in which they run.
+    /// Names of operations, and their steps in the order in which they run. Several crops follow
+    /// each other, each with its number.
     pub steps: Vec<(String, Step)>,
 }
 
@@ -250,16 +291,22 @@ impl DrawnSteps {
         program: &SampleProgram,
         picture: (u32, u32),
         size: Option<(u32, u32)>,
-        random: &impl RandomStreams,
+        random: &impl CropStreams,
     ) -> Result<Self, SampleFault> {
-        let mut steps = Vec::new();
-        program.display_steps(picture, size, random, &mut steps)?;
-        let ops = &program.recipe().ops;
-        let named = steps
-            .into_iter()
-            .map(|s| (planner::unit_name(ops, s.unit()), s.step));
-        Ok(Self {
-            steps: named.collect(),
-        })
+        let mut named = Vec::new();
+        for (crop, of_crop) in (0..).zip(program.crop_programs()) {
+            let mut steps = Vec::new();
+            of_crop.display_steps(picture, size, &random.of_crop(crop), &mut steps)?;
+            let ops = &of_crop.recipe().ops;
+            named.extend(steps.into_iter().map(|s| {
+                let name = planner::unit_name(ops, s.unit());
+                let name = match program.is_crop_set() {
+                    true => format!("crop {crop}: {name}"),
+                    false => name,
+                };
+                (name, s.step)
+            }));
+        }
+        Ok(Self { steps: named })
     }
 }

@@ -14,7 +14,7 @@ use crate::data::sample_sizes::SampleSizes;
 use crate::data::survey;
 use crate::decode_plan::stored_picture::{MAX_KEPT_BYTES, SampleMemory, StoredPicture};
 use crate::error::{Error, Result, size, size_rounded_down, size_rounded_up};
-use crate::jobs::images::mix;
+use crate::jobs::images::{crop_sections, mix};
 use crate::picture::read_header::PictureHeader;
 use crate::picture::{FileFormat, PictureLimits};
 use crate::pool::ring::{RingLayout, RingShape};
@@ -218,11 +218,11 @@ impl RunMemory {
         shape: RunShape,
     ) -> Result<(Self, Option<Error>)> {
         let program = SampleProgram::compile(recipe)?;
-        let row = program.row_bytes(program.extent.of(picture));
+        let row = crop_sections::sample_bytes(&program, picture);
         let ingredients = MemoryInputs {
             workers: shape.workers,
             batch: shape.batch,
-            slot_bytes: row.saturating_mul(u64::from(shape.batch)),
+            slot_bytes: crop_sections::slot_bytes(&program, picture, shape.batch),
             row_bytes: Some(row),
             scratch_bytes: scratch_of(&program, picture),
             input_bytes: 0,

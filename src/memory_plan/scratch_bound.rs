@@ -41,6 +41,9 @@ impl StoredPicture {
         size: Option<HeightWidth>,
         steps: &mut Vec<LargestStep>,
     ) -> [SampleMemory; 2] {
+        if program.is_crop_set() {
+            return self.crop_bounds(program, steps);
+        }
         program.largest_steps(self.upright_size(), size, true, steps);
         if !program.draws() {
             let steps: Vec<OpStep> = steps.iter().map(|s| s.of).collect();
@@ -50,6 +53,31 @@ impl StoredPicture {
         let all = self.bound(program, steps);
         program.largest_steps(self.upright_size(), size, false, steps);
         [all, self.bound(program, steps)]
+    }
+
+    /// The bounds of several crops: they share one decoded image, which is at most all of it, and
+    /// the buffers. Each crop is made from the finest scale that any of them needs, so both its own
+    /// scales and the full image are counted.
+    fn crop_bounds(
+        self,
+        program: &SampleProgram,
+        steps: &mut Vec<LargestStep>,
+    ) -> [SampleMemory; 2] {
+        let pixels = u64::from(self.size.0) * u64::from(self.size.1);
+        let decoder = self.shared_decoder_memory(pixels);
+        let mut most = [SampleMemory::default(); 2];
+        for of_crop in program.crop_programs() {
+            for stored in [self, self.in_memory()] {
+                let bounds = stored.scratch_bounds(of_crop, None, steps);
+                for (most, of_crop) in most.iter_mut().zip(&bounds) {
+                    most.raise_all(&SampleMemory {
+                        decoder,
+                        ..*of_crop
+                    });
+                }
+            }
+        }
+        most
     }
 
     fn bound(self, program: &SampleProgram, steps: &[LargestStep]) -> SampleMemory {

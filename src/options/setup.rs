@@ -102,10 +102,7 @@ impl LoaderSetup {
     /// As [`LoaderSetup::recipe`].
     pub fn drops_normalize(&self) -> Result<bool> {
         let normalizes = |op: &Op| matches!(op, Op::Normalize(_));
-        Ok(
-            self.loader.dtype == Some(DataType::U8)
-                && self.own_recipe()?.ops.iter().any(normalizes),
-        )
+        Ok(self.loader.dtype == Some(DataType::U8) && self.own_recipe()?.all_ops().any(normalizes))
     }
 
     /// Rows of a batch.

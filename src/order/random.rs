@@ -6,7 +6,7 @@
 //! implements it.
 
 use crate::recipe::geometry::UniformSource;
-use crate::recipe::random::RandomStreams;
+use crate::recipe::random::{CropStreams, RandomStreams};
 
 const MULTIPLIERS: (u32, u32) = (0xD251_1F53, 0xCD9E_8D57);
 const WEYL: (u32, u32) = (0x9E37_79B9, 0xBB67_AE85);
@@ -104,6 +104,24 @@ impl RandomStreams for PositionRandom {
     }
 }
 
+/// Each crop has a key of its own. The counter with these words belongs to no number of a position:
+/// no position is that large.
+impl CropStreams for PositionRandom {
+    fn of_crop(&self, crop: u32) -> Self {
+        let key = match crop {
+            0 => self.key,
+            crop => {
+                let [first, second, ..] = philox4x32_10([crop, 0, 0, u32::MAX], self.key);
+                [first, second]
+            }
+        };
+        Self {
+            key,
+            ..self.clone()
+        }
+    }
+}
+
 /// 53 random bits: every multiple of 2^-53 in [0, 1) is equally likely.
 fn uniform(high: u32, low: u32) -> f64 {
     let bits = (u64::from(high) << 32 | u64::from(low)) >> 11;
@@ -169,6 +187,26 @@ mod tests {
         ] {
             assert_ne!(base, other);
         }
+    }
+
+    /// The first crop has the numbers of a recipe with one crop, and each other has its own.
+    #[test]
+    fn crops_have_numbers_of_their_own() {
+        let base = PositionRandom::new(1, 2, 3);
+        let first = |crop| base.of_crop(crop).number(7, 1);
+        assert_eq!(first(0), base.number(7, 1));
+        let mut all: Vec<_> = (0..256).map(|crop| first(crop).to_bits()).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 256);
+        // The numbers of two crops of the same positions do not depend on each other.
+        let n = 20_000;
+        let product = |p| {
+            let base = PositionRandom::new(1, 2, p);
+            (base.of_crop(1).number(7, 0) - 0.5) * (base.of_crop(2).number(7, 0) - 0.5)
+        };
+        let mean = (0..n).map(product).sum::<f64>() / n as f64;
+        assert!(mean.abs() < 4.0 / 12.0 / (n as f64).sqrt(), "{mean}");
     }
 
     /// Random access and sequential access agree.

@@ -379,6 +379,7 @@ impl Pool {
             report.input_bytes = report.input_bytes.wrapping_add(get(worker_word::BYTES));
             report.counted = report.counted.wrapping_add(get(worker_word::COUNTED));
             report.truncated = report.truncated.wrapping_add(get(worker_word::TRUNCATED));
+            report.decoded = report.decoded.wrapping_add(get(worker_word::DECODED));
             for (stage, ns) in report.stage_ns.iter_mut().enumerate() {
                 *ns = ns.wrapping_add(get(worker_word::STAGES + stage));
             }

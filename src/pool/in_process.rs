@@ -5,11 +5,11 @@
 
 use std::fmt;
 
-use crate::error::{Result, SampleFault};
+use crate::error::{FaultKind, Result, SampleFault};
 use crate::pool::batch_request::BatchRequest;
 use crate::pool::buffers::BufferPool;
 use crate::pool::filled_batch::{BadRow, FilledBatch, RowMemory};
-use crate::pool::job::{Job, JobKind, JobRequest};
+use crate::pool::job::{Job, JobKind, JobRequest, RowParts};
 use crate::pool::pool_report::{PoolReport, ProcessReport};
 use crate::pool::ring::region::shorten_reason;
 use crate::pool::worker::attempts;
@@ -48,22 +48,40 @@ impl InProcessLoop {
     pub(crate) fn fill(&mut self, place: BatchRequest) -> FilledBatch {
         let ticket = place.ticket(1);
         let bytes = match place.rows.checked_sub(1) {
-            Some(last) => self.job.row_range(&ticket, last).end,
+            Some(last) => {
+                let further = self.job.further_ranges(&ticket, last);
+                let first = self.job.row_range(&ticket, last);
+                further.last().map_or(first.end, |range| range.end)
+            }
             None => 0,
         };
         let mut buffer = self.buffers.take(bytes);
         let mut bad = Vec::new();
         self.meter.start();
         for row in 0..place.rows_to_fill {
-            let out = self.job.row_range(&ticket, row);
-            let out = &mut buffer.bytes_mut()[out];
+            let range = self.job.row_range(&ticket, row);
+            let further = self.job.further_ranges(&ticket, row);
+            let Some(mut out) = RowParts::of(buffer.bytes_mut(), range, &further) else {
+                let fault = SampleFault::new(
+                    FaultKind::Corrupt,
+                    "its place in the batch is invalid: this is a defect of featherload, please \
+                     report it",
+                );
+                let attempt = None;
+                bad.push(BadRow {
+                    row,
+                    fault,
+                    attempt,
+                });
+                continue;
+            };
             let mut first = None;
             let filled = attempts::fill_or_substitute(
                 &mut *self.job,
                 &ticket,
                 row,
                 self.attempts,
-                out,
+                &mut out,
                 &mut self.meter,
                 |_, fault, _| {
                     first.get_or_insert(fault);
@@ -93,6 +111,7 @@ impl InProcessLoop {
             input_bytes: self.meter.bytes,
             counted: self.meter.counted,
             truncated: self.meter.truncated,
+            decoded: self.meter.decoded,
             stage_ns: self.meter.ns,
             ..PoolReport::default()
         }

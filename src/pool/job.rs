@@ -23,6 +23,12 @@ pub trait Job: Send {
     /// ticket never overlap.
     fn row_range(&mut self, ticket: &Ticket, row: u32) -> Range<usize>;
 
+    /// Further ranges of the row, in ascending order. They lie after the first one, and belong to no
+    /// other row.
+    fn further_ranges(&mut self, _ticket: &Ticket, _row: u32) -> Vec<Range<usize>> {
+        Vec::new()
+    }
+
     /// Fills a row into `out`. Attempt 0 uses its own sample, attempt n its n-th substitute. The
     /// bytes depend on the arguments only. A failed attempt may leave anything in `out`.
     fn fill(
@@ -33,6 +39,18 @@ pub trait Job: Send {
         out: &mut [u8],
         meter: &mut StageMeter,
     ) -> std::result::Result<(), SampleFault>;
+
+    /// Like [`Job::fill`], for a row that may have further ranges.
+    fn fill_parts(
+        &mut self,
+        ticket: &Ticket,
+        row: u32,
+        attempt: u32,
+        out: &mut RowParts<'_>,
+        meter: &mut StageMeter,
+    ) -> std::result::Result<(), SampleFault> {
+        self.fill(ticket, row, attempt, out.first, meter)
+    }
 
     /// Whether [`Job::prefers`] may return true.
     fn has_preferences(&self) -> bool {
@@ -65,6 +83,45 @@ pub trait Job: Send {
 
     /// The input of an attempt for messages, usually a path.
     fn describe(&self, ticket: &Ticket, row: u32, attempt: u32) -> String;
+}
+
+/// The bytes of a row: one range of its slot, or several.
+#[derive(Debug)]
+pub struct RowParts<'a> {
+    pub first: &'a mut [u8],
+    /// In the order of [`Job::further_ranges`].
+    pub further: Vec<&'a mut [u8]>,
+}
+
+impl<'a> RowParts<'a> {
+    /// A row of one range.
+    pub fn whole(first: &'a mut [u8]) -> Self {
+        Self {
+            first,
+            further: Vec::new(),
+        }
+    }
+
+    /// The parts of `memory` at these ranges, or none if one lies outside, or they do not ascend.
+    pub(crate) fn of(
+        memory: &'a mut [u8],
+        first: Range<usize>,
+        further: &[Range<usize>],
+    ) -> Option<Self> {
+        let mut rest = memory;
+        let mut begin = 0;
+        let mut take = |range: &Range<usize>| {
+            let part = std::mem::take(&mut rest);
+            let skipped = range.start.checked_sub(begin)?;
+            let (_, part) = part.split_at_mut_checked(skipped)?;
+            let (part, after) = part.split_at_mut_checked(range.len())?;
+            (rest, begin) = (after, range.end);
+            Some(part)
+        };
+        let first = take(&first)?;
+        let further = further.iter().map(take).collect::<Option<Vec<_>>>()?;
+        Some(Self { first, further })
+    }
 }
 
 /// Lists the files that rows are made from.
@@ -205,6 +262,17 @@ impl fmt::Debug for JobRequest<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_a_row_are_apart() {
+        let mut memory: Vec<u8> = (0..20).collect();
+        let parts = RowParts::of(&mut memory, 2..4, &[4..5, 9..9, 19..20]).unwrap();
+        assert_eq!(parts.first, [2, 3]);
+        assert_eq!(parts.further, [&[4][..], &[], &[19]]);
+        for further in [&[3..5][..], &[8..9, 5..6], &[19..21], &[25..26]] {
+            assert!(RowParts::of(&mut memory, 2..4, further).is_none());
+        }
+    }
 
     #[test]
     fn a_kind_that_nobody_knows_is_named() {

@@ -47,6 +47,8 @@ pub struct PoolReport {
     pub counted: u64,
     /// Rows of truncated files that were kept.
     pub truncated: u64,
+    /// Images that were decoded.
+    pub decoded: u64,
     /// Nanoseconds by stage, summed over workers.
     pub stage_ns: [u64; STAGES],
     /// Milliseconds from the launch to the first committed row; `None` before that, and with zero

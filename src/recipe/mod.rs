@@ -16,7 +16,8 @@
 //! - `suggestion`: fixes for text where a number is expected; `ranges`: range checks;
 //! - `row_extent`: the size of rows;
 //! - `planner`: which operation may move after which; `move_unit`: the units that it moves;
-//! - `program`: the compiled recipe; `crop_rule`: what a device does of it;
+//! - `program`: the compiled recipe; `crop_check`: the checks of several crops of an image;
+//! - `crop_rule`: what a device does of a program;
 //! - `profile`: the numeric profile.
 //!
 //! Draws:
@@ -32,6 +33,7 @@ pub(crate) mod augment;
 pub(crate) mod buffer_effect;
 mod catalogue;
 mod check;
+mod crop_check;
 mod crop_rule;
 mod crop_sizes;
 mod defaults;
@@ -71,6 +73,7 @@ pub use geometry::PixelRect;
 pub use mixing::{MixChoice, MixOp, Mixing};
 pub use op::*;
 pub use ops::auto_augment::AutoPolicy;
+pub use ops::corner_crop::ImageCorner;
 pub use ops::pad_to::PadAnchor;
 pub use ops::rand_augment::RandTable;
 #[doc(hidden)]
@@ -82,7 +85,7 @@ pub use program::OutputFormat;
 pub(crate) use program::SampleProgram;
 #[cfg(test)]
 pub(crate) use random::OneStream;
-pub use recipe_spec::{Recipe, ReorderMode};
+pub use recipe_spec::{Recipe, RecipeCrop, ReorderMode};
 pub(crate) use row_extent::RowExtent;
 pub use step::{AugmentStep, BoxFill, OpencvFilter, Step};
 pub use tensor::{DataType, MemoryLayout};

@@ -72,6 +72,7 @@ ops! {
     bounded_resized_crop::BoundedResizedCrop => "bounded_resized_crop",
     random_crop::RandomCrop => "random_crop",
     center_crop::CenterCrop => "center_crop",
+    corner_crop::CornerCrop => "corner_crop",
     random_horizontal_flip::RandomHorizontalFlip => "random_horizontal_flip",
     random_vertical_flip::RandomVerticalFlip => "random_vertical_flip",
     random_rotation::RandomRotation => "random_rotation",

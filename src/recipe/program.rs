@@ -10,6 +10,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::check::{CheckedRecipe, RecipeFault, check};
+use super::crop_check::{CropFormat, check_crop, check_format, check_whole, name_of};
 use super::crop_rule::CropRule;
 use super::file::{de as tree, toml};
 use super::move_unit::{MoveUnit, OperationPart};
@@ -89,6 +90,18 @@ pub(crate) struct SampleProgram {
     sizer: Option<usize>,
     /// Operations that depend on that size and do not set it.
     followers: Vec<usize>,
+    /// The programs of all crops of an image. This one is then that of the first. None: a sample is
+    /// one image.
+    set: Option<Box<CropPrograms>>,
+}
+
+/// The programs of all crops of an image.
+#[derive(Debug, Clone, PartialEq)]
+struct CropPrograms {
+    /// The recipe of all crops.
+    recipe: Recipe,
+    /// One program for each crop, in order. A crop with a count is repeated.
+    programs: Vec<SampleProgram>,
 }
 
 impl SampleProgram {
@@ -100,10 +113,10 @@ impl SampleProgram {
         Self::new(recipe).map_err(|fault| fault.into_error(&recipe.name))
     }
 
-    /// The same program with `reorder: fast`. None if that changes nothing, or if a device makes
-    /// the rows.
+    /// The same program with `reorder: fast`. None if that changes nothing, if a device makes the
+    /// rows, or if a sample has several crops.
     pub(crate) fn with_fast_order(&self) -> Option<Self> {
-        if self.crops.is_some() {
+        if self.crops.is_some() || self.set.is_some() {
             return None;
         }
         let fast = Self::compile(&self.recipe.clone().with_reorder(ReorderMode::Fast)).ok()?;
@@ -120,6 +133,59 @@ impl SampleProgram {
     }
 
     fn new(recipe: &Recipe) -> std::result::Result<Self, RecipeFault> {
+        match recipe.crops.is_empty() {
+            true => Self::compile_one(recipe),
+            false => Self::compile_crops(recipe),
+        }
+    }
+
+    /// Compiles a recipe with crops. The result is the program of the first crop, with those of all
+    /// crops beside it. No batch sets its size.
+    fn compile_crops(recipe: &Recipe) -> std::result::Result<Self, RecipeFault> {
+        check_whole(recipe)?;
+        let mut programs: Vec<Self> = Vec::new();
+        let mut ops_before = 0;
+        for (number, crop) in recipe.crops.iter().enumerate() {
+            let fault = |(op, message): (Option<usize>, String)| RecipeFault {
+                op: Some(ops_before + op.unwrap_or(0)),
+                message: format!("{}: {message}", name_of(number, crop)),
+            };
+            check_crop(crop).map_err(fault)?;
+            let program = Self::compile_one(&crop.recipe);
+            let program = program.map_err(|of| fault((of.op, of.message)))?;
+            let first = programs.first().map(Self::crop_format);
+            check_format(&program.crop_format(), first.as_ref()).map_err(fault)?;
+            ops_before += crop.recipe.ops.len();
+            programs.extend((0..crop.count).map(|_| program.clone()));
+        }
+        let Some(first) = programs.first().cloned() else {
+            let message = "crops is an empty list: write crops, or ops".into();
+            return Err(RecipeFault { op: None, message });
+        };
+        let set = CropPrograms {
+            recipe: recipe.clone(),
+            programs,
+        };
+        Ok(Self {
+            sizer: None,
+            set: Some(Box::new(set)),
+            ..first
+        })
+    }
+
+    fn crop_format(&self) -> CropFormat<'_> {
+        CropFormat {
+            recipe: &self.recipe,
+            extent: self.extent,
+            dtype: self.output_format.dtype,
+            layout: self.output_format.layout,
+            channels: self.output_format.channels(),
+            size_dependent_op: self.size_dependent_op(),
+        }
+    }
+
+    /// Compiles a recipe without crops.
+    fn compile_one(recipe: &Recipe) -> std::result::Result<Self, RecipeFault> {
         let checked = check(recipe)?;
         let reorder = recipe.reorder.unwrap_or_default();
         let decode = recipe.decode();
@@ -207,6 +273,7 @@ impl SampleProgram {
             crops: None,
             sizer: sizer(&recipe.ops),
             followers: followers(&recipe.ops),
+            set: None,
             ops,
             order,
             emitted,
@@ -216,11 +283,40 @@ impl SampleProgram {
         })
     }
 
+    /// Whether a sample has several crops of its image, or one crop in a list.
+    pub(crate) fn is_crop_set(&self) -> bool {
+        self.set.is_some()
+    }
+
+    /// The program of each crop of an image: only this one unless a sample has several.
+    pub(crate) fn crop_programs(&self) -> &[Self] {
+        match &self.set {
+            Some(set) => &set.programs,
+            None => std::slice::from_ref(self),
+        }
+    }
+
+    /// Height, width and bytes of each crop of a sample. Empty unless a sample has several.
+    pub(crate) fn crop_rows(&self) -> Vec<((u32, u32), u64)> {
+        let programs = match &self.set {
+            Some(set) => &set.programs[..],
+            None => &[],
+        };
+        let row = |program: &Self| {
+            let size = program.extent.of((0, 0));
+            (size, program.row_bytes(size))
+        };
+        programs.iter().map(row).collect()
+    }
+
     /// The same program for a device that makes the rows from crops.
     ///
     /// # Errors
     /// The reason why a device cannot. Workers then hand over finished rows.
     pub(crate) fn with_crops(&self) -> std::result::Result<Self, String> {
+        if self.is_crop_set() {
+            return Err("the recipe makes several crops of each image".into());
+        }
         let rule = CropRule::of(&self.recipe, self.extent, self.fuses, &self.order)?;
         Ok(Self {
             crops: Some(rule),
@@ -236,8 +332,14 @@ impl SampleProgram {
         }
     }
 
+    /// The recipe. Of several crops: that of the first.
     pub(crate) fn recipe(&self) -> &Recipe {
         &self.recipe
+    }
+
+    /// The recipe that was compiled.
+    fn whole_recipe(&self) -> &Recipe {
+        self.set.as_ref().map_or(&self.recipe, |set| &set.recipe)
     }
 
     /// The moves that were made, and those that were rejected.
@@ -381,7 +483,8 @@ impl SampleProgram {
     /// Whether an operation draws random numbers. Then images of the same size may need different
     /// amounts of memory.
     pub(crate) fn draws(&self) -> bool {
-        self.ops.iter().any(|drawn| drawn.op.draws())
+        let mut ops = self.crop_programs().iter().flat_map(|program| &program.ops);
+        ops.any(|drawn| drawn.op.draws())
     }
 
     /// The conversion to grey that belongs to the decoding.
@@ -526,7 +629,7 @@ struct ProgramMessage {
 
 impl Serialize for SampleProgram {
     fn serialize<S: Serializer>(&self, s: S) -> std::result::Result<S::Ok, S::Error> {
-        let recipe = toml::to_toml(&self.recipe).map_err(serde::ser::Error::custom)?;
+        let recipe = toml::to_toml(self.whole_recipe()).map_err(serde::ser::Error::custom)?;
         let crops = self.crops;
         ProgramMessage { recipe, crops }.serialize(s)
     }

@@ -12,6 +12,13 @@ pub(crate) trait RandomStreams {
     fn number(&self, stream: u32, place: u32) -> f64;
 }
 
+/// Random numbers for each of several crops of one image.
+pub(crate) trait CropStreams: RandomStreams + Sized {
+    /// The numbers of a crop, from 0. They are independent of those of other crops. The first crop
+    /// has the numbers of a recipe with one crop.
+    fn of_crop(&self, crop: u32) -> Self;
+}
+
 /// The random numbers of one operation.
 pub(crate) struct OperationNumbers<'a> {
     streams: &'a dyn RandomStreams,

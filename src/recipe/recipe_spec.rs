@@ -49,6 +49,9 @@ pub struct Recipe {
     pub ops: Vec<Op>,
     /// Operations on whole batches. The consumer runs them.
     pub mixing: Option<Mixing>,
+    /// Several crops of each image, instead of `ops`. Empty: a sample is one image.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub crops: Vec<RecipeCrop>,
 }
 
 impl Recipe {
@@ -59,7 +62,27 @@ impl Recipe {
             reorder: None,
             ops: Vec::new(),
             mixing: None,
+            crops: Vec::new(),
         }
+    }
+
+    /// The same recipe with `count` crops of each image by `recipe`, after those that it has. All
+    /// crops of an image come from one read and one decode. Each has its own random numbers.
+    ///
+    /// ```
+    /// use featherload::recipe::{RandomHorizontalFlip, RandomResizedCrop, Recipe};
+    ///
+    /// let crop = |size| {
+    ///     Recipe::new("crop")
+    ///         .then(RandomResizedCrop::new(size))
+    ///         .then(RandomHorizontalFlip::default())
+    /// };
+    /// let dino = Recipe::new("dino").with_crop(crop(224), 2).with_crop(crop(96), 8);
+    /// # let _ = dino;
+    /// ```
+    pub fn with_crop(mut self, recipe: Recipe, count: u32) -> Self {
+        self.crops.push(RecipeCrop { recipe, count });
+        self
     }
 
     /// The same recipe with one more operation at the end.
@@ -69,28 +92,31 @@ impl Recipe {
     }
 
     /// The same recipe with another choice of moves.
-    pub fn with_reorder(mut self, to: ReorderMode) -> Self {
-        self.reorder = Some(to);
-        self
+    pub fn with_reorder(self, to: ReorderMode) -> Self {
+        self.change_each(|recipe| recipe.reorder = Some(to))
     }
 
     /// The same recipe with batches of another element type. Other casts stay. `u8` also removes
     /// `normalize`, which makes no levels.
-    pub fn with_dtype(mut self, to: DataType) -> Self {
-        let last = self.ops.iter().rposition(|op| !matches!(op, Op::Layout(_)));
-        if let Some(last) = last.filter(|i| matches!(self.ops[*i], Op::Cast(_))) {
-            self.ops.remove(last);
-        }
-        if to == DataType::U8 {
-            self.ops.retain(|op| !matches!(op, Op::Normalize(_)));
-        }
-        self.then(Cast { dtype: to })
+    pub fn with_dtype(self, to: DataType) -> Self {
+        self.change_each(|Recipe { ops, .. }| {
+            let last = ops.iter().rposition(|op| !matches!(op, Op::Layout(_)));
+            if let Some(last) = last.filter(|i| matches!(ops[*i], Op::Cast(_))) {
+                ops.remove(last);
+            }
+            if to == DataType::U8 {
+                ops.retain(|op| !matches!(op, Op::Normalize(_)));
+            }
+            ops.push(Cast { dtype: to }.into());
+        })
     }
 
     /// The same recipe with another axis order of batches.
-    pub fn with_layout(mut self, to: MemoryLayout) -> Self {
-        self.ops.retain(|op| !matches!(op, Op::Layout(_)));
-        self.then(Layout { layout: to })
+    pub fn with_layout(self, to: MemoryLayout) -> Self {
+        self.change_each(|recipe| {
+            recipe.ops.retain(|op| !matches!(op, Op::Layout(_)));
+            recipe.ops.push(Layout { layout: to }.into());
+        })
     }
 
     /// The same recipe with another decode mode.
@@ -113,12 +139,28 @@ impl Recipe {
         self.change_decode(|decode| decode.truncated = to)
     }
 
-    fn change_decode(mut self, change: impl FnOnce(&mut Decode)) -> Self {
-        let mut decode = self.decode();
-        change(&mut decode);
-        self.ops.retain(|op| !matches!(op, Op::Decode(_)));
-        self.ops.insert(0, decode.into());
+    fn change_decode(self, change: impl Fn(&mut Decode)) -> Self {
+        self.change_each(|recipe| {
+            let mut decode = recipe.decode();
+            change(&mut decode);
+            recipe.ops.retain(|op| !matches!(op, Op::Decode(_)));
+            recipe.ops.insert(0, decode.into());
+        })
+    }
+
+    /// The same recipe after this change of its operations, or of those of each crop.
+    fn change_each(mut self, change: impl Fn(&mut Self)) -> Self {
+        match &mut self.crops[..] {
+            [] => change(&mut self),
+            crops => crops.iter_mut().for_each(|crop| change(&mut crop.recipe)),
+        }
         self
+    }
+
+    /// All operations on images: of the recipe, and of its crops.
+    pub fn all_ops(&self) -> impl Iterator<Item = &Op> {
+        let of_crops = self.crops.iter().flat_map(|crop| &crop.recipe.ops);
+        self.ops.iter().chain(of_crops)
     }
 
     /// The same recipe with other operations on batches.
@@ -148,9 +190,64 @@ impl Recipe {
     ///
     /// Saved states hold the hash. So the text keeps the first names of two types.
     fn hashed_text(&self) -> String {
-        let text = format!("{:?} {:?} {:?}", self.reorder, self.ops, self.mixing);
+        let mut text = format!("{:?} {:?} {:?}", self.reorder, self.ops, self.mixing);
+        for RecipeCrop { recipe, count } in &self.crops {
+            text.push_str(&format!(" {count} of {}", recipe.hashed_text()));
+        }
         text.replace("BackgroundColor(", "Background(")
             .replace("MixChoice {", "Choice {")
+    }
+}
+
+/// One entry of [`Recipe::crops`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "CropText", into = "CropText")]
+pub struct RecipeCrop {
+    /// The operations of the crop. It has neither crops nor `mixing` of its own.
+    pub recipe: Recipe,
+    /// The number of such crops of each image, each with its own random numbers.
+    pub count: u32,
+}
+
+/// The form in recipe files.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CropText {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    name: String,
+    #[serde(default = "one")]
+    count: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reorder: Option<ReorderMode>,
+    ops: Vec<Op>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl From<CropText> for RecipeCrop {
+    fn from(text: CropText) -> Self {
+        Self {
+            recipe: Recipe {
+                reorder: text.reorder,
+                ops: text.ops,
+                ..Recipe::new(text.name)
+            },
+            count: text.count,
+        }
+    }
+}
+
+/// A recipe that can run loses nothing: other fields of a crop are refused before.
+impl From<RecipeCrop> for CropText {
+    fn from(crop: RecipeCrop) -> Self {
+        Self {
+            name: crop.recipe.name,
+            count: crop.count,
+            reorder: crop.recipe.reorder,
+            ops: crop.recipe.ops,
+        }
     }
 }
 

@@ -30,7 +30,13 @@ pub fn rows(batch: &Batch) -> Vec<Row> {
             },
             status: batch.status()[row],
             repeated: batch.repeated()[row],
-            pixels: XxHash3_128::oneshot(batch.row(row).unwrap().bytes().unwrap()),
+            pixels: {
+                let mut hash = XxHash3_128::new();
+                for part in batch.row(row).unwrap().parts().unwrap() {
+                    hash.write(part);
+                }
+                hash.finish_128()
+            },
         })
         .collect()
 }

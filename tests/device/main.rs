@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod crops;
 mod doctor;
 mod failures;
 mod gpu_jpegs;

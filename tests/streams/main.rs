@@ -5,6 +5,7 @@
 mod common;
 
 mod boxes;
+mod crops;
 mod elastic;
 mod errors;
 mod full;

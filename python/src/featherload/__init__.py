@@ -23,7 +23,7 @@ from __future__ import annotations
 import logging
 
 from . import cache, recipes, samplers
-from ._batch import Batch, Fault, RowStatus
+from ._batch import Batch, CropGeometry, Fault, RowStatus
 from ._columns import Ragged
 from ._dataset import Dataset
 from ._errors import (
@@ -54,6 +54,7 @@ __all__ = [
     "CacheReport",
     "Camera",
     "ConfigError",
+    "CropGeometry",
     "Dataset",
     "DatasetError",
     "DeviceError",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import operator
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -48,13 +49,46 @@ class Fault(NamedTuple):
     """The sample that replaced it in the row. None: the row is masked."""
 
 
+@dataclass(frozen=True, eq=False)
+class CropGeometry:
+    """Where one crop of each row lies in its image.
+
+    Boxes refer to the upright image, or to the sample's box if it has one. Masked rows have zeros.
+    """
+
+    boxes: npt.NDArray[np.float32]
+    """N x 4: left, top, right and bottom in pixels of the image. Beyond the image if the crop was
+    padded. NaN if an operation moved pixels in another way than crops, resizes, flips, pads and
+    quarter turns."""
+    flips: npt.NDArray[np.bool_]
+    """N: the crop shows its box mirrored left to right."""
+    vertical_flips: npt.NDArray[np.bool_]
+    """N: the crop shows its box upside down."""
+    transposed: npt.NDArray[np.bool_]
+    """N: rows of the box are columns of the crop. The flips are those of the box."""
+    sizes: npt.NDArray[np.uint32]
+    """N x 2: height and width of the image."""
+
+    @classmethod
+    def _of(cls, boxes: bytes, sizes: bytes, turns: bytes) -> CropGeometry:
+        turned = np.frombuffer(turns, np.bool_).reshape(-1, 3)
+        return cls(
+            boxes=np.frombuffer(boxes, np.float32).reshape(-1, 4),
+            flips=turned[:, 0],
+            vertical_flips=turned[:, 1],
+            transposed=turned[:, 2],
+            sizes=np.frombuffer(sizes, np.uint32).reshape(-1, 2),
+        )
+
+
 class Batch(tuple[Any, Any]):
     """``images, labels = batch``.
 
     It is a tuple of two, so tools that walk nested batches (accelerate, Lightning) accept it.
 
     ``images``: array N x C x H x W (``layout="nchw"``) or N x H x W x C, of ``dtype``. If images
-    keep their own sizes (``recipe="full"``), it is a list of N arrays.
+    keep their own sizes (``recipe="full"``), it is a list of N arrays. If a recipe makes several
+    crops of each image, it is a list with one such array for each crop.
     ``labels``: int64 array N, float32 array N x K (mixed batches, vectors), or None for a data
     set without labels. Masked rows have label -1, or zeros.
 
@@ -163,6 +197,16 @@ class Batch(tuple[Any, Any]):
         """
         return np.array(self._of_loader.repeated(), dtype=np.bool_)
 
+    @property
+    def geometry(self) -> list[CropGeometry]:
+        """Where each crop lies in its image: one entry for each array of ``images``."""
+        found = self._of_loader.geometry()
+        if found is None:
+            raise AttributeError(
+                "only batches of a recipe with several crops have a geometry: give recipe a list"
+            )
+        return [CropGeometry._of(*crop) for crop in found]
+
     def good_rows(self) -> list[int]:
         """The rows that hold pixels of a sample: all but padding and failed ones."""
         return self._of_loader.good_rows()
@@ -263,13 +307,26 @@ class Batch(tuple[Any, Any]):
         if raw is None:
             return tuple.__repr__(self)
         images = raw.images()
-        shape = "rows of own sizes" if images is None else " x ".join(map(str, images.shape))
+        crops = raw.crops() if images is None and raw.has_pixels else None
+        if images is not None:
+            shape = " x ".join(map(str, images.shape))
+        else:
+            shape = "rows of own sizes" if crops is None else f"{len(crops)} crops of {len(raw)}"
         return f"<featherload.Batch {raw.number} of epoch {raw.epoch}: {shape}, {raw.device}>"
 
 
 def _host(array: Any) -> Any:
     """An array of a framework as NumPy's."""
     return array.cpu().numpy() if hasattr(array, "cpu") else np.asarray(array)
+
+
+def _of_each(raw: RawBatch, array: Callable[[Tensor], Any]) -> Any:
+    """The array of all images, or a list: of the crops, or of rows with sizes of their own."""
+    whole = raw.images()
+    if whole is not None:
+        return array(whole)
+    crops = raw.crops()
+    return [array(part) for part in (raw.rows() if crops is None else crops)]
 
 
 def as_numpy(raw: RawBatch, pixels: bool = True) -> tuple[Any, Any]:
@@ -283,20 +340,14 @@ def as_numpy(raw: RawBatch, pixels: bool = True) -> tuple[Any, Any]:
     labels = raw.labels()
     images: Any = None
     if pixels:
-        whole = raw.images()
-        images = [array(row) for row in raw.rows()] if whole is None else array(whole)
+        images = _of_each(raw, array)
     return images, None if labels is None else np.asarray(labels)
 
 
 def as_torch(raw: RawBatch) -> tuple[Any, Any]:
     from torch.utils.dlpack import from_dlpack
 
-    whole = raw.images()
-    images: Any
-    if whole is None:
-        images = [from_dlpack(row) for row in raw.rows()]
-    else:
-        images = from_dlpack(whole)
+    images = _of_each(raw, from_dlpack)
     found = raw.labels()
     if found is None:
         return images, None
@@ -310,12 +361,7 @@ def as_jax(raw: RawBatch) -> tuple[Any, Any]:
     import jax
     import jax.numpy as jnp
 
-    whole = raw.images()
-    images: Any
-    if whole is None:
-        images = [jax.dlpack.from_dlpack(row) for row in raw.rows()]
-    else:
-        images = jax.dlpack.from_dlpack(whole)
+    images = _of_each(raw, jax.dlpack.from_dlpack)
     found = raw.labels()
     return images, None if found is None else jnp.asarray(np.asarray(found))
 

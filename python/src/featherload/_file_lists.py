@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from . import _crops
 from ._errors import ConfigError
-from ._transforms import Walk, translate
 from ._values import shown
 
 METHOD = "featherload_item"
@@ -373,10 +373,16 @@ def _recipe_of(dataset: Any) -> Any:
             f"the {name} has no transform, so its images have different sizes: give it one, "
             "such as a Resize, a crop and ToTensor, or give recipe"
         )
-    recipe = translate(transform)
-    walk = Walk()
-    walk.ops(transform)
-    if not walk.is_tensor:
+    if _crops.returns_dict(transform):
+        raise _refused(
+            f"the transform of the {name} returns a dict for a collate_fn of its own, and batches "
+            "here have a list of crops: give it as recipe to featherload.Loader"
+        )
+    several = _crops.of(transform)
+    if several is not None:
+        return several
+    recipe = _crops.one(transform)
+    if not _crops.makes_tensors(transform):
         raise _refused(
             f"the transform of the {name} returns no tensor, so torch cannot make a batch of "
             "it: put ToTensor() or v2.ToImage() at its end"

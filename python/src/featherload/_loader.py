@@ -85,7 +85,8 @@ class Loader:
     ``recipe``
         The operations on each image. ``"train224"``, ``"eval224"``, ``"full"``, a recipe file
         (.yaml, .toml, .json), a PaddleClas config, a dict as in a recipe file, or torchvision
-        v2 transforms.
+        v2 transforms. Or a list of these: several crops of each image, such as
+        ``[global_1, global_2, (local, 8)]``. ``docs/python/crops.md`` describes them.
     ``batch_size``
         Rows per batch. Default: 256, or the value of a PaddleClas config.
     ``num_workers``
@@ -496,6 +497,12 @@ class Loader:
         """
         self._check_process()
         whole("rows", rows, 1)
+        if self.recipe.get("crops"):
+            raise ConfigError(
+                "preview shows one image for each sample, and this recipe makes several crops: "
+                "show batch.images, or preview a loader with one of the crops as its recipe",
+                option="recipe",
+            )
         source, loader = self._said
         of_the_run = ("upload", "gpu_memory_limit", "memory_limit", "epochs", "decode_on")
         here = {name: value for name, value in loader.items() if name not in of_the_run}
@@ -521,7 +528,7 @@ class Loader:
         return _progress.bar(self, options)
 
     def _gives_bfloat16(self) -> bool:
-        casts = [op["cast"]["dtype"] for op in self.recipe["ops"] if "cast" in op]
+        casts = [op["cast"]["dtype"] for op in _ops(self.recipe) if "cast" in op]
         return casts[-1:] == ["bf16"]
 
     def _tell(self, told: Sequence[str]) -> None:
@@ -585,7 +592,7 @@ class Loader:
         """Warns if labels are positions in the image: operations move pixels, but not labels."""
         named = [name for columns_ in columns for name in (columns_ or "").split(",")]
         places = _labels.places(named)
-        if not places or not len(self.dataset) or not _labels.moves(self.recipe["ops"]):
+        if not places or not len(self.dataset) or not _labels.moves(_ops(self.recipe)):
             return
         label = self.dataset[0][1]
         if isinstance(label, Sequence) and len(label) > 1:
@@ -619,6 +626,11 @@ class Loader:
                 stacklevel=3,
             )
         return Batch(pair, raw, self._columns)
+
+
+def _ops(recipe: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+    """All operations of a recipe, or of its crops in order."""
+    return [op for part in (recipe, *recipe.get("crops", ())) for op in part["ops"]]
 
 
 def _has(module: str) -> bool:

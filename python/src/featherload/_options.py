@@ -99,11 +99,25 @@ def process_group() -> tuple[int, int] | None:
 
 
 def recipe_options(recipe: Any, dtype: Any) -> dict[str, Any]:
-    """Options for a recipe: a name, a file, a dict, or transforms."""
+    """Options for a recipe: a name, a file, a dict, transforms, or a list of these: the crops of
+    each image.
+    """
     options: dict[str, Any] = {}
+    if not isinstance(recipe, (str, os.PathLike, Mapping)):
+        from . import _crops
+        from ._huggingface import is_processor, preprocessor
+
+        presets = [entry[0] if isinstance(entry, tuple) else entry for entry in _listed(recipe)]
+        has_presets = any(isinstance(e, str) and e in _FLOAT_PRESETS for e in presets)
+        if is_processor(recipe):
+            recipe = preprocessor(recipe)
+        else:
+            recipe = _crops.of(recipe) or _crops.one(recipe)
+        if dtype is None and has_presets:
+            dtype = "f32"
     if isinstance(recipe, (str, os.PathLike)):
         options["recipe"] = path_text("recipe", recipe)
-    elif isinstance(recipe, Mapping):
+    else:
         complete = {"featherload": 1, "name": "recipe", **recipe}
         try:
             options["recipe_text"] = json.dumps(complete, allow_nan=False)
@@ -112,12 +126,6 @@ def recipe_options(recipe: Any, dtype: Any) -> dict[str, Any]:
                 f"the recipe does not fit in a recipe file: {error}: use plain values",
                 option="recipe",
             ) from None
-    else:
-        from ._huggingface import is_processor, preprocessor
-        from ._transforms import translate
-
-        made = preprocessor(recipe) if is_processor(recipe) else translate(recipe)
-        options["recipe_text"] = json.dumps(made)
     if dtype is not None:
         options["dtype"] = dtype_name(dtype)
         if options["dtype"] == "u8":
@@ -127,11 +135,16 @@ def recipe_options(recipe: Any, dtype: Any) -> dict[str, Any]:
     return options
 
 
+def _listed(recipe: Any) -> Sequence[Any]:
+    return recipe if isinstance(recipe, list) else ()
+
+
 def _check_levels(recipe: str | None) -> None:
     """Raises an error for uint8 rows with ``normalize``, which would be left out silently. For a
     recipe by name, the extension reports it.
     """
-    ops = [] if recipe is None else json.loads(recipe).get("ops", [])
+    told = {} if recipe is None else json.loads(recipe)
+    ops = [op for part in (told, *(told.get("crops") or ())) for op in part.get("ops") or ()]
     names = [name for op in ops for name in ([op] if isinstance(op, str) else op)]
     if "normalize" in names:
         raise ConfigError(

@@ -187,12 +187,13 @@ def as_opened() -> Op:
     return {"decode": {"orientation": "stored", "alpha": "drop", "mode": "full"}}
 
 
-def translate(transforms: Any) -> Recipe:
+def translate(transforms: Any, walk: Walk | None = None) -> Recipe:
     """The recipe of a Compose, a list of transforms, or ``weights.transforms()``.
 
-    Images are decoded as in ``torchvision.datasets.ImageFolder``.
+    Images are decoded as in ``torchvision.datasets.ImageFolder``. ``walk``: a new one, which may
+    know further transforms.
     """
-    walk = Walk()
+    walk = Walk() if walk is None else walk
     given = list(transforms) if isinstance(transforms, (list, tuple)) else [transforms]
     ops = walk.all_of(given)
     ops.insert(0, as_opened())
@@ -599,6 +600,8 @@ def _get(name: str) -> Callable[[Any], Any]:
 
 
 _REFUSED = {
+    "FiveCrop": "it returns several images: give its Compose by itself",
+    "TenCrop": "it returns several images: give its Compose by itself",
     "AutoAugment": "the operation auto_augment is PaddleClas' policy, whose draws and fill differ; "
     "RandAugment and TrivialAugmentWide can be translated",
 }

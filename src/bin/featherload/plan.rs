@@ -214,6 +214,18 @@ fn print(f: &MemoryPlan, device: Device) -> Result<()> {
 }
 
 fn print_outline(o: &RecipeOutline) -> Result<()> {
+    if !o.crops.is_empty() {
+        let count: u32 = o.crops.iter().map(|crop| crop.count).sum();
+        output::line(&format!(
+            "recipe {}: {count} crops of each image, from one decode",
+            o.recipe
+        ))?;
+        for crop in &o.crops {
+            output::line(&format!("\n{} x", crop.count))?;
+            print_outline(&crop.outline)?;
+        }
+        return Ok(());
+    }
     let (height, width) = o.picture;
     output::line(&format!(
         "recipe {}, reorder {}; bytes for an image of {width} x {height}",

@@ -257,6 +257,7 @@ fn translate(
             reorder: Some(ReorderMode::Exact),
             ops,
             mixing,
+            crops: Vec::new(),
         },
         sampler: order.sampler,
         batch: order.batch,

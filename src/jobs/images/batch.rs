@@ -10,6 +10,7 @@ use crate::data::columns::{BatchColumns, ColumnValues};
 use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::device::DeviceRows;
 use crate::error::{Error, Result, SampleFault};
+use crate::jobs::images::crop_extents::{CropExtents, several_crops};
 pub use crate::jobs::images::pixel_views::{BatchPixels, DensePixels, PackedPixels, PixelElement};
 use crate::jobs::images::pixel_views::{cast, no_tensor};
 use crate::order::{EpochMark, RowStatus};
@@ -51,6 +52,9 @@ pub struct RowFault {
 /// [`Recipe::full`](crate::Recipe::full), keeps each image's own size: [`BatchPixels::Packed`].
 /// [`Batch::pixels`] returns either, and [`Batch::row`] one row of both.
 ///
+/// If the recipe has [`crops`](crate::Recipe::crops), each crop is a tensor of its own:
+/// [`Batch::crop`]. [`Batch::geometry`] returns where it lies in its image.
+///
 /// A row without pixels is masked: a failed sample under [`OnError::Skip`](crate::OnError::Skip),
 /// or the padding of [`EpochTail::Pad`](crate::EpochTail::Pad). Its pixels are zero, and its label
 /// is -1 or a vector of zeros. [`Batch::good_rows`] iterates over the others.
@@ -87,6 +91,8 @@ pub(crate) enum RowsExtent {
         height: usize,
         width: usize,
     },
+    /// Each sample has several crops.
+    Crops(CropExtents),
     /// Each row has its own size. This is a copy of the table in the slot, since workers could
     /// change what is in shared memory.
     Own {
@@ -169,11 +175,12 @@ impl Batch {
     ///
     /// # Errors
     /// A batch on a device (use [`Batch::on_device`] or [`Batch::to_host`]); a forked copy of the
-    /// process.
+    /// process; several crops of each sample (use [`Batch::crop`]).
     pub fn pixels(&self) -> Result<BatchPixels<'_>> {
         let bytes = self.host_bytes()?;
         let (dtype, layout) = (self.dtype, self.layout);
         Ok(match &self.extent {
+            RowsExtent::Crops(_) => return Err(several_crops()),
             RowsExtent::Equal { .. } => {
                 let shape = self.shape()?;
                 let used = shape.iter().product::<usize>() * dtype.size();
@@ -220,7 +227,7 @@ impl Batch {
     /// Length of each axis, in the order of [`Batch::layout`]. Also for a batch on a device.
     ///
     /// # Errors
-    /// Rows have their own sizes, whether equal or not.
+    /// Rows have their own sizes, whether equal or not, or several crops.
     pub fn shape(&self) -> Result<[usize; 4]> {
         match self.extent {
             RowsExtent::Equal {
@@ -232,7 +239,17 @@ impl Batch {
                 Ok([rows, a, b, c])
             }
             RowsExtent::Own { .. } => Err(no_tensor()),
+            RowsExtent::Crops(_) => Err(several_crops()),
         }
+    }
+
+    /// Bytes of all pixels, with the table before them if rows have their own sizes.
+    pub(crate) fn used_bytes(&self) -> Result<usize> {
+        Ok(match &self.extent {
+            RowsExtent::Equal { .. } => self.shape()?.iter().product::<usize>() * self.dtype.size(),
+            RowsExtent::Own { bytes, .. } => *bytes,
+            RowsExtent::Crops(extents) => extents.bytes,
+        })
     }
 
     /// The place of each row in [`PackedPixels::bytes`], or in the device's copy. None if all rows
@@ -240,7 +257,7 @@ impl Batch {
     #[must_use]
     pub fn descriptors(&self) -> Option<&[RowDescriptor]> {
         match &self.extent {
-            RowsExtent::Equal { .. } => None,
+            RowsExtent::Equal { .. } | RowsExtent::Crops(_) => None,
             RowsExtent::Own { table, .. } => Some(table),
         }
     }
@@ -307,7 +324,7 @@ impl Batch {
     }
 
     /// All bytes that this process can read, perhaps more than the batch needs.
-    fn host_bytes(&self) -> Result<&[u8]> {
+    pub(crate) fn host_bytes(&self) -> Result<&[u8]> {
         if getpid() != self.owner {
             return Err(Error::worker(
                 "a batch cannot be read in a forked copy of the process that made it: its slot \
@@ -354,7 +371,7 @@ impl Batch {
     /// As [`Batch::pixels`].
     pub fn detach(mut self) -> Result<Self> {
         if let BatchStorage::Slot(_) = &self.storage {
-            let bytes = self.pixels()?.bytes();
+            let bytes = &self.host_bytes()?[..self.used_bytes()?];
             let mut buffer = BufferPool::default().take(bytes.len());
             buffer.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
             self.storage = BatchStorage::Own(buffer);
@@ -387,6 +404,10 @@ pub struct BatchRow<'a> {
 }
 
 impl<'a> BatchRow<'a> {
+    pub(crate) fn batch(&self) -> &'a Batch {
+        self.batch
+    }
+
     /// Number of the row within its batch.
     #[must_use]
     pub fn index(&self) -> usize {
@@ -412,11 +433,12 @@ impl<'a> BatchRow<'a> {
     }
 
     /// Height and width of the upright image, in pixels. A failed row has the size that its header
-    /// had when headers were read. Padding, and an image without a readable header, have 0 x 0.
+    /// had when headers were read. Padding, and an image without a readable header, have 0 x 0. Of several crops: the size of the first.
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
         match &self.batch.extent {
             RowsExtent::Equal { height, width, .. } => (*height, *width),
+            RowsExtent::Crops(extents) => extents.first_size(),
             RowsExtent::Own { table, .. } => {
                 let at = &table[self.index];
                 (at.height as usize, at.width as usize)
@@ -445,10 +467,11 @@ impl<'a> BatchRow<'a> {
     /// bytes if rows have their own sizes.
     ///
     /// # Errors
-    /// As [`Batch::pixels`].
+    /// As [`Batch::pixels`]. With several crops use [`BatchRow::parts`].
     pub fn bytes(&self) -> Result<&'a [u8]> {
         let all = self.batch.host_bytes()?;
         Ok(match &self.batch.extent {
+            RowsExtent::Crops(_) => return Err(several_crops()),
             RowsExtent::Equal { height, width, .. } => {
                 let len = self.batch.channels * height * width * self.batch.dtype.size();
                 &all[self.index * len..(self.index + 1) * len]

@@ -18,7 +18,7 @@ use crate::error::{Result, SampleFault};
 use crate::jobs::images::jpeg_batches::{RowContent, destroyed_row, kernel_row, read_row};
 use crate::picture::jpeg::gpu_rows::CodedPicture;
 use crate::pool::batch_request::BatchRequest;
-use crate::pool::job::Job;
+use crate::pool::job::{Job, RowParts};
 use crate::pool::pool_report::PoolReport;
 use crate::pool::ring::region::shorten_reason;
 use crate::pool::ring::slots::WatchedSlot;
@@ -47,6 +47,7 @@ impl CpuJob {
         meter.bytes += more.bytes;
         meter.truncated += more.truncated;
         meter.counted += more.counted;
+        meter.decoded += more.decoded;
     }
 
     /// Adds its rows to the workers' counts by kind, and the bytes of substitutes that it read.
@@ -56,6 +57,7 @@ impl CpuJob {
         report.input_bytes = report.input_bytes.wrapping_add(meter.bytes);
         report.truncated = report.truncated.wrapping_add(meter.truncated);
         report.counted = report.counted.wrapping_add(meter.counted);
+        report.decoded = report.decoded.wrapping_add(meter.decoded);
     }
 }
 
@@ -190,7 +192,7 @@ impl CodedBatch for BatchRows {
                 &place.ticket(1),
                 row,
                 AttemptRange { first, tries },
-                out,
+                &mut RowParts::whole(out),
                 meter,
                 |_, why, _| {
                     fault.get_or_insert(why);

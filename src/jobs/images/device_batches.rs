@@ -69,11 +69,11 @@ impl SlotContents {
     pub(crate) fn of(batch: &Batch) -> Result<Self> {
         Ok(match &batch.extent {
             RowsExtent::Equal { height, width, .. } => Self {
-                used: batch.shape()?.iter().product::<usize>() * batch.dtype.size(),
+                used: batch.used_bytes()?,
                 size: (*height as u32, *width as u32),
             },
-            RowsExtent::Own { bytes, .. } => Self {
-                used: *bytes,
+            RowsExtent::Own { .. } | RowsExtent::Crops(_) => Self {
+                used: batch.used_bytes()?,
                 size: (0, 0),
             },
         })

@@ -1,7 +1,8 @@
 //! Images: one row of a batch = one sample.
 //!
 //! - `spec`: what a worker needs, and how the job is ordered;
-//! - `packing`: which bytes of a slot belong to which row.
+//! - `packing`: which bytes of a slot belong to which row; `crop_sections`: the same for samples
+//!   with several crops.
 //!
 //! The worker side, in workers, and in the consumer with zero workers or for images that a device
 //! flags:
@@ -11,14 +12,17 @@
 //! - `device_pool`, `device_batches`: batches on a device; `jpeg_batches`, `coded_batch`: with
 //!   JPEGs that the device decodes; `replay`: measures the device stage alone;
 //! - `run`: from filled rows to a batch; `mix`, `batch_mixing`: mixes the rows of batches;
-//! - `on_error`: what happens to a row whose sample fails; [`batch`], `pixel_views`: batches and
-//!   views of their pixels.
+//! - `on_error`: what happens to a row whose sample fails; [`batch`], `pixel_views`,
+//!   `crop_views`: batches and views of their pixels; `crop_extents`: the crops of a batch.
 //!
 //! Never in here: the life of processes, how a file's bytes become a row (`jobs::sample`).
 
 pub mod batch;
 pub(crate) mod batch_mixing;
 pub(crate) mod coded_batch;
+pub(crate) mod crop_extents;
+pub(crate) mod crop_sections;
+pub(crate) mod crop_views;
 pub(crate) mod device_batches;
 pub(crate) mod device_pool;
 pub(crate) mod jpeg_batches;

@@ -10,6 +10,7 @@ use std::ops::Range;
 use crate::data::sample_sizes::SampleSizes;
 use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::error::{self, Error, FaultKind, Result, SampleFault};
+use crate::jobs::images::crop_sections::CropSections;
 use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus};
 use crate::picture::PictureLimits;
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
@@ -35,6 +36,8 @@ enum PackingRule {
         size: (u32, u32),
         row: EqualRow,
     },
+    /// A sample has several crops.
+    Crops(CropSections),
     /// A row has its image's size.
     Own {
         sizes: SampleSizes,
@@ -87,12 +90,15 @@ impl SlotPacking {
         sizes: Option<SampleSizes>,
     ) -> Result<Self> {
         let rule = match (program.extent, sizes) {
-            (RowExtent::Fixed { height, width }, None) => PackingRule::Equal {
-                size: (height, width),
-                row: match program.crops {
-                    Some(rule) => EqualRow::Crop(rule),
-                    None => EqualRow::Finished {
-                        pixel: program.row_bytes((1, 1)),
+            (RowExtent::Fixed { height, width }, None) => match CropSections::of(program) {
+                Some(sections) => PackingRule::Crops(sections),
+                None => PackingRule::Equal {
+                    size: (height, width),
+                    row: match program.crops {
+                        Some(rule) => EqualRow::Crop(rule),
+                        None => EqualRow::Finished {
+                            pixel: program.row_bytes((1, 1)),
+                        },
                     },
                 },
             },
@@ -125,6 +131,7 @@ impl SlotPacking {
                 let largest = self.plan.scales().map(of_scale).max();
                 largest.unwrap_or_else(|| of_scale((*size, self.plan.most_rows())))
             }
+            PackingRule::Crops(sections) => sections.slot_bytes(self.plan.most_rows()),
             PackingRule::Own { table, .. } => {
                 let largest = self.largest(self.least_samples_per_slot());
                 self.bound(*table, largest.into_iter().map(|(bytes, _)| bytes))
@@ -138,6 +145,7 @@ impl SlotPacking {
             PackingRule::Equal { size, row } if self.plan.scales().next().is_none() => {
                 Some(row.bytes(*size))
             }
+            PackingRule::Crops(sections) => Some(sections.sample_bytes()),
             _ => None,
         }
     }
@@ -194,7 +202,7 @@ impl SlotPacking {
     /// not be.
     pub(crate) fn scanned_size(&self, id: u64) -> Option<(u32, u32)> {
         match &self.rule {
-            PackingRule::Equal { .. } => None,
+            PackingRule::Equal { .. } | PackingRule::Crops(_) => None,
             PackingRule::Own { sizes, .. } => sizes.get(id),
         }
     }
@@ -237,7 +245,28 @@ impl SlotPacking {
         }
     }
 
-    /// The range of a row in the slot. It has room for the sample and each substitute.
+    /// The sections of the slot, if samples have several crops.
+    pub(crate) fn crop_sections(&self) -> Option<&CropSections> {
+        match &self.rule {
+            PackingRule::Crops(sections) => Some(sections),
+            PackingRule::Equal { .. } | PackingRule::Own { .. } => None,
+        }
+    }
+
+    /// The ranges of a row after that of [`SlotPacking::place`]: its further crops, and their
+    /// geometries. Empty unless samples have several crops.
+    pub(crate) fn further_places(&self, at: EpochMark, row: u32) -> Vec<Range<usize>> {
+        match &self.rule {
+            PackingRule::Crops(sections) => sections
+                .places(self.plan.rows_at(at), row)
+                .skip(1)
+                .collect(),
+            PackingRule::Equal { .. } | PackingRule::Own { .. } => Vec::new(),
+        }
+    }
+
+    /// The range of a row in the slot. It has room for the sample and each substitute. Of several
+    /// crops: the range of the first.
     pub(crate) fn place(&self, packed: &mut PackedBatch, at: EpochMark, row: u32) -> Range<usize> {
         match &self.rule {
             PackingRule::Equal { size, row: equal } => {
@@ -245,6 +274,10 @@ impl SlotPacking {
                 let bytes = equal.bytes(of_batch.unwrap_or(*size)) as usize;
                 let start = row as usize * bytes;
                 start..start + bytes
+            }
+            PackingRule::Crops(sections) => {
+                let mut places = sections.places(self.plan.rows_at(at), row);
+                places.next().unwrap_or(0..0)
             }
             PackingRule::Own { table, .. } => {
                 if packed.mark != Some(at) {

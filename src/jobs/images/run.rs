@@ -14,6 +14,7 @@ use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, BatchLabels, BatchStorage, RowFault, RowsExtent};
 use crate::jobs::images::batch_mixing::BatchMixing;
+use crate::jobs::images::crop_extents::CropExtents;
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::{PackedBatch, SlotPacking};
 use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus, State};
@@ -192,6 +193,12 @@ impl ImageRun {
             .filter(|(_, r)| r.status.is_masked())
         {
             bytes[self.packing.place(packed, at, row)].fill(0);
+            for place in self.packing.further_places(at, row) {
+                bytes[place].fill(0);
+            }
+        }
+        if let Some(sections) = self.packing.crop_sections() {
+            return RowsExtent::Crops(CropExtents::read(sections, rows.len(), bytes));
         }
         match self.program.extent {
             RowExtent::Fixed { height, width } => {

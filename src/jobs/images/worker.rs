@@ -16,7 +16,7 @@ use crate::jobs::sample;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::sample_input::{InputMode, SampleInput};
 use crate::order::{EpochMark, EpochPlan, RowStatus, SamplerTable};
-use crate::pool::job::{Job, JobKind, JobParts};
+use crate::pool::job::{Job, JobKind, JobParts, RowParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::RowExtent;
@@ -102,12 +102,27 @@ impl Job for ImageJob {
         (self.packing).place(&mut self.packed, ticket.key.into(), row)
     }
 
+    fn further_ranges(&mut self, ticket: &Ticket, row: u32) -> Vec<Range<usize>> {
+        self.packing.further_places(ticket.key.into(), row)
+    }
+
     fn fill(
         &mut self,
         ticket: &Ticket,
         row: u32,
         attempt: u32,
         out: &mut [u8],
+        meter: &mut StageMeter,
+    ) -> std::result::Result<(), SampleFault> {
+        self.fill_parts(ticket, row, attempt, &mut RowParts::whole(out), meter)
+    }
+
+    fn fill_parts(
+        &mut self,
+        ticket: &Ticket,
+        row: u32,
+        attempt: u32,
+        out: &mut RowParts<'_>,
         meter: &mut StageMeter,
     ) -> std::result::Result<(), SampleFault> {
         let at = EpochMark::from(ticket.key);
@@ -134,9 +149,13 @@ impl Job for ImageJob {
             part: self.index.pixel_box(row.id),
             check_size: &|size| self.packing.check_size(row.id, size),
         };
+        if self.packing.crop_sections().is_some() {
+            return self.decoder.make_crops(&bytes, &request, out, meter);
+        }
+        let (decoder, out) = (&mut self.decoder, &mut *out.first);
         match &self.jpegs {
-            Some(limits) => (self.decoder).fill_or_copy_coded(&bytes, &request, limits, out, meter),
-            None => self.decoder.make_row(&bytes, &request, out, meter),
+            Some(limits) => decoder.fill_or_copy_coded(&bytes, &request, limits, out, meter),
+            None => decoder.make_row(&bytes, &request, out, meter),
         }
     }
 

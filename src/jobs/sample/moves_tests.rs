@@ -740,7 +740,10 @@ fn tables_are_counted_and_given_back() {
     };
     let file = png(8000, 60);
     let resize = |decoder: &mut SampleDecoder, out: &mut [u8]| {
-        decoder.fill_by_policy(&file, (&request, None), out, &mut StageMeter::default())
+        let mut meter = StageMeter::default();
+        decoder.fill_by_policy(&file, &mut meter, |decoder, opened, meter| {
+            decoder.fill_as(opened, &file, (&request, None), out, meter)
+        })
     };
     resize(&mut decoder, &mut out).unwrap();
     let stored = StoredPicture {

@@ -4,16 +4,18 @@
 //! Runs where `sample` does.
 
 use crate::decode_plan::stored_picture::DecodePlan;
-use crate::jobs::sample::{PIXEL, SampleDecoder, SampleFault, emit_levels};
+use crate::jobs::sample::{PIXEL, PartMaker, SampleDecoder, SampleFault, emit_levels};
 use crate::jobs::stages;
 use crate::pixels::pixel_view::PixelView;
 use crate::pixels::resample::{PixelSource, ResizeAxes};
 use crate::pool::worker::meter::StageMeter;
 
 impl SampleDecoder {
-    /// Fills the row from the stored pixels of an image that is `width` pixels wide.
+    /// Fills the row from the stored pixels of an image that is `width` pixels wide. `part`: the
+    /// crop, if a sample has several.
     pub(crate) fn fill_from_raw(
         &mut self,
+        part: usize,
         (pixels, width): (&[u8], usize),
         plan: &DecodePlan,
         size: Option<(u32, u32)>,
@@ -28,16 +30,22 @@ impl SampleDecoder {
             height: want.h as usize,
             stride: width,
         };
-        if let Some(crops) = &mut self.crops
-            && let Some(to) = crops.begin(plan, &self.steps, size, out)?
+        let PartMaker {
+            program,
+            emitter,
+            steps,
+            device,
+        } = &mut self.parts[part];
+        if let Some(crops) = device
+            && let Some(to) = crops.begin(plan, steps, size, out)?
         {
             seen.copy_to(to);
             meter.lap(stages::EMIT);
             return Ok(());
         }
         let placement = plan.fold.placement;
-        let rest = (&self.steps[plan.fold.steps..], self.program.fuses);
-        if plan.axes.is_none() && emit_levels(&mut self.emitter, rest, seen, placement, out) {
+        let rest = (&steps[plan.fold.steps..], program.fuses);
+        if plan.axes.is_none() && emit_levels(emitter, rest, seen, placement, out) {
             meter.lap(stages::EMIT);
             return Ok(());
         }
@@ -56,7 +64,7 @@ impl SampleDecoder {
             None => seen.copy_to(to),
         }
         meter.lap(stages::RESAMPLE);
-        self.finish(plan, size, out, meter)
+        self.finish(part, plan, size, out, meter)
     }
 }
 

@@ -64,6 +64,8 @@ pub(crate) mod worker_word {
     pub(crate) const COUNTED: WordIndex = 21;
     /// Rows of truncated files.
     pub(crate) const TRUNCATED: WordIndex = 22;
+    /// Images that were decoded.
+    pub(crate) const DECODED: WordIndex = 23;
     /// Used words of a record. It takes a whole page, so that workers of other lanes cannot write
     /// it.
     pub(crate) const LEN: usize = 32;

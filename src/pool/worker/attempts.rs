@@ -5,7 +5,7 @@
 //! attempt.
 
 use crate::error::SampleFault;
-use crate::pool::job::Job;
+use crate::pool::job::{Job, RowParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::StageMeter;
 
@@ -25,13 +25,13 @@ pub(crate) fn fill_or_substitute(
     ticket: &Ticket,
     row: u32,
     attempts: AttemptRange,
-    out: &mut [u8],
+    out: &mut RowParts<'_>,
     meter: &mut StageMeter,
     mut failed: impl FnMut(u32, SampleFault, Option<u32>),
 ) -> Option<u32> {
     let last = attempts.tries;
     for attempt in attempts.first.min(last)..=last {
-        match job.fill(ticket, row, attempt, out, meter) {
+        match job.fill_parts(ticket, row, attempt, out, meter) {
             Ok(()) => return Some(attempt),
             Err(fault) => failed(attempt, fault, (attempt < last).then_some(attempt + 1)),
         }
@@ -97,7 +97,7 @@ mod tests {
                         &ticket,
                         0,
                         attempts,
-                        &mut out,
+                        &mut RowParts::whole(&mut out),
                         &mut StageMeter::default(),
                         |attempt, fault, next| notes.push((attempt, fault.reason, next)),
                     );

@@ -40,6 +40,8 @@ pub struct StageMeter {
     pub counted: u64,
     /// Rows of truncated files that were kept.
     pub truncated: u64,
+    /// Images that were decoded: one for all crops of a sample.
+    pub decoded: u64,
     mark: u64,
 }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use nix::unistd::{Pid, getpid};
 
-use crate::error::{Result, limits};
-use crate::pool::job::Job;
+use crate::error::{Error, Result, limits};
+use crate::pool::job::{Job, RowParts};
 use crate::pool::ring::layout::worker_word;
 use crate::pool::ring::receipt;
 use crate::pool::ring::ticket::Ticket;
@@ -129,10 +129,14 @@ fn work(context: WorkerContext, job: &mut dyn Job) -> Result<()> {
             WorkerStep::Fill(claim) => {
                 meter.lap(JobStage::IDLE);
                 let place = job.row_range(&claim.ticket, claim.row);
-                if let Some(part) = populated.take_unmapped_pages(claim.slot, &place) {
-                    ring.populate(claim.slot, &part);
+                let further = job.further_ranges(&claim.ticket, claim.row);
+                for place in std::iter::once(&place).chain(&further) {
+                    if let Some(part) = populated.take_unmapped_pages(claim.slot, place) {
+                        ring.populate(claim.slot, &part);
+                    }
                 }
-                let filled = fill_claimed_row(ring, job, &claim, place, tries, &mut meter)?;
+                let places = (place, further);
+                let filled = fill_claimed_row(ring, job, &claim, places, tries, &mut meter)?;
                 publish_counters(ring, lane, &mut meter);
                 receipt::write(&w, l, (claim.slot, claim.row), &claim.ticket, filled);
                 let outcome = match filled {
@@ -150,14 +154,27 @@ fn fill_claimed_row(
     ring: &Ring,
     job: &mut dyn Job,
     claim: &RowClaim,
-    place: Range<usize>,
+    (first, further): (Range<usize>, Vec<Range<usize>>),
     tries: u32,
     meter: &mut StageMeter,
 ) -> Result<Option<u32>> {
-    // SAFETY: `claim` came from `worker_side::next` of this process and is committed only after
-    // this function, so only this process writes the row. `place` is the job's range for it, and
-    // ranges of two rows never overlap.
-    let out = unsafe { ring.row_mut(claim, place) }?;
+    let mut end = first.end;
+    for range in &further {
+        if range.start < end || range.end < range.start {
+            return Err(Error::protocol("the ranges of a row do not ascend"));
+        }
+        end = range.end;
+    }
+    let part = |place| {
+        // SAFETY: `claim` came from `worker_side::next` of this process and is committed only after
+        // this function, so only this process writes the row. `place` is one of the job's ranges
+        // for it. Ranges of two rows never overlap, and those of this row ascend: see above.
+        unsafe { ring.row_mut(claim, place) }
+    };
+    let mut out = RowParts {
+        first: part(first)?,
+        further: further.into_iter().map(part).collect::<Result<_>>()?,
+    };
     let attempts = AttemptRange {
         first: claim.attempt,
         tries,
@@ -167,7 +184,7 @@ fn fill_claimed_row(
         &claim.ticket,
         claim.row,
         attempts,
-        out,
+        &mut out,
         meter,
         |attempt, fault, next| {
             if attempt == 0 {
@@ -237,6 +254,7 @@ fn publish_counters(ring: &Ring, lane: u32, meter: &mut StageMeter) {
     add(worker_word::BYTES, std::mem::take(&mut meter.bytes));
     add(worker_word::COUNTED, std::mem::take(&mut meter.counted));
     add(worker_word::TRUNCATED, std::mem::take(&mut meter.truncated));
+    add(worker_word::DECODED, std::mem::take(&mut meter.decoded));
     for (i, ns) in meter.ns.iter_mut().enumerate() {
         add(worker_word::STAGES + i, std::mem::take(ns));
     }

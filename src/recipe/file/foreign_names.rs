@@ -38,7 +38,7 @@ const NAMES: &[(&[&str], &str)] = &[
     (&["crop"], "is unknown: use center_crop or random_crop"),
     (
         &["fivecrop", "tencrop"],
-        "is not supported, since a sample gives one row: use center_crop",
+        "is unknown: write a recipe with several crops, with center_crop and corner_crop",
     ),
     (
         &["flip", "hflip", "fliplr"],

@@ -48,6 +48,9 @@
 //! # Ok::<(), featherload::Error>(())
 //! ```
 //!
+//! A recipe with several crops of each image has a list `crops` instead of `ops`. Each has a
+//! `name`, a `count` and `ops` of its own: see [`RecipeCrop`](super::RecipeCrop).
+//!
 //! - `text`: reads and writes recipes as texts and files;
 //! - `format`: the languages;
 //! - `node`: the tree; `position`: positions in a text; `mistake`: mistakes, in one line;

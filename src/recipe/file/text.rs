@@ -16,7 +16,7 @@ use crate::recipe::mixing::Mixing;
 use crate::recipe::op::Op;
 use crate::recipe::operation::Operation;
 use crate::recipe::program::SampleProgram;
-use crate::recipe::recipe_spec::{Recipe, ReorderMode};
+use crate::recipe::recipe_spec::{Recipe, RecipeCrop, ReorderMode};
 use crate::recipe::row_extent::RowExtent;
 use crate::recipe::suggestion::suggest_fix;
 
@@ -36,8 +36,10 @@ struct RecipeFile {
     _version: u32,
     name: Option<String>,
     reorder: Option<ReorderMode>,
-    ops: Vec<Op>,
+    /// Missing only beside `crops`.
+    ops: Option<Vec<Op>>,
     mixing: Option<Mixing>,
+    crops: Option<Vec<RecipeCrop>>,
 }
 
 /// The structure of a recipe file for writing.
@@ -47,16 +49,20 @@ struct WrittenFile<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reorder: Option<ReorderMode>,
-    ops: &'a [Op],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ops: Option<&'a [Op]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mixing: Option<&'a Mixing>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    crops: &'a [RecipeCrop],
 }
 
 /// A recipe with the lines of its operations.
 #[derive(Debug)]
 pub(super) struct LocatedRecipe {
     pub(super) recipe: Recipe,
-    /// Lines of the operations, of `mixing`, and of its operations, from 1.
+    /// Lines of the operations, of `mixing`, and of its operations, from 1. With crops: of the
+    /// operations of each.
     pub(super) lines: Vec<u64>,
     /// Line of the list of operations.
     ops: u64,
@@ -73,7 +79,7 @@ impl Recipe {
         let text = read_text(path)?;
         let LocatedRecipe { recipe, lines, ops } = parse_checked(&text, format, path)?;
         // Texts written by programs may be empty, so only files are rejected.
-        if recipe.ops.is_empty() {
+        if recipe.ops.is_empty() && recipe.crops.is_empty() {
             return Err(Error::dataset_line(
                 path,
                 ops,
@@ -103,8 +109,9 @@ impl Recipe {
             featherload: VERSION,
             name: &self.name,
             reorder: self.reorder,
-            ops: &self.ops,
+            ops: (self.crops.is_empty() || !self.ops.is_empty()).then_some(&self.ops[..]),
             mixing: self.mixing.as_ref(),
+            crops: &self.crops,
         };
         let text = toml::to_toml(&file)
             .map_err(|e| Error::config(format!("recipe '{}' cannot be written: {e}", self.name)))?;
@@ -158,6 +165,21 @@ fn parse_checked(text: &str, format: RecipeFormat, origin: &Path) -> Result<Loca
 /// Rejects a size so large that one sample does not fit into a machine's memory.
 fn check_rows(recipe: &Recipe, lines: &[u64], path: &Path) -> Result<()> {
     let program = SampleProgram::compile(recipe)?;
+    if program.is_crop_set() {
+        let bytes: u64 = program.crop_rows().iter().map(|(_, bytes)| bytes).sum();
+        return match bytes > MAX_ROW_BYTES {
+            true => Err(Error::dataset(
+                path,
+                format!(
+                    "crops: those of one sample take {}, and the limit is {}: use smaller or \
+                     fewer crops",
+                    error::size_rounded_up(bytes),
+                    error::size_rounded_down(MAX_ROW_BYTES)
+                ),
+            )),
+            false => Ok(()),
+        };
+    }
     let RowExtent::Fixed { height, width } = program.extent else {
         return Ok(());
     };
@@ -235,6 +257,20 @@ pub(super) fn parse(text: &str, format: RecipeFormat, origin: &Path) -> Result<L
     check_version(&root).map_err(located)?;
     let file: RecipeFile = de::read(&root).map_err(located)?;
     let list = root.get("ops");
+    let crops = root.get("crops");
+    match (list, crops) {
+        (None, None) => {
+            let missing = <TextMistake as serde::de::Error>::missing_field("ops");
+            return Err(located(missing));
+        }
+        (None, Some(list)) if list.items().is_empty() => {
+            let text = "crops is an empty list: write crops, or ops";
+            return Err(located(list.at.mistake(text)));
+        }
+        _ => {}
+    }
+    let of_crops = crops.map(TreeNode::items).unwrap_or_default();
+    let of_crops = of_crops.iter().filter_map(|crop| crop.get("ops"));
     let ops = list.map(TreeNode::items).unwrap_or_default();
     let mixing = root.get("mixing");
     let mixers = mixing.and_then(|node| node.get("ops"));
@@ -244,13 +280,15 @@ pub(super) fn parse(text: &str, format: RecipeFormat, origin: &Path) -> Result<L
         recipe: Recipe {
             name: file.name.unwrap_or_else(|| stem.to_string_lossy().into()),
             reorder: file.reorder,
-            ops: file.ops,
+            ops: file.ops.unwrap_or_default(),
             mixing: file.mixing,
+            crops: file.crops.unwrap_or_default(),
         },
         lines: ops
             .iter()
             .chain(mixing)
             .chain(mixers)
+            .chain(of_crops.flat_map(TreeNode::items))
             .map(|node| node.at.line as u64)
             .collect(),
         ops: list.map_or(1, |node| node.at.line as u64),

@@ -7,7 +7,7 @@
 //!
 //! - ends: [`decode`], [`normalize`], [`cast`], [`layout`], [`zero_channel`];
 //! - sizes and crops: [`resize`], [`random_resized_crop`], [`bounded_resized_crop`],
-//!   [`random_crop`], [`center_crop`], [`pad`], [`pad_to`], [`random_zoom_out`];
+//!   [`random_crop`], [`center_crop`], [`corner_crop`], [`pad`], [`pad_to`], [`random_zoom_out`];
 //! - turns: [`random_horizontal_flip`], [`random_vertical_flip`], [`random_rotation`],
 //!   [`rotate90`], [`random_rotate90`], [`random_affine`], [`random_perspective`],
 //!   [`elastic_transform`];
@@ -29,6 +29,7 @@ pub(crate) mod cast;
 pub(crate) mod center_crop;
 pub(crate) mod color_jitter;
 pub(crate) mod convert_color;
+pub(crate) mod corner_crop;
 pub(crate) mod crop_with_padding;
 pub(crate) mod cutout;
 pub(crate) mod decode;

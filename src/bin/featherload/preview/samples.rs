@@ -10,7 +10,7 @@ use featherload::options::UploadOption;
 use featherload::order::EpochPlan;
 use featherload::recipe::{ColorOrder, Op};
 use featherload::{
-    Batch, BatchLabels, DataType, DecodeMode, Device, DrawnRow, EpochTail, LoaderBuilder,
+    Batch, BatchLabels, DataType, DecodeMode, Device, DrawnRow, EpochTail, Error, LoaderBuilder,
     MemoryLayout, OnError, Position, Rank, Recipe, Result, RowStatus, Sampler,
 };
 use image::RgbImage;
@@ -97,6 +97,12 @@ pub fn read(args: &PreviewArgs) -> Result<SamplePreview> {
     let setup = RunSetup::new(&args.loader, &args.source)?;
     setup.warn();
     let recipe = setup.options.recipe()?;
+    if !recipe.crops.is_empty() {
+        return Err(Error::config(
+            "preview shows one image for each sample, and this recipe makes several crops: give \
+             --recipe a file with the operations of one crop",
+        ));
+    }
     let (index, ids) = choose(args)?;
     let samples = (0..).zip(&ids).map(|(at, &id)| PreviewSample {
         id,

@@ -53,7 +53,7 @@ fn decoder(program: &SampleProgram) -> SampleDecoder {
 }
 
 fn made(decoder: &mut SampleDecoder, file: &[u8], size: Size, position: u64) -> Made {
-    let program = &decoder.program;
+    let program = decoder.program();
     let extent = match program.extent {
         RowExtent::Fixed { height, width } => (height, width),
         RowExtent::Own => size,

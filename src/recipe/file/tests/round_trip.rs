@@ -13,18 +13,18 @@ use super::super::text::parse;
 use crate::recipe::{
     AlphaMode, AspectDistribution, AugMix, AutoAugment, AutoPolicy, BackgroundColor,
     BoundedResizedCrop, Cast, CenterCrop, ChainDepth, ColorJitter, ColorOrder, ColorSpace,
-    ConvertColor, CropWithPadding, Cutout, DataType, Decode, DecodeMode, ElasticTransform,
-    EraseFill, GaussianBlur, GaussianNoise, Grayscale, HideAndSeek, InterpolationMode, JitterStyle,
-    Jpeg, Layout, LengthRounding, MemoryLayout, MixChoice, MixOp, Mixing, Normalize, Op,
-    OrientationMode, Pad, PadAnchor, PadTo, Padding, PaddingMode, PcaLighting, PerChannel,
-    PillowGaussianBlur, RandAugment, RandTable, RandomAdjustSharpness, RandomAffine, RandomApply,
-    RandomAutocontrast, RandomBlur, RandomChannelPermutation, RandomChoice, RandomCrop,
-    RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomInterpolation,
-    RandomInvert, RandomOrder, RandomPerspective, RandomPhotometricDistort, RandomPosterize,
-    RandomResizedCrop, RandomRotate90, RandomRotation, RandomSolarize, RandomVerticalFlip,
-    RandomZoomOut, Recipe, ReorderMode, Resize, ResizeTo, Rotate90, RotationStyle, Shear, Size,
-    Span, TimmAugment, TorchvisionAugMix, TrivialAugment, TruncationPolicy, WhitePoint,
-    ZeroChannel,
+    ConvertColor, CornerCrop, CropWithPadding, Cutout, DataType, Decode, DecodeMode,
+    ElasticTransform, EraseFill, GaussianBlur, GaussianNoise, Grayscale, HideAndSeek, ImageCorner,
+    InterpolationMode, JitterStyle, Jpeg, Layout, LengthRounding, MemoryLayout, MixChoice, MixOp,
+    Mixing, Normalize, Op, OrientationMode, Pad, PadAnchor, PadTo, Padding, PaddingMode,
+    PcaLighting, PerChannel, PillowGaussianBlur, RandAugment, RandTable, RandomAdjustSharpness,
+    RandomAffine, RandomApply, RandomAutocontrast, RandomBlur, RandomChannelPermutation,
+    RandomChoice, RandomCrop, RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip,
+    RandomInterpolation, RandomInvert, RandomOrder, RandomPerspective, RandomPhotometricDistort,
+    RandomPosterize, RandomResizedCrop, RandomRotate90, RandomRotation, RandomSolarize,
+    RandomVerticalFlip, RandomZoomOut, Recipe, ReorderMode, Resize, ResizeTo, Rotate90,
+    RotationStyle, Shear, Size, Span, TimmAugment, TorchvisionAugMix, TrivialAugment,
+    TruncationPolicy, WhitePoint, ZeroChannel,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -501,6 +501,15 @@ fn other() -> impl Strategy<Value = Op> {
         bounded_resized_crop(),
         random_crop(),
         center_crop(),
+        (size(), 0..4usize).prop_map(|(size, corner)| {
+            let corner = [
+                ImageCorner::TopLeft,
+                ImageCorner::TopRight,
+                ImageCorner::BottomLeft,
+                ImageCorner::BottomRight,
+            ][corner];
+            CornerCrop { size, corner }.into()
+        }),
         number().prop_map(|p| RandomHorizontalFlip { p }.into()),
         number().prop_map(|p| RandomInterpolation { p }.into()),
         number().prop_map(|p| RandomVerticalFlip { p }.into()),
@@ -662,6 +671,7 @@ fn recipe() -> impl Strategy<Value = Recipe> {
             reorder,
             ops,
             mixing,
+            crops: Vec::new(),
         },
     )
 }

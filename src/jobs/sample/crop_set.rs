@@ -1,0 +1,215 @@
+//! Several crops of one image: one header, one decode of the smallest window that has all of them.
+//!
+//! Runs where `sample` does. A JPEG is decoded at the finest scale that a crop needs, so no crop is
+//! made from a smaller image than alone. Each crop then is made as from an uncompressed file.
+
+use crate::decode_plan::CropGeometry;
+use crate::decode_plan::canvas_memory::check_reduction;
+use crate::decode_plan::stored_picture::{DecodePlan, SampleMemory, StoredPicture};
+use crate::error::{FaultKind, Result, SampleFault};
+use crate::jobs::sample::{OpenedAs, PIXEL, PartMaker, RowRequest, SampleDecoder, WindowRows};
+use crate::jobs::stages;
+use crate::picture::FileFormat;
+use crate::picture::jpeg::{DecodeScale, JpegDecoder, PixelRegion};
+use crate::pool::job::RowParts;
+use crate::pool::worker::meter::StageMeter;
+use crate::recipe::random::CropStreams;
+
+/// What is decoded for all crops of an image.
+struct SharedDecode {
+    scale: DecodeScale,
+    /// The smallest window with the windows of all crops.
+    window: PixelRegion,
+    /// The plan of each crop, at this scale.
+    plans: Vec<DecodePlan>,
+}
+
+/// Decoded pixels: of the window, and perhaps of more around it.
+#[derive(Clone, Copy)]
+struct DecodedPixels<'a> {
+    pixels: &'a [u8],
+    /// Pixels from a line to the next.
+    stride: usize,
+    /// Place of the first pixel in the scaled, stored image.
+    origin: (u32, u32),
+}
+
+impl SampleDecoder {
+    /// Fills the crops of a row from the bytes of a file, and their geometries behind them. Like
+    /// [`SampleDecoder::make_row`] otherwise.
+    pub(crate) fn make_crops(
+        &mut self,
+        bytes: &[u8],
+        request: &RowRequest<'_, impl CropStreams>,
+        out: &mut RowParts<'_>,
+        meter: &mut StageMeter,
+    ) -> Result<(), SampleFault> {
+        // The crops, then the geometries.
+        if out.further.len() != self.parts.len() {
+            return Err(SampleFault::new(
+                FaultKind::Corrupt,
+                "its ticket names a row with another number of crops",
+            ));
+        }
+        self.fill_caught(bytes, meter, |decoder, opened, meter| {
+            decoder.crops_as(opened, bytes, request, out, meter)
+        })
+    }
+
+    fn crops_as(
+        &mut self,
+        (format, truncated): OpenedAs,
+        bytes: &[u8],
+        request: &RowRequest<'_, impl CropStreams>,
+        out: &mut RowParts<'_>,
+        meter: &mut StageMeter,
+    ) -> Result<(), SampleFault> {
+        if format == FileFormat::Jpeg {
+            self.jpeg = JpegDecoder::with_truncation(&self.limits, truncated);
+            return self.crops_of_jpeg(bytes, request, out, meter);
+        }
+        let mut picture = self.open_raster((format, truncated), bytes)?;
+        let stored = self.stored_raster((format, &picture), request.part)?;
+        let shared = self.plan_crops(stored, request)?;
+        meter.lap(stages::OPEN);
+        if let Some(pixels) = picture.raw_pixels() {
+            let decoded = DecodedPixels {
+                pixels,
+                stride: stored.size.0 as usize,
+                origin: (0, 0),
+            };
+            return self.fill_all(stored, &shared, decoded, out, meter);
+        }
+        let window = shared.window;
+        let mut pixels = std::mem::take(&mut self.shared_pixels);
+        pixels.resize(PIXEL * window.w as usize * window.h as usize, 0);
+        picture.decode_frame(&mut self.raster_scratch)?;
+        meter.decoded += 1;
+        let mut rows = WindowRows {
+            picture,
+            window,
+            transparency: self.program().transparency,
+            scratch: &mut self.raster_scratch,
+        };
+        rows.copy_all(&mut pixels)?;
+        rows.picture.check_rest(rows.scratch)?;
+        meter.lap(stages::DECODE);
+        let decoded = DecodedPixels {
+            pixels: &pixels,
+            stride: window.w as usize,
+            origin: (window.x, window.y),
+        };
+        let filled = self.fill_all(stored, &shared, decoded, out, meter);
+        self.shared_pixels = pixels;
+        filled
+    }
+
+    fn crops_of_jpeg(
+        &mut self,
+        bytes: &[u8],
+        request: &RowRequest<'_, impl CropStreams>,
+        out: &mut RowParts<'_>,
+        meter: &mut StageMeter,
+    ) -> Result<(), SampleFault> {
+        let (header, stored) = self.open_jpeg(bytes, request.part)?;
+        let shared = self.plan_crops(stored, request)?;
+        meter.lap(stages::OPEN);
+        let scratch = &mut self.jpeg_scratch;
+        let decoded =
+            self.jpeg
+                .decode_region(bytes, &header, shared.scale, shared.window, scratch)?;
+        meter.decoded += 1;
+        meter.lap(stages::DECODE);
+        let pixels = std::mem::take(&mut self.jpeg_scratch.rgb);
+        let of_window = DecodedPixels {
+            pixels: &pixels,
+            stride: decoded.stride / PIXEL,
+            origin: (decoded.x, decoded.y),
+        };
+        let filled = self.fill_all(stored, &shared, of_window, out, meter);
+        self.jpeg_scratch.rgb = pixels;
+        filled
+    }
+
+    /// Draws the steps of each crop, and plans one decode for all of them.
+    fn plan_crops(
+        &mut self,
+        stored: StoredPicture,
+        request: &RowRequest<'_, impl CropStreams>,
+    ) -> Result<SharedDecode, SampleFault> {
+        (request.check_size)(stored.upright_size())?;
+        let mut plans = Vec::with_capacity(self.parts.len());
+        let mut scale = DecodeScale::of_denominator(8);
+        for (crop, part) in (0..).zip(&mut self.parts) {
+            let random = request.random.of_crop(crop);
+            let PartMaker { program, steps, .. } = part;
+            program.steps(stored.upright_size(), None, &random, steps)?;
+            let plan = stored.plan_decode(program, steps);
+            if plan.scale.denominator() < scale.denominator() {
+                scale = plan.scale;
+            }
+            plans.push(plan);
+        }
+        let mut memory = SampleMemory::default();
+        for (plan, PartMaker { program, steps, .. }) in plans.iter_mut().zip(&self.parts) {
+            *plan = stored.plan_at(scale, plan.fold);
+            let of_crop = stored.in_memory().sample_memory(plan, program, steps);
+            check_reduction(of_crop.steep)?;
+            memory.raise_all(&of_crop);
+        }
+        let windows = plans.iter().map(|plan| plan.window);
+        let Some(window) = windows.reduce(hull) else {
+            let message = "its recipe has an empty list of crops";
+            return Err(SampleFault::new(FaultKind::Corrupt, message));
+        };
+        let pixels = u64::from(window.w) * u64::from(window.h);
+        memory.decoder = stored.shared_decoder_memory(pixels);
+        self.make_room(memory.bytes())?;
+        Ok(SharedDecode {
+            scale,
+            window,
+            plans,
+        })
+    }
+
+    /// Makes each crop, and writes the geometries.
+    fn fill_all(
+        &mut self,
+        stored: StoredPicture,
+        shared: &SharedDecode,
+        from: DecodedPixels<'_>,
+        out: &mut RowParts<'_>,
+        meter: &mut StageMeter,
+    ) -> Result<(), SampleFault> {
+        let Some((geometries, crops)) = out.further.split_last_mut() else {
+            return Ok(());
+        };
+        let crops =
+            std::iter::once(&mut *out.first).chain(crops.iter_mut().map(|crop| &mut **crop));
+        let geometries = geometries.chunks_exact_mut(CropGeometry::BYTES);
+        let plans = shared.plans.iter().zip(crops).zip(geometries);
+        for (part, ((plan, crop), geometry)) in plans.enumerate() {
+            let mut plan = *plan;
+            plan.window.x -= from.origin.0;
+            plan.window.y -= from.origin.1;
+            self.fill_from_raw(part, (from.pixels, from.stride), &plan, None, crop, meter)?;
+            let of_crop = CropGeometry::of(stored.upright_size(), &self.parts[part].steps);
+            geometry.copy_from_slice(bytemuck::bytes_of(&of_crop));
+        }
+        Ok(())
+    }
+}
+
+/// The smallest window that has both.
+fn hull(a: PixelRegion, b: PixelRegion) -> PixelRegion {
+    let (x, y) = (a.x.min(b.x), a.y.min(b.y));
+    PixelRegion {
+        x,
+        y,
+        w: (a.x + a.w).max(b.x + b.w) - x,
+        h: (a.y + a.h).max(b.y + b.h) - y,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,308 @@
+//! Each crop has the bytes of the recipe that makes only it, from the numbers of that crop. The
+//! image is decoded once.
+
+use std::io::Cursor;
+
+use image::{DynamicImage, ImageFormat, RgbImage};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::decode_plan::CropGeometry;
+use crate::decode_plan::stored_picture::StoredPicture;
+use crate::jobs::sample::moves_tests::recipes;
+use crate::jobs::sample::{RowRequest, SampleDecoder};
+use crate::order::PositionRandom;
+use crate::picture::jpeg::fixtures;
+use crate::picture::jpeg::fixtures::Sampling;
+use crate::picture::read_header::read_header_within;
+use crate::picture::{PictureLimits, npy};
+use crate::pool::job::RowParts;
+use crate::pool::worker::meter::StageMeter;
+use crate::recipe::random::CropStreams;
+use crate::recipe::{
+    DataType, DecodeMode, MemoryLayout, OrientationMode, RandomCrop, RandomHorizontalFlip,
+    RandomResizedCrop, Recipe, ReorderMode, SampleProgram, Span, Step, TruncationPolicy,
+};
+
+type Made = std::result::Result<Vec<Vec<u8>>, String>;
+
+fn random(position: u64) -> PositionRandom {
+    PositionRandom::new(7, 1, position)
+}
+
+/// The crops and the geometries of a file, and how often it was decoded.
+fn crops(decoder: &mut SampleDecoder, recipe: &Recipe, file: &[u8], position: u64) -> (Made, u64) {
+    let program = SampleProgram::compile(recipe).unwrap();
+    let rows = program.crop_rows();
+    let geometries = rows.len() * CropGeometry::BYTES;
+    let bytes = rows.iter().map(|(_, bytes)| *bytes as usize);
+    let mut out: Vec<_> = (bytes.chain([geometries])).map(|n| vec![0xa5; n]).collect();
+    let request = RowRequest {
+        random: &random(position),
+        size: None,
+        part: None,
+        check_size: &|_| Ok(()),
+    };
+    let mut meter = StageMeter::default();
+    let (first, further) = out.split_first_mut().unwrap();
+    let mut parts = RowParts {
+        first,
+        further: further.iter_mut().map(|part| &mut part[..]).collect(),
+    };
+    let made = decoder.make_crops(file, &request, &mut parts, &mut meter);
+    (made.map(|()| out).map_err(|f| f.reason), meter.decoded)
+}
+
+fn decoder(recipe: &Recipe) -> SampleDecoder {
+    let program = SampleProgram::compile(recipe).unwrap();
+    SampleDecoder::new(&program, &PictureLimits::default()).unwrap()
+}
+
+/// The row of one recipe, from the numbers of a crop.
+fn alone(recipe: &Recipe, file: &[u8], position: u64, crop: u32) -> Result<Vec<u8>, String> {
+    let program = SampleProgram::compile(recipe).unwrap();
+    let mut decoder = SampleDecoder::new(&program, &PictureLimits::default()).unwrap();
+    let mut out = vec![0x5a; program.row_bytes(program.extent.of((0, 0))) as usize];
+    let request = RowRequest {
+        random: &random(position).of_crop(crop),
+        size: None,
+        part: None,
+        check_size: &|_| Ok(()),
+    };
+    let made = decoder.make_row(file, &request, &mut out, &mut StageMeter::default());
+    made.map(|()| out).map_err(|f| f.reason)
+}
+
+/// Fails unless each crop is that of its recipe alone.
+fn check(recipe: &Recipe, decoder: &mut SampleDecoder, file: &[u8], position: u64) {
+    let each = recipe
+        .crops
+        .iter()
+        .flat_map(|crop| (0..crop.count).map(|_| &crop.recipe));
+    let each: Result<Vec<_>, String> = (0..)
+        .zip(each)
+        .map(|(crop, recipe)| alone(recipe, file, position, crop))
+        .collect();
+    let (made, decoded) = crops(decoder, recipe, file, position);
+    match (each, made) {
+        (Ok(each), Ok(mut made)) => {
+            made.pop();
+            for (crop, (one, other)) in each.iter().zip(&made).enumerate() {
+                assert!(one == other, "crop {crop} of {recipe:?}");
+            }
+            assert_eq!(each.len(), made.len());
+            assert!(decoded <= 1, "decoded {decoded} times");
+        }
+        // The first crop that fails names the fault, unless a shared limit does.
+        (Err(each), Err(made)) => assert_eq!(each, made),
+        (each, made) => panic!("alone {:?}, together {:?}", each.is_ok(), made.is_ok()),
+    }
+}
+
+fn png(width: u32, height: u32) -> Vec<u8> {
+    let pixels = fixtures::pattern(width, height, 3);
+    let picture = DynamicImage::from(RgbImage::from_raw(width, height, pixels).unwrap());
+    let mut bytes = Cursor::new(Vec::new());
+    picture.write_to(&mut bytes, ImageFormat::Png).unwrap();
+    bytes.into_inner()
+}
+
+fn files() -> impl Strategy<Value = Vec<u8>> {
+    let sizes = prop_oneof![(9u32..70, 9u32..70), (100u32..260, 100u32..260)];
+    (sizes, 0..13usize, 1u8..9).prop_map(|((w, h), kind, orientation)| match kind {
+        10 => png(w, h),
+        11 => [&npy::header((h, w), 3)[..], &fixtures::pattern(w, h, 3)].concat(),
+        12 => fixtures::encode(w, h, Sampling::S420, 90, true, 0),
+        kind => fixtures::turned(fixtures::jpeg(w, h, Sampling::ALL[kind]), orientation),
+    })
+}
+
+fn same_format(recipe: Recipe) -> Recipe {
+    recipe
+        .with_orientation(OrientationMode::Exif)
+        .with_truncated(TruncationPolicy::Refuse)
+        .with_dtype(DataType::F32)
+        .with_layout(MemoryLayout::Nchw)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_global_rejects: 100_000, ..ProptestConfig::with_cases(300) })]
+
+    /// Any operations, formats, samplings and orders of operations, with full decoding.
+    #[test]
+    fn crops_are_those_of_their_recipes_alone(
+        all in prop::collection::vec((recipes(), 1u32..3), 1..4),
+        reorder in select(vec![None, Some(ReorderMode::Off), Some(ReorderMode::Exact)]),
+        files in prop::collection::vec(files(), 1..3),
+        position in 0u64..1000,
+    ) {
+        let mut recipe = Recipe::new("all");
+        for (one, count) in all {
+            let one = Recipe { reorder, ..same_format(one.with_decode(DecodeMode::Full)) };
+            recipe = recipe.with_crop(one, count);
+        }
+        let program = SampleProgram::compile(&recipe);
+        prop_assume!(program.is_ok());
+        // One decoder for all files: nothing of a sample is left for the next.
+        let mut decoder = decoder(&recipe);
+        for (position, file) in (position..).zip(&files) {
+            check(&recipe, &mut decoder, file, position);
+        }
+    }
+}
+
+fn crop(size: u32, scale: (f64, f64)) -> Recipe {
+    let mut crop = RandomResizedCrop::new(size);
+    crop.scale = Span(scale.0, scale.1);
+    Recipe::new("crop")
+        .then(crop)
+        .then(RandomHorizontalFlip::default())
+}
+
+fn dino() -> Recipe {
+    Recipe::new("dino")
+        .with_crop(crop(56, (0.32, 1.0)), 2)
+        .with_crop(crop(24, (0.05, 0.32)), 8)
+}
+
+/// The decoder reads a JPEG's entropy-coded data once, and the crops of a scaled decode come from
+/// the finest scale that one of them needs.
+#[test]
+fn a_jpeg_is_decoded_once_at_the_finest_scale() {
+    let recipe = dino();
+    let mut shared = decoder(&recipe);
+    let full = recipe.clone().with_decode(DecodeMode::Full);
+    let mut of_full = decoder(&full);
+    let mut scales = [0; 9];
+    for sampling in Sampling::ALL {
+        for position in 0..12 {
+            let (width, height) = if position % 2 == 0 {
+                (401, 333)
+            } else {
+                (171, 140)
+            };
+            let file = fixtures::jpeg(width, height, sampling);
+            let (made, decoded) = crops(&mut shared, &recipe, &file, position);
+            let made = made.unwrap();
+            assert_eq!(decoded, 1);
+            // The scale of each crop alone.
+            let stored = StoredPicture::baseline_jpeg((height, width));
+            let program = SampleProgram::compile(&recipe).unwrap();
+            let scale = |(crop, program): (u32, &SampleProgram)| {
+                let mut steps = Vec::new();
+                let numbers = random(position).of_crop(crop);
+                program
+                    .steps((height, width), None, &numbers, &mut steps)
+                    .unwrap();
+                stored.plan_decode(program, &steps).scale.denominator()
+            };
+            let each: Vec<_> = (0..).zip(program.crop_programs()).map(scale).collect();
+            let finest = *each.iter().min().unwrap();
+            scales[finest as usize] += 1;
+            for (number, own) in (0..).zip(&each) {
+                let of_crop = if number < 2 {
+                    &recipe.crops[0]
+                } else {
+                    &recipe.crops[1]
+                };
+                if *own == finest {
+                    let alone = alone(&of_crop.recipe, &file, position, number).unwrap();
+                    assert!(
+                        made[number as usize] == alone,
+                        "{sampling:?} {position} {number}"
+                    );
+                }
+            }
+            // With mode full each crop is exact.
+            check(&full, &mut of_full, &file, position);
+            if finest == 1 {
+                let exact = crops(&mut of_full, &full, &file, position).0.unwrap();
+                assert!(made == exact);
+            }
+        }
+    }
+    assert!(scales[1] > 0 && scales[2] > 0, "{scales:?}");
+}
+
+#[test]
+fn geometries_are_those_of_the_drawn_boxes() {
+    let recipe = dino().with_decode(DecodeMode::Full);
+    let file = fixtures::turned(fixtures::jpeg(120, 90, Sampling::S420), 6);
+    let programs = SampleProgram::compile(&recipe).unwrap();
+    let (made, _) = crops(&mut decoder(&recipe), &recipe, &file, 3);
+    let made = made.unwrap();
+    let geometries: Vec<CropGeometry> = made[10]
+        .chunks_exact(CropGeometry::BYTES)
+        .map(bytemuck::pod_read_unaligned)
+        .collect();
+    assert_eq!(geometries.len(), 10);
+    // Turned upright, the image is 90 wide.
+    assert!(geometries.iter().all(|of| of.image == [120, 90]));
+    for (crop, of) in geometries.iter().enumerate() {
+        let [left, top, right, bottom] = of.bounds.map(|side| side as u32);
+        assert!(left < right && right <= 90 && top < bottom && bottom <= 120);
+        // The drawn box of the same crop.
+        let mut steps = Vec::new();
+        let numbers = random(3).of_crop(crop as u32);
+        let program = &programs.crop_programs()[crop];
+        program
+            .steps((120, 90), None, &numbers, &mut steps)
+            .unwrap();
+        let drawn = steps.iter().find_map(|step| match step.step {
+            Step::Crop(rect) => Some(rect),
+            _ => None,
+        });
+        let rect = drawn.unwrap();
+        assert_eq!((left, top), (rect.left, rect.top));
+        assert_eq!((right - left, bottom - top), (rect.width, rect.height));
+        let flips = steps.iter().any(|step| step.step == Step::Mirror);
+        assert_eq!(of.is_flipped(), flips);
+    }
+    assert!(geometries.iter().any(CropGeometry::is_flipped));
+    assert!(geometries.iter().any(|of| !of.is_flipped()));
+}
+
+#[test]
+fn an_image_that_is_too_small_for_one_crop_fails_with_its_fault() {
+    let recipe = Recipe::new("two")
+        .with_crop(crop(8, (0.5, 1.0)), 1)
+        .with_crop(Recipe::new("c").then(RandomCrop::new(40)), 1);
+    let file = fixtures::jpeg(30, 50, Sampling::S444);
+    let alone = alone(&recipe.crops[1].recipe, &file, 0, 1);
+    let (made, decoded) = crops(&mut decoder(&recipe), &recipe, &file, 0);
+    assert_eq!(decoded, 0);
+    assert_eq!(made.unwrap_err(), alone.unwrap_err());
+}
+
+/// The memory of any draw is within the bound of the plan, which counts the shared image once.
+#[test]
+fn memory_is_within_the_bound() {
+    for (recipe, mode) in [(dino(), DecodeMode::Scaled), (dino(), DecodeMode::Full)] {
+        let recipe = recipe.with_decode(mode);
+        let program = SampleProgram::compile(&recipe).unwrap();
+        for (file, size) in [
+            (fixtures::jpeg(401, 333, Sampling::S420), (401, 333)),
+            (
+                fixtures::encode(300, 500, Sampling::S444, 90, true, 0),
+                (300, 500),
+            ),
+            (png(301, 222), (301, 222)),
+        ] {
+            let header =
+                read_header_within(&mut Cursor::new(&file), &PictureLimits::default()).unwrap();
+            assert_eq!(header.stored_size, size);
+            let stored = StoredPicture::from(&header);
+            let bound = stored.scratch_bound(&program, None, &mut Vec::new());
+            let mut decoder = decoder(&recipe);
+            for position in 0..40 {
+                crops(&mut decoder, &recipe, &file, position).0.unwrap();
+                let held = decoder.canvas.held_bytes() + decoder.resampler.scratch_bytes();
+                assert!(held as u64 <= bound.buffers.bytes(), "{held} of {bound:?}");
+                let shared = decoder.shared_pixels.capacity() as u64;
+                assert!(shared <= bound.decoder.bytes(), "{shared} of {bound:?}");
+            }
+            let once = 3 * u64::from(size.0) * u64::from(size.1);
+            assert!(bound.bytes() < 4 * once + (1 << 20), "{bound:?} of {once}");
+        }
+    }
+}

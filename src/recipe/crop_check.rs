@@ -1,0 +1,150 @@
+//! The checks of a recipe with several crops of each image: they share one decoded image and one
+//! format of batches.
+
+use super::check::RecipeFault;
+use super::op::Decode;
+use super::operation::Operation;
+use super::recipe_spec::{Recipe, RecipeCrop};
+use super::row_extent::RowExtent;
+use super::tensor::{DataType, MemoryLayout};
+use super::values::ColorOrder;
+
+/// Most crops of one image.
+pub(crate) const MAX_CROPS: u32 = 256;
+
+/// A crop in messages.
+pub(super) fn name_of(number: usize, crop: &RecipeCrop) -> String {
+    match crop.recipe.name.as_str() {
+        "" => format!("crop {number}"),
+        name => format!("crop {number} ({name})"),
+    }
+}
+
+/// Checks a recipe with crops, apart from its crops.
+pub(super) fn check_whole(recipe: &Recipe) -> Result<(), RecipeFault> {
+    let fault = |message: String| Err(RecipeFault { op: None, message });
+    if !recipe.ops.is_empty() {
+        return fault(
+            "ops stands beside crops, and each crop has its own: move ops into the crops".into(),
+        );
+    }
+    if recipe.reorder.is_some() {
+        return fault("reorder stands beside crops: write it in each crop".into());
+    }
+    if recipe.mixing.is_some() {
+        return fault(
+            "mixing needs one image for each sample, and crops give several: remove mixing, and \
+             mix in the training loop"
+                .into(),
+        );
+    }
+    let count: u64 = recipe.crops.iter().map(|crop| u64::from(crop.count)).sum();
+    if count > u64::from(MAX_CROPS) {
+        return fault(format!(
+            "crops gives {count} crops of each image: use at most {MAX_CROPS}"
+        ));
+    }
+    Ok(())
+}
+
+/// A mistake in a crop: the index of one of its operations, if it concerns one, and the message.
+pub(super) type CropFault = (Option<usize>, String);
+
+/// Checks a crop before it is compiled.
+pub(super) fn check_crop(crop: &RecipeCrop) -> Result<(), CropFault> {
+    let RecipeCrop { recipe, count } = crop;
+    if *count == 0 {
+        return Err((
+            None,
+            "count is 0: use at least 1, or remove the crop".into(),
+        ));
+    }
+    if !recipe.crops.is_empty() {
+        return Err((None, "has crops of its own: write them beside it".into()));
+    }
+    if recipe.mixing.is_some() {
+        return Err((
+            None,
+            "has mixing, which needs one image for each sample: remove it".into(),
+        ));
+    }
+    if let Some(op) = recipe.ops.iter().position(|op| op.label_count().is_some()) {
+        let name = recipe.ops[op].name();
+        let message = format!("{name} gives labels, and a sample with crops has one label");
+        return Err((Some(op), format!("{message}: remove its label")));
+    }
+    Ok(())
+}
+
+/// What is known of a compiled crop.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CropFormat<'a> {
+    pub(super) recipe: &'a Recipe,
+    pub(super) extent: RowExtent,
+    pub(super) dtype: DataType,
+    pub(super) layout: MemoryLayout,
+    pub(super) channels: usize,
+    /// An operation that depends on the size of the batch.
+    pub(super) size_dependent_op: Option<&'static str>,
+}
+
+/// Checks a compiled crop against the first one.
+pub(super) fn check_format(
+    crop: &CropFormat<'_>,
+    first: Option<&CropFormat<'_>>,
+) -> Result<(), CropFault> {
+    if crop.extent == RowExtent::Own {
+        return Err((
+            None,
+            "keeps the size of each image, and the crops of a batch need one size: add \
+             random_resized_crop, center_crop or a resize to [height, width]"
+                .into(),
+        ));
+    }
+    if let Some(name) = crop.size_dependent_op {
+        return Err((
+            crop.recipe.ops.iter().position(|op| op.name() == name),
+            format!("{name} has `sizes` for multi_scale, which crops do not have: remove them"),
+        ));
+    }
+    match first {
+        Some(first) => check_same(first, crop).map_err(|message| (None, message)),
+        None => Ok(()),
+    }
+}
+
+/// Checks what all crops of an image share: its decoding, and the format of batches.
+fn check_same(first: &CropFormat<'_>, other: &CropFormat<'_>) -> Result<(), String> {
+    let differs = |what: &str, first: String, other: String| {
+        Err(format!(
+            "{what} is {other}, and {first} in the first crop: all crops of an image need the same"
+        ))
+    };
+    if first.dtype != other.dtype {
+        return differs("dtype", first.dtype.to_string(), other.dtype.to_string());
+    }
+    if first.layout != other.layout {
+        return differs("layout", first.layout.to_string(), other.layout.to_string());
+    }
+    if first.channels != other.channels {
+        let [first, other] = [first, other].map(|of| format!("{} channels", of.channels));
+        return differs("the row", first, other);
+    }
+    let [one, two] = [first, other].map(|crop| Decode {
+        // These do not change the decoded image.
+        color: ColorOrder::default(),
+        mode: None,
+        ..crop.recipe.decode()
+    });
+    if one != two {
+        return Err(
+            "decode has another background, orientation, alpha or truncated than the first crop: \
+             an image is decoded once, so all crops need the same"
+                .into(),
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
