@@ -14,6 +14,12 @@ from conftest import need
 import featherload
 from featherload import recipes
 
+# timm's data set leaves files open.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
 # Levels that the filters of a resize may differ by, and the mean of all pixels.
 ROUNDED = (2.01, 0.1)
 # Two of timm's means, and its deviation.
@@ -184,7 +190,7 @@ def test_mixing_by_timms_collating_function(copies: Path) -> None:
         ours.mixup_enabled = False
         ours.loader.set_epoch(0)
         _, target = next(iter(ours))
-        assert set(target.amax(1).tolist()) == {0.95} or mode == "half"
+        assert (target.amax(1) - 0.95).abs().max() < 1e-6
 
 
 @pytest.mark.parametrize("use_prefetcher", [True, False])
