@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import warnings
@@ -184,91 +183,6 @@ lightning.Trainer(
 with open(f"{sys.argv[2]}/rank{model.global_rank}.json", "w") as file:
     json.dump(model.seen, file)
 """
-
-
-def documented_trainer(**names: Any) -> Any:
-    """The class of the page on trainers, as it is there."""
-    name = "lightning-accelerate-huggingface.md"
-    page = (Path(__file__).parent.parent.parent / "docs" / "python" / name).read_text()
-    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    (block,) = [block for block in blocks if "class MyTrainer" in block]
-    exec(compile(block, name, "exec"), names)
-    return names["MyTrainer"]
-
-
-def test_the_documented_trainer_of_hugging_face_trains_and_evaluates(
-    loader: Make, tmp_path: Path
-) -> None:
-    """Accumulation holds several batches at once; a metric is over each sample once."""
-    need("transformers")
-    import torch
-    from transformers import TrainingArguments
-
-    class Model(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            torch.manual_seed(0)
-            self.layer = torch.nn.Linear(3, 8)
-            self.seen: list[int] = []
-
-        def forward(self, pixel_values: Any, labels: Any) -> dict[str, Any]:
-            scores = self.layer(pixel_values.mean((2, 3)))
-            self.seen.append(len(labels))
-            return {"loss": torch.nn.functional.cross_entropy(scores, labels), "logits": scores}
-
-    one = loader(framework="torch", batch_size=16, depth=12)
-    other = loader(framework="torch", batch_size=48, shuffle=False, recipe="eval224")
-    kind = documented_trainer(train_loader=one, eval_loader=other)
-
-    def metrics(found: Any) -> dict[str, float]:
-        right = found.predictions.argmax(-1) == found.label_ids
-        return {"accuracy": float(right.mean()), "samples": len(right)}
-
-    def trainer(**options: Any) -> Any:
-        arguments = TrainingArguments(
-            output_dir=str(tmp_path),
-            num_train_epochs=2,
-            gradient_accumulation_steps=4,
-            use_cpu=True,
-            report_to=[],
-            save_steps=6,
-            logging_strategy="no",
-            disable_tqdm=True,
-            ignore_data_skip=True,
-            **options,
-        )
-        return kind(
-            model=Model(),
-            args=arguments,
-            train_dataset=one.dataset,
-            eval_dataset=other.dataset,
-            compute_metrics=metrics,
-        )
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        first = trainer(eval_strategy="epoch")
-        assert first.train().global_step == 8
-        # 16 batches of 16 to train, 6 of 48 (the last has 16) to evaluate, in each of two epochs.
-        assert first.model.seen == ([16] * 16 + [48] * 5 + [16]) * 2 and one.epoch == 2
-        found = first.evaluate()
-        assert found["eval_samples"] == 256
-        first.model.eval()
-        with torch.no_grad():
-            right = [
-                first.model(images, labels)["logits"].argmax(-1) == labels
-                for images, labels in other
-            ]
-        assert found["eval_accuracy"] == float(torch.cat(right).double().mean())
-        # In the middle of the second epoch, by the loader's own state.
-        one.set_epoch(1)
-        begun = iter(one)
-        for _ in range(8):
-            next(begun)
-        one.load_state_dict(one.state_dict())
-        second = trainer()
-        assert second.train(resume_from_checkpoint=str(tmp_path / "checkpoint-6")).global_step == 8
-        assert len(second.model.seen) == 8 and one.epoch == 2
 
 
 def test_accelerates_metrics_count_each_sample_once(photos: Path, tmp_path: Path) -> None:

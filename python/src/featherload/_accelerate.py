@@ -26,24 +26,25 @@ def begin(loader: Any) -> None:
 
 
 def remainder(loader: Any, raw: Any) -> int:
-    """Rows of the last batch that accelerate keeps, over all ranks in their order. 0: all rows,
-    and none is repeated. -1: not the last batch, or accelerate keeps all rows.
+    """Rows of the last batch that accelerate keeps, over all ranks in their order. 0: the batch is
+    full, and accelerate keeps all rows. -1: not the last batch, or accelerate keeps all rows.
     """
     _, ranks = loader._place
     if not raw.ends_epoch or loader.drop_last or loader._pads or _state() is None:
         return -1
+    if loader._kept_of_last is not None:
+        return int(loader._kept_of_last)
     left: int = loader._stream.positions() - raw.samples_before
     repeated = ranks * len(raw) - left
     if not 0 <= repeated < ranks:
         return -1
-    if repeated == 0:
-        return 0
     # Repeated rows are the last row of the last ranks. They are at the end only in these cases.
-    if repeated == 1 or len(raw) == 1:
-        return left
+    # Also without repeated rows the number counts: a loss is gathered once per row of a full batch.
+    if repeated <= 1 or len(raw) == 1:
+        return left if repeated or len(raw) < loader.batch_size else 0
     _log.warning(
         "%d rows of the last batch of all ranks are repeated samples, and gather_for_metrics keeps "
-        "them: leave out the rows of batch.repeated",
+        "them: use featherload.accelerate.DataLoader, or leave out the rows of batch.repeated",
         repeated,
     )
     return -1

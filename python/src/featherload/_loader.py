@@ -286,6 +286,8 @@ class Loader:
         self.mixup_enabled = False
         self.end_of_dataloader = False
         self.remainder = -1
+        # Of the last batches of all processes, the rows that accelerate keeps. None: by the ranks.
+        self._kept_of_last: int | None = None
         self._warn_of_places(label_column, label_field, label_json)
         self._is_made = True
 

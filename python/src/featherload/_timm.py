@@ -14,10 +14,8 @@ _CROP_PCT = 0.875
 
 # Other keywords of timm, and the values for which they have no effect.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "train_crop_mode": (None, "rrc"),
     "re_count": (1,),
     "re_num_splits": (0,),
-    "crop_border_pixels": (None, 0),
     "use_prefetcher": (False,),
     "separate": (False,),
     "naflex": (False,),
@@ -25,17 +23,28 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
 }
 # Advice for values that recipes do not support. Leaving one of them out would change pixels.
 _INSTEAD = {
-    "train_crop_mode": "recipes crop as rrc does: train with train_crop_mode='rrc', or write a "
-    "recipe with resize and random_crop",
-    "re_count": "random_erasing erases one box: train with re_count=1; several erasings would be "
-    "drawn independently, with larger areas",
-    "re_num_splits": "a recipe erases in every row: use timm's loader for split batches",
-    "crop_border_pixels": "a recipe cuts no border: cut the borders of the image files",
+    "re_count": "random_erasing erases one box, and several would be drawn independently, with "
+    "larger areas: train with re_count=1, or use featherload.timm.create_loader",
+    "re_num_splits": "a recipe erases in every row, also in those that timm leaves clean: use "
+    "featherload.timm.create_loader with use_prefetcher=True",
     "use_prefetcher": "Loader normalises rows without it: give use_prefetcher=False",
     "separate": "a recipe is one list of operations: give separate=False",
     "naflex": "rows have one size: use timm's NaFlex loader",
     "patchify": "rows are images: use timm's NaFlex loader",
 }
+# Policies of timm that recipes lack, and what another policy would change.
+_POLICIES = {
+    "3a": "recipes lack Pillow's GaussianBlur, which a third of its images get, and any other "
+    "policy changes other pixels: train with a policy rand-...",
+    "augmix": "its chains draw operations and weights as no operation of a recipe does (aug_mix "
+    "follows PaddleClas, whose chains and strengths differ): train with a policy rand-...",
+    "original": "recipes lack timm's tables of AutoAugment (auto_augment follows PaddleClas, whose "
+    "draws and fill differ): train with a policy rand-...",
+    "v0": "recipes lack timm's tables of AutoAugment (auto_augment follows PaddleClas, whose draws "
+    "and fill differ): train with a policy rand-...",
+}
+# timm's "random": one of these for each image, or for each operation of a policy.
+_RANDOM = ("bilinear", "bicubic")
 # Keywords that timm reads only with use_prefetcher, naflex or patchify.
 _UNREAD = {
     "tf_preprocessing",
@@ -51,6 +60,7 @@ def create_transform(
     is_training: bool = False,
     *,
     no_aug: bool = False,
+    train_crop_mode: str | None = None,
     scale: tuple[float, float] | None = None,
     ratio: tuple[float, float] | None = None,
     hflip: float = 0.5,
@@ -67,6 +77,7 @@ def create_transform(
     re_mode: str = "const",
     crop_pct: float | None = None,
     crop_mode: str | None = None,
+    crop_border_pixels: int | None = None,
     normalize: bool = True,
     **others: Any,
 ) -> Recipe:
@@ -88,30 +99,21 @@ def create_transform(
         raise _cannot(
             f"input_size={input_size!r}", "give one side, (height, width), or channels first"
         )
-    if is_training and no_aug and interpolation == "random":
-        interpolation = "bilinear"
+    filters: Op = {"interpolation": interpolation}
     if interpolation == "random":
-        raise _cannot(
-            "interpolation='random'",
-            "random_resized_crop has one filter: give bilinear or bicubic, and train with that",
-        )
-    if interpolation not in ("nearest", "bilinear", "bicubic", "lanczos"):
+        if not is_training:
+            raise _cannot("interpolation='random'", "timm evaluates with one filter: name it")
+        interpolation = "bilinear"
+        filters = {"interpolation": _RANDOM[0], "interpolation_or": _RANDOM[1]}
+    elif interpolation not in ("nearest", "bilinear", "bicubic", "lanczos"):
         raise _cannot(
             f"interpolation={interpolation!r}",
-            "recipes have nearest, bilinear, bicubic and lanczos",
+            "recipes have nearest, bilinear, bicubic and lanczos, and another filter gives other "
+            "pixels",
         )
     ops: list[Op] = [as_opened()]
     if augments:
-        ops.append(
-            {
-                "random_resized_crop": {
-                    "size": [height, width],
-                    "scale": list(scale or (0.08, 1.0)),
-                    "ratio": list(ratio or (3 / 4, 4 / 3)),
-                    "interpolation": interpolation,
-                }
-            }
-        )
+        ops += _random_crop(train_crop_mode or "rrc", [height, width], scale, ratio, filters)
         if hflip > 0:
             ops.append({"random_horizontal_flip": {"p": hflip}})
         if vflip > 0:
@@ -120,14 +122,14 @@ def create_transform(
             ops.append(_three_augment())
         elif auto_augment:
             if not auto_augment.startswith("rand"):
-                raise _cannot(
-                    f"auto_augment={auto_augment!r}", "recipes have the policies rand-... and 3a"
-                )
+                kind = auto_augment.split("-")[0].removesuffix("r")
+                why = _POLICIES.get(kind, "timm has no such policy: use 3a, or one of rand-...")
+                raise _cannot(f"auto_augment={auto_augment!r}", why)
             ops.append(
                 {
                     "timm_augment": {
                         "config": auto_augment,
-                        "interpolation": [interpolation],
+                        "interpolation": list(filters.values()),
                         "fill": [float(min(255, round(255 * m))) for m in mean],
                     }
                 }
@@ -146,7 +148,10 @@ def create_transform(
         ops.append({"resize": {"size": size, "interpolation": interpolation}})
         ops.append({"center_crop": {"size": [height, width]}})
     else:
-        ops += _evaluation(height, width, crop_pct or _CROP_PCT, crop_mode, interpolation)
+        if crop_border_pixels:
+            ops.append({"trim_border": {"pixels": crop_border_pixels}})
+        fill = [round(255 * m) for m in mean]
+        ops += _evaluation(height, width, crop_pct or _CROP_PCT, crop_mode, interpolation, fill)
     if not normalize:
         # timm erases nothing in this case either.
         return _recipe([*ops, {"cast": {"dtype": "u8"}}])
@@ -155,8 +160,9 @@ def create_transform(
         if re_mode not in ("const", "pixel"):
             raise _cannot(
                 f"re_mode={re_mode!r}",
-                "random_erasing has one random value per pixel, or one fixed value: "
-                "train with re_mode='pixel' or 'const'",
+                "random_erasing has one random value per pixel, or one fixed value, and this mode "
+                "has one random colour per box: train with re_mode='pixel' or 'const', or use "
+                "featherload.timm.create_loader",
             )
         erased: Any = "random" if re_mode == "pixel" else 0.0
         box = {"p": re_prob, "scale": [0.02, 1 / 3], "ratio": [0.3, 1 / 0.3], "value": erased}
@@ -203,8 +209,43 @@ def _jitter(factors: float | tuple[float, ...], p: float | None) -> Op:
     return {"color_jitter": jitter}
 
 
+def _random_crop(
+    mode: str,
+    size: list[int],
+    scale: tuple[float, float] | None,
+    ratio: tuple[float, float] | None,
+    filters: Op,
+) -> list[Op]:
+    """``train_crop_mode``: a random resized crop, or a random resize that keeps the ratio, and a
+    crop in the middle or anywhere.
+    """
+    if mode == "rrc":
+        area = {"scale": list(scale or (0.08, 1.0)), "ratio": list(ratio or (3 / 4, 4 / 3))}
+        return [{"random_resized_crop": {"size": size, **area, **filters}}]
+    if mode not in ("rkrc", "rkrr"):
+        raise _cannot(f"train_crop_mode={mode!r}", "timm has rrc, rkrc and rkrr")
+    keep = {
+        "size": size,
+        **filters,
+        "scale_p": 0.5,
+        "scale": list(scale or (0.8, 1.0)),
+        "aspect_p": 0.5,
+        "ratio": list(ratio or (0.9, 1 / 0.9)),
+    }
+    crop: Op = {"center_crop_or_pad": {"size": size, "padding_mode": "reflect"}}
+    if mode == "rkrr":
+        # A border on both sides, and a crop anywhere in it, has timm's distribution and pixels.
+        crop = {"random_crop": {"size": size, "pad_if_needed": True, "padding_mode": "reflect"}}
+    return [{"resize_keep_ratio": keep}, crop]
+
+
 def _evaluation(
-    height: int, width: int, part: float, crop_mode: str | None, interpolation: str
+    height: int,
+    width: int,
+    part: float,
+    crop_mode: str | None,
+    interpolation: str,
+    fill: list[int],
 ) -> list[Op]:
     if not part > 0:
         raise _cannot(f"crop_pct={part}", "it must be above 0")
@@ -212,16 +253,13 @@ def _evaluation(
     scaled = [math.floor(height / part), math.floor(width / part)]
     if crop_mode == "squash":
         return [{"resize": {"size": scaled, "interpolation": interpolation}}, crop]
-    if crop_mode not in (None, "center"):
-        raise _cannot(
-            f"crop_mode={crop_mode!r}",
-            "it is not supported: write a recipe with resize: {longer: ...} and pad_to, or "
-            "evaluate with center or squash",
-        )
+    keep: Op = {"size": scaled, "interpolation": interpolation}
+    if crop_mode == "border":
+        border = {"center_crop_or_pad": {"size": [height, width], "fill": fill}}
+        return [{"resize_keep_ratio": {**keep, "longest": 1}}, border]
+    # Any other text is the centre, as in timm.
     if scaled[0] != scaled[1]:
-        raise _cannot(
-            f"input_size {height} x {width} with crop_mode='center'", "use crop_mode='squash'"
-        )
+        return [{"resize_keep_ratio": keep}, crop]
     return [{"resize": {"size": scaled[0], "interpolation": interpolation}}, crop]
 
 

@@ -19,16 +19,17 @@ use crate::picture::jpeg::fixtures::Sampling;
 use crate::picture::npy;
 use crate::picture::read_header::DecodeCost;
 use crate::recipe::{
-    AspectDistribution, BoundedResizedCrop, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace,
-    ConvertColor, CropWithPadding, DataType, Decode, ElasticTransform, EraseFill, GaussianBlur,
-    GaussianNoise, Grayscale, InterpolationMode, Jpeg, Layout, LengthRounding, MemoryLayout,
-    Normalize, Op, OrientationMode, Pad, PadAnchor, PadTo, Padding, PaddingMode, PcaLighting,
-    PerChannel, PillowGaussianBlur, RandomAdjustSharpness, RandomAffine, RandomApply,
-    RandomAutocontrast, RandomChannelPermutation, RandomChoice, RandomCrop, RandomEqualize,
-    RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomInvert, RandomOrder,
-    RandomPerspective, RandomPhotometricDistort, RandomPosterize, RandomResizedCrop,
+    AspectDistribution, BoundedResizedCrop, Cast, CenterCrop, CenterCropOrPad, ColorJitter,
+    ColorOrder, ColorSpace, ConvertColor, CropWithPadding, DataType, Decode, ElasticTransform,
+    EraseFill, GaussianBlur, GaussianNoise, Grayscale, InterpolationMode, Jpeg, Layout,
+    LengthRounding, MemoryLayout, Normalize, Op, OrientationMode, Pad, PadAnchor, PadTo, Padding,
+    PaddingMode, PcaLighting, PerChannel, PillowGaussianBlur, RandomAdjustSharpness, RandomAffine,
+    RandomApply, RandomAutocontrast, RandomChannelPermutation, RandomChoice, RandomCrop,
+    RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomInvert,
+    RandomOrder, RandomPerspective, RandomPhotometricDistort, RandomPosterize, RandomResizedCrop,
     RandomRotate90, RandomRotation, RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe,
-    ReorderMode, Resize, Rotate90, RotationStyle, RowExtent, Size, Span, TorchvisionAugMix,
+    ReorderMode, Resize, ResizeKeepRatio, Rotate90, RotationStyle, RowExtent, Size, Span,
+    TorchvisionAugMix, TrimBorder,
 };
 
 /// A row, and the bytes that the canvas and the resampler held after it.
@@ -360,7 +361,7 @@ fn sizing() -> impl Strategy<Value = Vec<Op>> {
         prop::bool::ANY,
         rounding,
         (scale, ratio, aspect),
-        0..7,
+        0..8,
     )
         .prop_map(
             |(interpolation, antialias, rounding, (scale, ratio, aspect), which)| match which {
@@ -428,6 +429,23 @@ fn sizing() -> impl Strategy<Value = Vec<Op>> {
                         interpolation,
                         antialias,
                         ..Resize::exact(18, 25)
+                    }
+                    .into(),
+                ],
+                6 => vec![
+                    TrimBorder { pixels: 1 }.into(),
+                    ResizeKeepRatio {
+                        longest: f64::from(rounding == LengthRounding::Down),
+                        interpolation,
+                        interpolation_or: antialias.then_some(InterpolationMode::Bicubic),
+                        scale_p: 0.5,
+                        aspect_p: 0.5,
+                        ..ResizeKeepRatio::new((20, 24))
+                    }
+                    .into(),
+                    CenterCropOrPad {
+                        padding_mode: PaddingMode::Reflect,
+                        ..CenterCropOrPad::new((18, 25))
                     }
                     .into(),
                 ],

@@ -95,7 +95,7 @@ impl CenterCrop {
     }
 
     /// The padding around that box. None if it is large enough.
-    fn padding(&self, part: PixelRect, (h, w): HeightWidth) -> Option<Padding> {
+    pub(super) fn padding(&self, part: PixelRect, (h, w): HeightWidth) -> Option<Padding> {
         let (y, x) = (h.checked_sub(part.height)?, w.checked_sub(part.width)?);
         ((y, x) != (0, 0)).then_some(Padding {
             left: x / 2,

@@ -7,7 +7,8 @@
 //!
 //! - ends: [`decode`], [`normalize`], [`cast`], [`layout`], [`zero_channel`];
 //! - sizes and crops: [`resize`], [`random_resized_crop`], [`bounded_resized_crop`],
-//!   [`random_crop`], [`center_crop`], [`corner_crop`], [`pad`], [`pad_to`], [`random_zoom_out`];
+//!   [`random_crop`], [`center_crop`], [`center_crop_or_pad`], [`corner_crop`],
+//!   [`resize_keep_ratio`], [`trim_border`], [`pad`], [`pad_to`], [`random_zoom_out`];
 //! - turns: [`random_horizontal_flip`], [`random_vertical_flip`], [`random_rotation`],
 //!   [`rotate90`], [`random_rotate90`], [`random_affine`], [`random_perspective`],
 //!   [`elastic_transform`];
@@ -27,6 +28,7 @@ pub(crate) mod auto_augment;
 pub(crate) mod bounded_resized_crop;
 pub(crate) mod cast;
 pub(crate) mod center_crop;
+pub(crate) mod center_crop_or_pad;
 pub(crate) mod color_jitter;
 pub(crate) mod convert_color;
 pub(crate) mod corner_crop;
@@ -71,8 +73,10 @@ pub(crate) mod random_solarize;
 pub(crate) mod random_vertical_flip;
 pub(crate) mod random_zoom_out;
 pub(crate) mod resize;
+pub(crate) mod resize_keep_ratio;
 pub(crate) mod rotate90;
 pub(crate) mod timm_augment;
 pub(crate) mod torchvision_aug_mix;
+pub(crate) mod trim_border;
 pub(crate) mod trivial_augment;
 pub(crate) mod zero_channel;

@@ -2,17 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::defaults::yes;
+use crate::recipe::defaults::{is_default, yes};
 use crate::recipe::geometry::{largest_box, random_box};
 use crate::recipe::operation::{
     DeviceSupport, DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState,
-    SampleFault, Step,
+    SampleFault, Step, UniformSource,
 };
 use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{range, sides};
 use crate::recipe::size_bounds::AspectBounds;
 use crate::recipe::steps::{StepBounds, StepSink};
 use crate::recipe::values::{InterpolationMode, Size, Span};
+use crate::recipe::weights::ResizeFilter;
 
 described! {
     example: "random_resized_crop: {size: 224, scale: [0.08, 1.0]}";
@@ -32,6 +33,10 @@ described! {
         /// How values between pixels are computed.
         #[serde(default)]
         pub interpolation: InterpolationMode,
+        /// An interpolation that replaces `interpolation` for half of the samples, as timm's
+        /// `random`.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub interpolation_or: Option<InterpolationMode>,
         /// Shrinking uses all pixels, as in Pillow.
         #[serde(default = "yes")]
         pub antialias: bool,
@@ -54,7 +59,17 @@ impl RandomResizedCrop {
             scale: Self::default_scale(),
             ratio: Self::default_ratio(),
             interpolation: InterpolationMode::Bilinear,
+            interpolation_or: None,
             antialias: true,
+        }
+    }
+
+    /// Of both interpolations, the one that reads more pixels.
+    fn widest(&self) -> InterpolationMode {
+        let reach = |i: InterpolationMode| ResizeFilter::of(i, self.antialias).0.support();
+        match self.interpolation_or {
+            Some(other) if reach(other) > reach(self.interpolation) => other,
+            _ => self.interpolation,
         }
     }
 }
@@ -75,9 +90,14 @@ impl Operation for RandomResizedCrop {
         let (scale, ratio) = ((self.scale.0, self.scale.1), (self.ratio.0, self.ratio.1));
         let rect = random_box(width, height, scale, ratio, on.random);
         on.steps.push(Step::Crop(rect));
+        // Drawn last, and only if there are two: the box does not depend on it.
+        let interpolation = match self.interpolation_or {
+            Some(other) if on.random.next_up_to(1) == 1 => other,
+            _ => self.interpolation,
+        };
         on.steps.push(Step::Resize {
             size: self.size,
-            interpolation: self.interpolation,
+            interpolation,
             antialias: self.antialias,
         });
         Ok((self.size.height, self.size.width))
@@ -97,7 +117,7 @@ impl Operation for RandomResizedCrop {
         most.add(Step::Crop(largest_box(size, self.scale, self.ratio)), over);
         most.push(Step::Resize {
             size: self.size,
-            interpolation: self.interpolation,
+            interpolation: self.widest(),
             antialias: self.antialias,
         });
         (self.size.height, self.size.width)
@@ -120,7 +140,7 @@ impl Operation for RandomResizedCrop {
     fn device_support(&self) -> DeviceSupport {
         DeviceSupport {
             ratio: Some(self.ratio),
-            filter: Some((self.interpolation, self.antialias)),
+            filter: Some((self.widest(), self.antialias)),
             ..DeviceSupport::default()
         }
     }

@@ -8,6 +8,7 @@ mod box_tests;
 mod inside;
 mod laws;
 mod single;
+mod timm_sizes;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -79,6 +79,7 @@ pub(crate) fn random_resized_crop(
         scale: params.span("scale")?.unwrap_or(Span(0.08, 1.0)),
         ratio: params.span("ratio")?.unwrap_or(Span(3.0 / 4.0, 4.0 / 3.0)),
         interpolation: method.interpolation,
+        interpolation_or: None,
         antialias: method.antialias,
     };
     pipe.push_resize(op, &method);

@@ -12,8 +12,8 @@ use super::super::RecipeFormat;
 use super::super::text::parse;
 use crate::recipe::{
     AlphaMode, AspectDistribution, AugMix, AutoAugment, AutoPolicy, BackgroundColor,
-    BoundedResizedCrop, Cast, CenterCrop, ChainDepth, ColorJitter, ColorOrder, ColorSpace,
-    ConvertColor, CornerCrop, CropWithPadding, Cutout, DataType, Decode, DecodeMode,
+    BoundedResizedCrop, Cast, CenterCrop, CenterCropOrPad, ChainDepth, ColorJitter, ColorOrder,
+    ColorSpace, ConvertColor, CornerCrop, CropWithPadding, Cutout, DataType, Decode, DecodeMode,
     ElasticTransform, EraseFill, GaussianBlur, GaussianNoise, Grayscale, HideAndSeek, ImageCorner,
     InterpolationMode, JitterStyle, Jpeg, Layout, LengthRounding, MemoryLayout, MixChoice, MixOp,
     Mixing, Normalize, Op, OrientationMode, Pad, PadAnchor, PadTo, Padding, PaddingMode,
@@ -22,9 +22,9 @@ use crate::recipe::{
     RandomChoice, RandomCrop, RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip,
     RandomInterpolation, RandomInvert, RandomOrder, RandomPerspective, RandomPhotometricDistort,
     RandomPosterize, RandomResizedCrop, RandomRotate90, RandomRotation, RandomSolarize,
-    RandomVerticalFlip, RandomZoomOut, Recipe, ReorderMode, Resize, ResizeTo, Rotate90,
-    RotationStyle, Shear, Size, Span, TimmAugment, TorchvisionAugMix, TrivialAugment,
-    TruncationPolicy, WhitePoint, ZeroChannel,
+    RandomVerticalFlip, RandomZoomOut, Recipe, ReorderMode, Resize, ResizeKeepRatio, ResizeTo,
+    Rotate90, RotationStyle, Shear, Size, Span, TimmAugment, TorchvisionAugMix, TrimBorder,
+    TrivialAugment, TruncationPolicy, WhitePoint, ZeroChannel,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -155,6 +155,8 @@ fn random_resized_crop() -> impl Strategy<Value = Op> {
                 scale,
                 ratio,
                 interpolation,
+                interpolation_or: (interpolation == InterpolationMode::Bilinear)
+                    .then_some(InterpolationMode::Bicubic),
                 antialias,
             })
         },
@@ -208,6 +210,35 @@ fn center_crop() -> impl Strategy<Value = Op> {
             pad_if_needed,
         })
     })
+}
+
+fn center_crop_or_pad() -> impl Strategy<Value = Op> {
+    (size(), per_channel(), padding_mode()).prop_map(|(size, fill, padding_mode)| {
+        Op::from(CenterCropOrPad {
+            size,
+            fill,
+            padding_mode,
+        })
+    })
+}
+
+fn resize_keep_ratio() -> impl Strategy<Value = Op> {
+    let numbers = (number(), number(), number());
+    (size(), span(), span(), interpolation(), numbers).prop_map(
+        |(size, scale, ratio, interpolation, (longest, scale_p, aspect_p))| {
+            Op::from(ResizeKeepRatio {
+                size,
+                longest,
+                interpolation,
+                interpolation_or: (interpolation == InterpolationMode::Bilinear)
+                    .then_some(InterpolationMode::Bicubic),
+                scale_p,
+                scale,
+                aspect_p,
+                ratio,
+            })
+        },
+    )
 }
 
 fn random_rotation() -> impl Strategy<Value = Op> {
@@ -510,6 +541,9 @@ fn other() -> impl Strategy<Value = Op> {
             ][corner];
             CornerCrop { size, corner }.into()
         }),
+        center_crop_or_pad(),
+        resize_keep_ratio(),
+        any::<u32>().prop_map(|pixels| TrimBorder { pixels }.into()),
         number().prop_map(|p| RandomHorizontalFlip { p }.into()),
         number().prop_map(|p| RandomInterpolation { p }.into()),
         number().prop_map(|p| RandomVerticalFlip { p }.into()),

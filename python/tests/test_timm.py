@@ -1,0 +1,317 @@
+"""``featherload.timm.create_loader`` beside timm's own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import need
+
+import featherload
+from featherload import recipes
+
+# timm's data set leaves files open.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+# Levels that the filters of a resize may differ by, and the mean of all pixels.
+ROUNDED = (2.01, 0.1)
+# Two of timm's means, and its deviation.
+STATS = {"mean": (0.5, 0.4, 0.3), "std": (0.25, 0.25, 0.25)}
+
+
+@pytest.fixture(autouse=True)
+def _needed() -> Iterator[None]:
+    for module in ("torch", "torchvision", "timm"):
+        need(module)
+    yield
+
+
+def save(folder: Path, sizes: list[tuple[int, int]], *, alike: bool = False) -> Path:
+    """PNGs in two classes, which every decoder reads alike."""
+    from PIL import Image
+
+    for number, (width, height) in enumerate(sizes):
+        random = np.random.default_rng(0 if alike else number)
+        few = Image.fromarray(random.integers(0, 256, (5, 7, 3), dtype=np.uint8))
+        soft = few.resize((width, height), Image.Resampling.BICUBIC)
+        (folder / str(number % 2)).mkdir(parents=True, exist_ok=True)
+        soft.save(folder / str(number % 2) / f"{number:03}.png")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    sizes = [(292, 500), (500, 292), (101, 75), (97, 97), (333, 334), (149, 150), (60, 40)]
+    return save(tmp_path_factory.mktemp("odd"), sizes)
+
+
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save(tmp_path_factory.mktemp("copies"), [(53, 67)] * 96, alike=True)
+
+
+def both(folder: Path, size: Any, batch: int, **options: Any) -> tuple[Any, Any]:
+    """timm's loader and ours over the same data set of timm."""
+    import timm.data
+    import torch
+
+    from featherload.timm import create_loader
+
+    given = {"device": torch.device("cpu"), **STATS, **options}
+    theirs = timm.data.create_loader(
+        timm.data.create_dataset("", str(folder), "train"), size, batch, **given, num_workers=0
+    )
+    ours = create_loader(timm.data.create_dataset("", str(folder), "train"), size, batch, **given)
+    return theirs, ours
+
+
+def assert_alike(ours: Any, theirs: Any, tolerance: tuple[float, float] = ROUNDED) -> None:
+    assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
+    off = (ours.double() - theirs.double()).abs() * 255 * 0.25
+    assert off.max() <= tolerance[0] and off.mean() <= tolerance[1], (off.max(), off.mean())
+
+
+def test_keywords_and_defaults_are_timms() -> None:
+    import timm.data
+
+    from featherload.timm import create_loader
+
+    theirs = inspect.signature(timm.data.create_loader).parameters
+    ours = inspect.signature(create_loader).parameters
+    assert [*ours] == [*theirs, "options"]
+    for name, of in theirs.items():
+        assert (ours[name].default, ours[name].kind) == (of.default, of.kind)
+
+
+@pytest.mark.parametrize("use_prefetcher", [True, False])
+@pytest.mark.parametrize(
+    ("size", "options"),
+    [
+        (96, {}),
+        ((3, 96, 64), {"interpolation": "bicubic"}),
+        (96, {"crop_mode": "border", "crop_pct": 0.9}),
+        ((64, 96), {"crop_mode": "border", "crop_pct": 1.0, "interpolation": "bicubic"}),
+        (80, {"crop_mode": "squash", "crop_border_pixels": 7}),
+        (80, {"crop_border_pixels": 3}),
+        (96, {"is_training": True, "no_aug": True, "interpolation": "random"}),
+    ],
+)
+def test_rows_without_random_values_are_timms(
+    odd: Path, size: Any, options: dict[str, Any], use_prefetcher: bool
+) -> None:
+    import torch
+
+    if options.get("is_training"):
+        # The orders differ.
+        options = {**options, "scale": (1.0, 1.0)}
+    theirs, ours = both(odd, size, 3, use_prefetcher=use_prefetcher, **options)
+    assert len(ours) == len(theirs) and len(ours.dataset) == len(theirs.dataset) == 7
+    assert ours.dataset.reader is not None and ours.dataset.classes == ["0", "1"]
+    expected = [(images, target) for images, target in theirs]
+    found = [(images.clone(), target.clone()) for images, target in ours]
+    if options.get("is_training"):
+        assert [len(target) for _, target in found] == [3, 3]
+        return
+    for (images, target), (wanted, of) in zip(found, expected, strict=True):
+        assert torch.equal(target, of) and target.dtype == of.dtype
+        assert_alike(images, wanted)
+
+
+def test_the_prefetcher_casts_and_moves(odd: Path) -> None:
+    import torch
+
+    for options in ({"img_dtype": torch.bfloat16}, {"fp16": True}):
+        theirs, ours = both(odd, 32, 4, **options)
+        (images, target), (wanted, of) = next(iter(ours)), next(iter(theirs))
+        assert images.dtype == wanted.dtype and torch.equal(target, of)
+        assert (images - wanted).abs().max() < 0.05
+
+
+def test_random_filters_are_one_of_two(copies: Path) -> None:
+    import torch
+
+    plain = {"scale": (1.0, 1.0), "ratio": (53 / 67, 53 / 67), "hflip": 0.0, "color_jitter": None}
+    _, ours = both(copies, 32, 48, is_training=True, interpolation="random", **plain)
+    wanted = [
+        next(iter(both(copies, 32, 48, is_training=True, interpolation=name, **plain)[0]))[0][0]
+        for name in ("bilinear", "bicubic")
+    ]
+    kinds = []
+    for images, _ in ours:
+        off = torch.stack([(images - one).abs().amax((1, 2, 3)) for one in wanted])
+        assert off.amin(0).max() <= 2.01 / 255 / 0.25
+        kinds += off.argmin(0).tolist()
+    assert len(kinds) == 96 and 24 < sum(kinds) < 72
+
+
+def test_mixing_by_timms_collating_function(copies: Path) -> None:
+    """Pixels and targets are those of timm's function on the same levels, with the same draws."""
+    import torch
+    from timm.data import FastCollateMixup
+
+    for mode in ("batch", "pair", "elem", "half"):
+        mixing = {"mixup_alpha": 0.8, "cutmix_alpha": 1.0, "num_classes": 2, "mode": mode}
+        options = {"is_training": True, "no_aug": True, "seed": 3}
+        import timm.data
+
+        from featherload.timm import create_loader
+
+        def loader(collate: Any, options: dict[str, Any] = options) -> Any:
+            dataset = timm.data.create_dataset("", str(copies), "train")
+            return create_loader(
+                dataset, 16, 8, device="cpu", **STATS, collate_fn=collate, **options
+            )
+
+        ours = loader(FastCollateMixup(**mixing))
+        assert ours.mixup_enabled
+        before = np.random.get_state()[1].tolist()  # type: ignore[union-attr]
+        found = [(images.clone(), target) for images, target in ours]
+        assert np.random.get_state()[1].tolist() == before  # type: ignore[union-attr]
+        plain = loader(None)
+        theirs = FastCollateMixup(**mixing)
+        for number, (levels, labels) in enumerate(plain.loader):
+            np.random.seed([3, 0, 0, 0, number])
+            wanted, target = theirs([*zip(levels, labels.tolist(), strict=True)])
+            assert wanted.dtype == torch.uint8
+            wanted = wanted.float().sub_(plain.mean).div_(plain.std)
+            assert torch.equal(found[number][0], wanted)
+            assert torch.equal(found[number][1], target)
+        # The same epoch again, and one without mixing.
+        ours.loader.set_epoch(0)
+        again, _ = next(iter(ours))
+        assert torch.equal(again, found[0][0])
+        ours.mixup_enabled = False
+        ours.loader.set_epoch(0)
+        _, target = next(iter(ours))
+        assert (target.amax(1) - 0.95).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("use_prefetcher", [True, False])
+def test_all_kinds_of_erasing(copies: Path, use_prefetcher: bool) -> None:
+    import torch
+
+    plain = {
+        "is_training": True,
+        "no_aug": False,
+        "scale": (1.0, 1.0),
+        "ratio": (53 / 67, 53 / 67),
+        "hflip": 0.0,
+        "color_jitter": None,
+        "use_prefetcher": use_prefetcher,
+    }
+    _, whole = both(copies, 32, 48, **plain)
+    clean = next(iter(whole))[0][0].clone()
+    for mode, count in (("const", 1), ("const", 3), ("rand", 1), ("rand", 2), ("pixel", 1)):
+        _, ours = both(copies, 32, 48, re_prob=0.5, re_mode=mode, re_count=count, **plain)
+        rows = torch.cat([images.clone() for images, _ in ours])
+        changed = (rows != clean).any(1)
+        erased = changed.flatten(1).any(1)
+        assert 24 < int(erased.sum()) < 72, (mode, count)
+        for row, where in zip(rows[erased], changed[erased], strict=True):
+            colours = {tuple(pixel) for pixel in row[:, where].T.tolist()}
+            if mode == "const":
+                assert colours == {(0.0, 0.0, 0.0)}
+            elif mode == "rand":
+                assert len(colours) <= count
+            else:
+                assert len(colours) == int(where.sum())
+    if use_prefetcher:
+        # The first half of each batch stays clean.
+        _, ours = both(copies, 32, 48, re_prob=1.0, re_split=True, **plain)
+        for images, _ in ours:
+            erased = (images != clean).flatten(1).any(1)
+            assert not erased[:24].any() and erased[24:].all()
+
+
+def test_crops_that_keep_the_ratio(odd: Path, copies: Path) -> None:
+    import torch
+
+    names = ["decode", "resize_keep_ratio"]
+    for mode, crop in (("rkrc", "center_crop_or_pad"), ("rkrr", "random_crop")):
+        recipe = recipes.create_transform(48, True, train_crop_mode=mode, interpolation="random")
+        assert [next(iter(op)) for op in recipe["ops"]][:3] == [*names, crop]
+        _, ours = both(odd, (48, 40), 7, is_training=True, train_crop_mode=mode)
+        assert next(iter(ours))[0].shape == (7, 3, 48, 40)
+    # Without random values left, the pixels are timm's.
+    fixed = {"scale": (1.0, 1.0), "ratio": (1.0, 1.0), "hflip": 0.0, "color_jitter": None}
+    theirs, ours = both(copies, 60, 8, is_training=True, train_crop_mode="rkrc", **fixed)
+    assert_alike(next(iter(ours))[0], next(iter(theirs))[0])
+    assert not torch.equal(next(iter(ours))[0][0], torch.zeros(3, 60, 60))
+
+
+def test_samplers_of_several_processes(copies: Path, tmp_path: Path) -> None:
+    import torch.distributed as dist
+
+    store = f"file://{tmp_path / 'group'}"
+    dist.init_process_group("gloo", init_method=store, rank=0, world_size=1)
+    try:
+        for training, repeats in ((True, 0), (True, 3), (False, 0)):
+            options = {"is_training": training, "distributed": True, "num_aug_repeats": repeats}
+            theirs, ours = both(copies, 16, 10, use_prefetcher=False, **options)
+            assert type(ours.sampler) is type(theirs.sampler) and len(ours) == len(theirs)
+            for epoch in range(2):
+                for one in (ours, theirs):
+                    if hasattr(one.sampler, "set_epoch"):
+                        one.sampler.set_epoch(epoch)
+                ids = [batch.ids.tolist() for batch in ours]
+                if repeats or not training:
+                    wanted = [*iter(theirs.batch_sampler)]
+                    assert ids == wanted
+                else:
+                    assert len(ids) == 9 and len({*sum(ids, [])}) == 90  # noqa: RUF017
+    finally:
+        dist.destroy_process_group()
+
+
+def test_broken_images_are_replaced_as_in_timm(odd: Path, tmp_path: Path) -> None:
+    import shutil
+
+    folder = tmp_path / "set"
+    shutil.copytree(odd, folder)
+    (folder / "0" / "002.png").write_bytes(b"no picture")
+    theirs, ours = both(folder, 32, 7, use_prefetcher=False)
+    batch, (wanted, target) = next(iter(ours)), next(iter(theirs))
+    assert batch.labels.tolist() == target.tolist()
+    assert_alike(batch.images, wanted)
+    assert featherload.RowStatus.SUBSTITUTED in batch.status
+
+
+def test_what_would_make_other_pixels_is_an_error(odd: Path) -> None:
+    import timm.data
+    from timm.data import FastCollateMixup
+    from timm.data.dataset import AugMixDataset
+
+    from featherload.timm import create_loader
+
+    folder = timm.data.create_dataset("", str(odd), "train")
+    for options, why in [
+        ({"num_aug_splits": 3}, "num_aug_splits=3: the copies of an image share one crop"),
+        ({"tf_preprocessing": True}, "TensorFlow's decoder"),
+        ({"input_size_choices": [32, 64]}, "multi_scale .* other sizes"),
+        ({"auto_augment": "3a"}, "lack Pillow's GaussianBlur"),
+        ({"auto_augment": "augmix-m5-w4"}, "chains draw operations and weights"),
+        ({"auto_augment": "original-mstd0.5"}, "tables of AutoAugment"),
+        ({"auto_augment": "v0r"}, "tables of AutoAugment"),
+        ({"auto_augment": "best"}, "no such policy"),
+        ({"train_crop_mode": "rkr"}, "rrc, rkrc and rkrr"),
+        ({"collate_fn": print}, "is not called, so batches"),
+        ({"collate_fn": FastCollateMixup(), "use_prefetcher": False}, "use_prefetcher=True"),
+        ({"collate_fn": FastCollateMixup(), "batch_size": 3}, "give an even number"),
+        ({"num_aug_repeats": 3}, "several processes only"),
+        ({"is_training": False, "interpolation": "random"}, "evaluates with one filter"),
+        ({"dataset": AugMixDataset(folder)}, "share one crop"),
+        (
+            {"dataset": timm.data.create_dataset("", str(odd), "train", input_img_mode="L")},
+            "input_img_mode='L'",
+        ),
+    ]:
+        given = {"dataset": folder, "input_size": 32, "batch_size": 2, "is_training": True}
+        with pytest.raises(featherload.ConfigError, match=why):
+            create_loader(**{**given, "device": "cpu", **options})
