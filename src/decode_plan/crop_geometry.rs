@@ -144,10 +144,12 @@ impl BoxWalk {
             | Step::Saturation(_)
             | Step::Hue(_)
             | Step::Shift(_)
+            | Step::Permute(_)
             | Step::Luma
             | Step::Grayscale
             | Step::Convert(..)
             | Step::Blur { .. }
+            | Step::Noise { .. }
             | Step::Erase { .. }
             | Step::Normalize { .. }
             | Step::Cast(_)

@@ -34,8 +34,6 @@ _INSTEAD = {
 }
 # Policies of timm that recipes lack, and what another policy would change.
 _POLICIES = {
-    "3a": "recipes lack Pillow's GaussianBlur, which a third of its images get, and any other "
-    "policy changes other pixels: train with a policy rand-...",
     "augmix": "its chains draw operations and weights as no operation of a recipe does (aug_mix "
     "follows PaddleClas, whose chains and strengths differ): train with a policy rand-...",
     "original": "recipes lack timm's tables of AutoAugment (auto_augment follows PaddleClas, whose "

@@ -17,6 +17,7 @@ use crate::data::index::{ClassList, Index};
 use crate::error::{Error, Result};
 
 /// Names of left-out objects that are kept for each reason.
+#[cfg_attr(not(feature = "stores"), allow(dead_code))]
 const EXAMPLES: usize = 3;
 
 /// An image in a pack: its name below the address, the offset of its bytes and their number.
@@ -45,6 +46,7 @@ struct LeftOutNames {
 impl ListedNames {
     /// Counts the object of this name below the address. Returns whether it is an image. Folders
     /// and hidden names count as those of a folder on this machine.
+    #[cfg_attr(not(feature = "stores"), allow(dead_code))]
     pub(crate) fn is_image(&mut self, name: &str) -> bool {
         let (folders, file) = name.rsplit_once('/').unwrap_or(("", name));
         let parts = || folders.split('/').map(str::as_bytes);
