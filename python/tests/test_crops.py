@@ -9,6 +9,7 @@ import importlib.util
 import json
 import os
 import pickle
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,10 +62,10 @@ def dino() -> list[Any]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Soft PNGs of sizes of their own, which every decoder reads alike."""
     root = tmp_path_factory.mktemp("crops")
-    random = np.random.default_rng(3)
+    noise = np.random.default_rng(3)
     for number in range(11):
-        height, width = (int(side) for side in random.integers(60, 120, 2))
-        few = Image.fromarray(random.integers(0, 256, (5, 7, 3), dtype=np.uint8))
+        height, width = (int(side) for side in noise.integers(60, 120, 2))
+        few = Image.fromarray(noise.integers(0, 256, (5, 7, 3), dtype=np.uint8))
         path = root / f"class{number % 2}" / f"{number:02}.png"
         path.parent.mkdir(exist_ok=True)
         few.resize((width, height), Image.Resampling.BICUBIC).save(path)
@@ -85,7 +86,16 @@ def expected(path: Path, geometry: featherload.CropGeometry, row: int, size: int
     return F.normalize(F.to_tensor(part), MEAN, STD)
 
 
-def assert_drawn(batch: featherload.Batch, sizes: list[int], most: float = 0.01) -> None:
+def assert_near(one: Any, other: Any, levels: float) -> None:
+    """Fails unless pixels differ by at most one level, and mostly not: filters of 8-bit levels
+    have several ways to round a number. ``levels``: those of a unit.
+    """
+    difference = (torch.as_tensor(one) - other).abs() * levels
+    assert difference.max() <= 1.01
+    assert difference.mean() <= 0.1
+
+
+def assert_drawn(batch: featherload.Batch, sizes: list[int]) -> None:
     """Fails unless each crop has torchvision's pixels for its box."""
     assert len(batch.images) == len(batch.geometry) == len(sizes)
     for images, geometry, size in zip(batch.images, batch.geometry, sizes, strict=True):
@@ -93,9 +103,7 @@ def assert_drawn(batch: featherload.Batch, sizes: list[int], most: float = 0.01)
         for row, path in enumerate(batch.paths()):
             assert path is not None
             want = expected(path, geometry, row, size)
-            difference = (torch.as_tensor(images[row]) - want).abs().max()
-            # Levels, after the division by the deviation.
-            assert difference * 0.225 * 255 <= most, f"{path} {difference}"
+            assert_near(images[row], want, 0.225 * 255)
 
 
 def test_a_list_gives_torchvisions_pixels_for_each_drawn_box(loader: Make, folder: Path) -> None:
@@ -244,7 +252,7 @@ def test_five_and_ten_crops_are_torchvisions(folder: Path, kind: str) -> None:
             assert torch.equal(labels, classes)
             assert len(images) == len(wanted) == (5 if kind == "FiveCrop" else 10)
             for one, other in zip(images, wanted, strict=True):
-                assert (one - other).abs().max() < 1e-5
+                assert_near(one, other, 255 if package is v1 else 0.225 * 255)
         ours.close()
 
 
@@ -279,8 +287,6 @@ class GaussianBlur:
         self.sigma = sigma
 
     def __call__(self, x: Any) -> Any:
-        import random
-
         sigma = random.uniform(self.sigma[0], self.sigma[1])
         x = x.filter(ImageFilter.GaussianBlur(radius=sigma))
         return x
@@ -485,7 +491,7 @@ def test_lightlys_own_operations(loader: Make, folder: Path) -> None:
         assert path is not None
         with Image.open(path) as image:
             for images, view in zip(batch.images, views, strict=True):
-                assert (images[row] - view(image.convert("RGB"))).abs().max() < 1e-5
+                assert_near(images[row], view(image.convert("RGB")), 255)
     if "pillow_gaussian_blur" not in operation_names():
         with pytest.raises(ConfigError, match="not Pillow's"):
             loader(folder, recipe=transforms.DINOTransform())

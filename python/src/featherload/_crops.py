@@ -447,14 +447,17 @@ def _lightly_solarize(walk: Walk, t: Any) -> list[Op]:
 def _lightly_rotate(walk: Walk, t: Any) -> list[Op]:
     if t.prob == 0:
         return []
-    size = walk.size if isinstance(walk, CropWalk) else None
-    if t.angle % 90 != 0 or size is None or size[0] != size[1]:
+    if t.prob < 1 or t.angle % 90 != 0 or not _is_square(walk):
         raise cannot(
-            f"{_full_name(t)}(angle={t.angle})",
-            "it cuts corners off: use rr_degrees, or square crops and quarter turns",
+            f"{_full_name(t)}(prob={t.prob}, angle={t.angle})",
+            "a recipe has quarter turns of square crops without chance: use rr_degrees",
         )
-    turns = {"rotate90": {"times": int(t.angle // 90)}}
-    return [{"random_apply": {"transforms": [turns], "p": float(t.prob)}}]
+    return [{"rotate90": {"times": int(t.angle // 90)}}]
+
+
+def _is_square(walk: Walk) -> bool:
+    size = walk.size if isinstance(walk, CropWalk) else None
+    return size is not None and size[0] == size[1]
 
 
 _LIGHTLY: dict[str, Callable[[Walk, Any], list[Op]]] = {
