@@ -91,7 +91,7 @@ def test_digests_of_tables(loader: Make, cli: Cli, photos: Path, tmp_path: Path)
         assert one.dataset.classes == folder.dataset.classes
     columns = (table.left_out() or {})["columns"]
     assert (columns["path"], columns["labels"]) == ("id", ["breed"])
-    assert columns["available"] == [{"name": "id"}, {"name": "breed"}]
+    assert [column["name"] for column in columns["available"]] == ["id", "caption", "breed"]
     found = featherload.index(tmp_path / "metadata.jsonl", **nested)
     assert found.samples == len(names) and "paths file_name, labels /objects" in str(found)
 

@@ -74,10 +74,7 @@ impl FilePartList {
         let failed = |what: String| Error::config(format!("{PLACE} {number}: {what}"));
         let end = at.checked_add(bytes);
         let stamp = self.stamps.get(file as usize);
-        if !stamp
-            .zip(end)
-            .is_some_and(|(stamp, end)| end <= stamp.bytes)
-        {
+        if stamp.zip(end).is_none_or(|(stamp, end)| end > stamp.bytes) {
             return Err(failed(format!(
                 "{bytes} bytes at {at} are not within file {file} of {}",
                 self.files.len()

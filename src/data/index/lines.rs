@@ -211,7 +211,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let e = TextLines::open(dir.path()).err().unwrap();
         assert!(e.is_usage() && e.to_string().contains("a folder"), "{e}");
-        let e = TextLines::open(&dir.path().join("no")).err().unwrap();
+        let e = TextLines::open(dir.path().join("no")).err().unwrap();
         assert!(
             e.is_usage() && e.to_string().contains("no such file"),
             "{e}"

@@ -122,7 +122,7 @@ fn walk_members(
     };
     let image = index.relative_path(id).as_os_str().as_encoded_bytes();
     let key = member_name::split(image).map(|(key, _)| key);
-    let unread = |e| Error::io_at("read", &index.file(id), e);
+    let unread = |e| Error::io_at("read", index.file(id), e);
     let mut walk = HeaderWalk::new(&file, len as u64);
     walk.resume_at(start);
     while let Some(member) = walk.next().map_err(unread)? {
