@@ -7,7 +7,7 @@ use featherload::{Loader, Result, State};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
-use crate::batch::RawBatch;
+use crate::batch::{BatchForm, RawBatch};
 use crate::items::RawItems;
 use crate::json::json;
 use crate::options::{self, LoaderKeywords};
@@ -34,20 +34,28 @@ pub struct Stream {
     /// Notes about what the config left out.
     #[pyo3(get)]
     told: Vec<String>,
-    /// Labels are one float a sample.
-    has_float_labels: bool,
+    form: BatchForm,
 }
 
 #[pymethods]
 impl Stream {
     /// Builds the loader that `options` describe. Ctrl-C ends the wait; the building thread then
     /// ends by itself.
-    /// `items` are the samples, if the options name no source.
+    /// `items` are the samples, if the options name no source. `has_one_channel`: images are grey,
+    /// and have one channel.
     #[new]
-    #[pyo3(signature = (options, items=None))]
-    fn new(py: Python<'_>, options: &str, items: Option<&RawItems>) -> PyResult<Self> {
+    #[pyo3(signature = (options, items=None, *, has_one_channel=false))]
+    fn new(
+        py: Python<'_>,
+        options: &str,
+        items: Option<&RawItems>,
+        has_one_channel: bool,
+    ) -> PyResult<Self> {
         let options: LoaderKeywords = options::parse(py, options)?;
-        let has_float_labels = items.is_some_and(RawItems::has_float_labels);
+        let form = BatchForm {
+            has_float_labels: items.is_some_and(RawItems::has_float_labels),
+            has_one_channel,
+        };
         let items = items.map(RawItems::index).transpose()?;
         let (loader, recipe, told) = in_thread(py, move || {
             let wanted = options.wanted(items)?;
@@ -58,7 +66,7 @@ impl Stream {
             state: StreamState::new(loader, depth, TEXTS),
             recipe,
             told,
-            has_float_labels,
+            form,
         })
     }
 
@@ -97,7 +105,7 @@ impl Stream {
                 let batch = RawBatch::new(
                     batch,
                     loader.shared_index(),
-                    self.has_float_labels,
+                    self.form,
                     held,
                     last,
                     ends_epoch,

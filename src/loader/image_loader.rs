@@ -17,7 +17,9 @@ use crate::jobs::images::run::ImageRun;
 use crate::jobs::stages::StageTimes;
 use crate::loader::jpeg_decoding::DecodeChoice;
 use crate::loader::report::LoaderReport;
-use crate::order::{EpochMark, EpochPlan, Position, Sampler, SamplerTable, State, order_hash};
+use crate::order::{
+    EpochMark, EpochPlan, NO_SAMPLE, Position, Sampler, SamplerTable, State, order_hash,
+};
 use crate::pool::row_filler::RowFiller;
 use crate::remote::fetch::fetcher::Fetcher;
 
@@ -93,13 +95,18 @@ impl Loader {
         self.seek(EpochMark::new(epoch, 0));
     }
 
+    /// In an order: a row without a sample.
+    pub const NO_SAMPLE: u64 = NO_SAMPLE;
+
     /// Fingerprint of an order of ids, as in [`State::sampler_hash`].
     pub fn order_hash(ids: &[u64]) -> String {
         order_hash(ids)
     }
 
     /// Sets the order of `epoch`, for a loader of [`Sampler::Given`](crate::Sampler::Given): the ids
-    /// of the samples in the rows of this rank. Work on batches with a former order is cancelled.
+    /// of the samples in the rows of this rank. [`Loader::NO_SAMPLE`] in the last
+    /// rows of a batch makes that batch smaller, if [`EpochTail::Short`](crate::EpochTail::Short)
+    /// ends epochs; otherwise these rows are padding. Work on batches with a former order is cancelled.
     /// Call it before the first batch of each epoch.
     ///
     /// # Errors
@@ -116,6 +123,7 @@ impl Loader {
                 ),
             ));
         };
+        plan.check_given_order(ids)?;
         self.cancel();
         orders.write(epoch, ids, self.run.index.len())?;
         self.run.state.sampler_hash = Some(order_hash(ids));

@@ -32,6 +32,8 @@ pub enum Source {
     /// Parquet files in Hugging Face's layout. [`Index::expand_parquet`] expands a folder or a
     /// pattern to paths. Needs the feature `parquet`.
     Parquet(Vec<PathBuf>, ParquetOptions),
+    /// A file of NumPy with an array of many images: N x H x W or N x H x W x C, `u8`.
+    Array(PathBuf),
     /// A folder with CIFAR's batches, as in its Python archive. PaddleClas configs name such
     /// folders. [`Source::detect`] does not recognise them.
     Cifar(PathBuf, CifarOptions),
@@ -46,8 +48,8 @@ pub enum Source {
 impl Source {
     /// All kinds of data sets in words, for help and error texts.
     pub const KINDS: &str = "a folder, tar shards, Parquet files, a list file, a table, a cache, a \
-                              saved index, or the address of a cache or of tar shards \
-                              (s3://BUCKET/PREFIX)";
+                              saved index, a NumPy array of images (.npy), or the address of a \
+                              cache or of tar shards (s3://BUCKET/PREFIX)";
 
     /// Recognises the kind of data set at a path. Default options.
     ///
@@ -60,6 +62,7 @@ impl Source {
     /// | ends like a compressed tar (`.tar.gz`, `.tgz`) | tar shards; opening rejects it |
     /// | any other folder | folder of images |
     /// | a file that begins like a saved index | saved index |
+    /// | a file that ends in `.npy` | array of images |
     /// | a file, table by [`Index::names_table`] | table |
     /// | any other file | list |
     ///
@@ -94,6 +97,8 @@ impl Source {
             Ok(Self::Folder(path, FolderOptions::default()))
         } else if Index::is_saved(&path)? {
             Ok(Self::Saved(path))
+        } else if Index::names_array(&path) {
+            Ok(Self::Array(path))
         } else if Index::names_table(&path) {
             Ok(Self::Table(path, TableOptions::default()))
         } else {
@@ -193,6 +198,7 @@ impl Source {
             Self::Parquet(files, options) => {
                 Index::parquet(&files, &options).map(|(i, r)| (i, Some(r)))
             }
+            Self::Array(file) => Index::array_file(&file).map(|(i, r)| (i, Some(r))),
             Self::Cifar(folder, options) => {
                 Index::cifar(&folder, &options).map(|(i, r)| (i, Some(r)))
             }

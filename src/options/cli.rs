@@ -38,7 +38,8 @@ pub fn source_long_help() -> String {
          'train-{{000..123}}.tar' or 'DIR/*.tar', in quotes, or in a store \
          's3://BUCKET/train-{{000..123}}.tar' or the prefix. For Parquet files, a folder or \
          'DIR/train-*.parquet'. A list has `path label` lines. A \
-         table is a .csv or .tsv with a header line, or a .jsonl. `featherload index --save` writes an index",
+         table is a .csv or .tsv with a header line, or a .jsonl. A .npy is N x H x W or N x H x W x C, \
+         uint8. `featherload index --save` writes an index",
         source_help()
     )
 }

@@ -235,6 +235,15 @@ def _host(array: Any) -> Any:
     return array.cpu().numpy() if hasattr(array, "cpu") else np.asarray(array)
 
 
+def _channels(raw: RawBatch, images: Any) -> Any:
+    """The channels that count: of a grey image one of three equal ones, as a view."""
+    if not raw.has_one_channel:
+        return images
+    if isinstance(images, list):
+        return [_channels(raw, row) for row in images]
+    return images[..., :1] if raw.layout == "nhwc" else images[..., :1, :, :]
+
+
 def as_numpy(raw: RawBatch, pixels: bool = True) -> tuple[Any, Any]:
     def array(tensor: Tensor) -> Any:
         if tensor.dtype == "bfloat16":
@@ -248,6 +257,7 @@ def as_numpy(raw: RawBatch, pixels: bool = True) -> tuple[Any, Any]:
     if pixels:
         whole = raw.images()
         images = [array(row) for row in raw.rows()] if whole is None else array(whole)
+        images = _channels(raw, images)
     return images, None if labels is None else np.asarray(labels)
 
 
@@ -260,6 +270,7 @@ def as_torch(raw: RawBatch) -> tuple[Any, Any]:
         images = [from_dlpack(row) for row in raw.rows()]
     else:
         images = from_dlpack(whole)
+    images = _channels(raw, images)
     found = raw.labels()
     if found is None:
         return images, None
@@ -279,6 +290,7 @@ def as_jax(raw: RawBatch) -> tuple[Any, Any]:
         images = [jax.dlpack.from_dlpack(row) for row in raw.rows()]
     else:
         images = jax.dlpack.from_dlpack(whole)
+    images = _channels(raw, images)
     found = raw.labels()
     return images, None if found is None else jnp.asarray(np.asarray(found))
 

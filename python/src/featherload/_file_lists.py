@@ -1,4 +1,5 @@
-"""Data sets of torch and torchvision that are lists of image files, as paths and targets.
+"""Data sets of torch and torchvision that are lists of image files, or arrays of images, as images
+and targets.
 
 Never in here: the order of an epoch, and pixels.
 """
@@ -13,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from ._errors import ConfigError
-from ._transforms import Walk, translate
+from ._pixel_arrays import PixelRow
+from ._transforms import Walk, translated
 from ._values import shown
 
 METHOD = "featherload_item"
@@ -27,12 +29,28 @@ _Samples = list[tuple[Any, Any]]
 
 @dataclass(frozen=True)
 class FileList:
-    """A data set as a list of files."""
+    """A data set as a list of files, or of images of arrays."""
 
     samples: _Samples
-    """Path and target of each sample, in the order of the data set."""
+    """Image and target of each sample, in the order of the data set. An image is a path or a
+    :class:`PixelRow`."""
     leaves: tuple[Any, ...]
     """The data sets that read the files: one, or those of a ConcatDataset."""
+
+    @property
+    def is_grey(self) -> bool:
+        """Whether torch gets images of one channel."""
+        return self._all_rows() and all(image.is_grey for image, _ in self.samples)
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """Height and width of all images, if they are known and equal."""
+        sizes = {image.size for image, _ in self.samples} if self._all_rows() else set()
+        return sizes.pop() if len(sizes) == 1 else None
+
+    def _all_rows(self) -> bool:
+        rows = (isinstance(image, PixelRow) for image, _ in self.samples)
+        return bool(self.samples) and all(rows)
 
     @property
     def classes(self) -> list[Any]:
@@ -68,9 +86,11 @@ def resolve(dataset: Any) -> FileList:
         return FileList(samples, inner.leaves)
     if kind is ConcatDataset:
         parts = [resolve(part) for part in dataset.datasets]
-        return FileList(
-            [sample for part in parts for sample in part.samples],
-            tuple(leaf for part in parts for leaf in part.leaves),
+        return _check_one_kind(
+            FileList(
+                [sample for part in parts for sample in part.samples],
+                tuple(leaf for part in parts for leaf in part.leaves),
+            )
         )
     base = next((b for b in kind.__mro__ if _reader(b) is not None), None)
     read = None if base is None else _reader(base)
@@ -85,6 +105,17 @@ def resolve(dataset: Any) -> FileList:
     _check_loader(dataset)
     samples = read(dataset)
     return FileList(_with_target_transform(dataset, samples), (dataset,))
+
+
+def _check_one_kind(files: FileList) -> FileList:
+    """Raises an error for files beside images of arrays."""
+    kinds = {isinstance(image, PixelRow) for image, _ in files.samples}
+    if len(kinds) > 1:
+        raise _refused(
+            "a ConcatDataset of image files and of arrays has no common source: write the images "
+            "of the arrays to files"
+        )
+    return files
 
 
 def _by_method(dataset: Any) -> FileList:
@@ -217,6 +248,25 @@ def _only(dataset: Any, chosen: Sequence[str], known: Sequence[str]) -> str:
     return chosen[0]
 
 
+def _rows(images: Any, targets: Any) -> _Samples:
+    """The images of an array, and their targets."""
+    array = np.asarray(images)
+    if targets is None:
+        return [(PixelRow(array, row), None) for row in range(len(array))]
+    rows = [PixelRow(array, row) for row in range(len(array))]
+    return _zipped(rows, targets)
+
+
+def _qmnist(dataset: Any) -> _Samples:
+    targets = dataset.targets
+    return _rows(dataset.data, targets[:, 0] if dataset.compat else targets)
+
+
+def _of_planes(dataset: Any) -> _Samples:
+    """Images of SVHN and STL10, which are stored as N x C x H x W."""
+    return _rows(dataset.data.transpose(0, 2, 3, 1), dataset.labels)
+
+
 def _oxford_pet(dataset: Any) -> _Samples:
     known = {"category": "_labels", "binary-category": "_bin_labels"}
     chosen = _only(dataset, dataset._target_types, list(known))
@@ -267,11 +317,17 @@ def _caltech256(dataset: Any) -> _Samples:
 
 
 _FUNCTIONS: dict[str, Callable[[Any], _Samples]] = {
+    "CIFAR10": lambda dataset: _rows(dataset.data, dataset.targets),
     "Caltech101": _caltech101,
     "Caltech256": _caltech256,
     "CelebA": _celeba,
     "INaturalist": _inaturalist,
+    "MNIST": lambda dataset: _rows(dataset.data, dataset.targets),
     "OxfordIIITPet": _oxford_pet,
+    "QMNIST": _qmnist,
+    "STL10": _of_planes,
+    "SVHN": _of_planes,
+    "USPS": lambda dataset: _rows(dataset.data, dataset.targets),
 }
 
 
@@ -312,8 +368,15 @@ class DatasetSnapshot:
     def _fingerprint(self, samples: _Samples) -> tuple[int, int]:
         if self._by_method:
             return len(samples), 0
-        listed = ((path, _hashed(target)) for path, target in samples[: self._listed])
+        listed = ((_named(image), _hashed(target)) for image, target in samples[: self._listed])
         return len(samples), hash(tuple(listed))
+
+
+def _named(image: Any) -> Any:
+    """A path, or the memory and number of an image."""
+    if isinstance(image, PixelRow):
+        return image.array.ctypes.data, image.row
+    return image
 
 
 def _hashed(target: Any) -> Any:
@@ -352,9 +415,11 @@ def _indices(indices: Any) -> Iterable[Any]:
     return (indices[at] for at in range(len(indices)))
 
 
-def recipe(files: FileList) -> Any:
-    """The recipe of the data sets' transform, if it makes tensors of one size."""
-    recipes = [_recipe_of(leaf) for leaf in files.leaves]
+def recipe(files: FileList) -> tuple[Any, int]:
+    """The recipe of the data sets' transform, if it makes tensors of one size, and the number of
+    channels of these.
+    """
+    recipes = [_recipe_of(leaf, files) for leaf in files.leaves]
     for leaf, other in zip(files.leaves, recipes, strict=True):
         if other != recipes[0]:
             raise _refused(
@@ -365,28 +430,33 @@ def recipe(files: FileList) -> Any:
     return recipes[0]
 
 
-def _recipe_of(dataset: Any) -> Any:
+def _recipe_of(dataset: Any, files: FileList) -> tuple[Any, int]:
     name = type(dataset).__name__
     transform = getattr(dataset, "transform", None)
     if transform is None:
         raise _refused(
-            f"the {name} has no transform, so its images have different sizes: give it one, "
-            "such as a Resize, a crop and ToTensor, or give recipe"
+            f"the {name} has no transform, so torch cannot make a batch of its images: give it "
+            "one, such as a Resize, a crop and ToTensor, or give recipe"
         )
-    recipe = translate(transform)
-    walk = Walk()
-    walk.ops(transform)
+    walk = Walk(1 if files.is_grey else 3)
+    recipe = translated(walk, transform)
     if not walk.is_tensor:
         raise _refused(
             f"the transform of the {name} returns no tensor, so torch cannot make a batch of "
             "it: put ToTensor() or v2.ToImage() at its end"
         )
-    if not any(op == "resize" or op.endswith("crop") for op in _op_names(recipe["ops"])):
+    size = files.size
+    if any(op == "resize" or op.endswith("crop") for op in _op_names(recipe["ops"])):
+        pass
+    elif size is not None:
+        # All images have this size: a crop that changes nothing, after the decode.
+        recipe["ops"].insert(1, {"center_crop": {"size": [*size]}})
+    else:
         raise _refused(
             f"the transform of the {name} keeps images at their own sizes, which cannot form a "
             "batch: give it a Resize((height, width)) or a crop"
         )
-    return recipe
+    return recipe, walk.channels if files.is_grey else 3
 
 
 def _op_names(ops: Any) -> Iterator[str]:

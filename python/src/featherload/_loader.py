@@ -23,8 +23,8 @@ from ._dataset import Dataset
 from ._epoch import Epoch
 from ._epoch_sampler import EpochBatchSampler, EpochSampler
 from ._errors import ConfigError, WorkerError
-from ._featherload import RawBatch, RawItems, Stream, printable, tell_warnings
-from ._given_order import GivenBatches, GivenOrder
+from ._featherload import RawBatch, Stream, printable, tell_warnings
+from ._given_order import GivenBatches, GivenBatchOrder, GivenOrder
 from ._preview import Preview
 from ._processes import private_bytes
 from ._turn import Turn
@@ -58,8 +58,10 @@ class Loader:
         (``"train-{000..123}.tar"``), a list file, a table (CSV with a header line, JSON lines), a
         cache, or a saved index. Or an address of a cache or of tar shards in an object store:
         ``"s3://BUCKET/PREFIX"``, ``"s3://BUCKET/train-{000..123}.tar"``, ``gs://``, ``az://``,
-        ``https://``. Or samples listed in Python: ``featherload.Items``, a list of
-        paths, of ``(path, label)`` or of dicts, or a table of pandas, polars or pyarrow.
+        ``https://``. Or a ``.npy`` file with an array of images, uint8. Or samples in Python:
+        ``featherload.Items``, a list of paths, of images as bytes, of pairs with a label or of
+        dicts, an array of images, a table of pandas, polars or pyarrow, or a data set of torch,
+        whose transform is not used.
     ``fetch_dir``, ``fetch_limit``
         For a data set in an object store. Its shards are downloaded to ``fetch_dir``, which all
         ranks of a machine share (default: ``~/.cache/featherload/fetched``). ``fetch_limit`` is
@@ -107,7 +109,8 @@ class Loader:
     ``labels``, ``classes``, ``list``, ``root``, ``delimiter``, ``allow_outside``, ``boxes``,
     ``path_column``, ``image_column``, ``label_column``, ``path_suffix``, ``image_field``,
     ``label_field``, ``label_json``, ``index_dir``
-        How the source is read. ``docs/options.md`` describes each.
+        How the source is read. ``docs/options.md`` describes each. For an array, a ``.npy`` file
+        or a list, ``labels`` may be the labels themselves, as in ``featherload.Items``.
     ``multi_scale``
         Output sizes that alternate from batch to batch: (height, width), or one number for both.
     ``sandbox``
@@ -159,7 +162,7 @@ class Loader:
         orientation: Literal["exif", "stored"] | None = None,
         truncated: Literal["refuse", "keep"] | None = None,
         list: _Path | None = None,
-        labels: Literal["auto", "none"] | None = None,
+        labels: Literal["auto", "none"] | Iterable[Any] | None = None,
         classes: _Path | None = None,
         root: _Path | None = None,
         delimiter: str | None = None,
@@ -193,10 +196,8 @@ class Loader:
                 "milliseconds, however large this process is)",
                 option="num_workers",
             )
-        self._items = None if _items.is_path(src) else _items.of(src)
-        if self._items is not None:
-            _options.check_items(keywords)
-            keywords["src"] = None
+        self._items = _items.taken(keywords)
+        self._has_one_channel: bool = getattr(self, "_has_one_channel", False)
         if sampler is not None and not isinstance(sampler, (str, Sampler)):
             sampler = keywords["sampler"] = GivenOrder(sampler)
         self._given = sampler if isinstance(sampler, GivenOrder) else None
@@ -213,7 +214,7 @@ class Loader:
                 f"NumPy has no arrays on {where}: use framework='torch' or 'jax', or device='cpu'",
                 option="framework",
             )
-        self._stream = Stream(_options.text(*self._said), self._raw_items())
+        self._stream = self._open(*self._said)
         self._place_was_given = rank is not None
         self._pid = os.getpid()
         self._tell(self._stream.told)
@@ -275,8 +276,11 @@ class Loader:
         self._waiting.add(epoch)
         return epoch
 
-    def _raw_items(self) -> RawItems | None:
-        return None if self._items is None else self._items._raw
+    def _open(self, source: Mapping[str, Any], loader: Mapping[str, Any]) -> Stream:
+        """A stream of these options over the samples of this loader."""
+        items = None if self._items is None else self._items._raw
+        text = _options.text(source, loader)
+        return Stream(text, items, has_one_channel=self._has_one_channel)
 
     def _class_names(self) -> list[str]:
         """Names of the classes, for a preview."""
@@ -371,11 +375,16 @@ class Loader:
         ``set_epoch`` and an iterator over numbers of samples. A sampler object that was given is
         returned itself.
         """
-        return EpochSampler(self) if self._given is None else self._given.sampler
+        if self._given is None:
+            return EpochSampler(self)
+        of = self._given.sampler
+        return getattr(of, "sampler", of) if isinstance(self._given, GivenBatchOrder) else of
 
     @property
     def batch_sampler(self) -> Any:
         """Like ``sampler``, batch by batch."""
+        if isinstance(self._given, GivenBatchOrder):
+            return self._given.sampler
         if self._given is not None:
             return GivenBatches(self._given.sampler, self.batch_size, self.drop_last)
         return EpochBatchSampler(self)
@@ -464,7 +473,7 @@ class Loader:
         of_the_run = ("upload", "gpu_memory_limit", "memory_limit", "epochs", "decode_on")
         here = {name: value for name, value in loader.items() if name not in of_the_run}
         alone = {**here, "num_workers": 1, "depth": 2, "device": "cpu"}
-        stream = Stream(_options.text(source, alone), self._raw_items())
+        stream = self._open(source, alone)
         try:
             stream.set_epoch(self.epoch)
             if self._given is not None:

@@ -92,13 +92,9 @@ def plan(
     sampler = keywords["sampler"]
     if sampler is not None and not isinstance(sampler, (str, Sampler)):
         keywords["sampler"] = GivenOrder(sampler)
-    items = None
-    if not _items.is_path(src):
-        items = _items.of(src)._raw
-        _options.check_items(keywords)
-        keywords["src"] = None
+    items = _items.taken(keywords)
     text = _options.text(*_options.library(keywords))
-    return Plan(json.loads(_featherload.plan(text, items)))
+    return Plan(json.loads(_featherload.plan(text, None if items is None else items._raw)))
 
 
 def rss(

@@ -21,7 +21,7 @@ use crate::data::index::table::labels::TableLabelCollector;
 use crate::error::{Error, Result};
 
 /// A word for the place of a sample in error texts, as "line" is for files.
-const PLACE: &str = "item";
+pub(super) const PLACE: &str = "item";
 
 /// The label of one item. All items of a list have the same kind of label.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +36,17 @@ pub enum ItemLabel {
     Name(String),
     /// Numbers, the same count for each item. One number is a vector of width 1.
     Vector(Vec<f32>),
+}
+
+impl ItemLabel {
+    pub(super) fn value(self) -> Option<LabelValue> {
+        match self {
+            Self::None => None,
+            Self::Class(number) => Some(LabelValue::Number(number)),
+            Self::Name(name) => Some(LabelValue::Name(name.into_bytes())),
+            Self::Vector(values) => Some(LabelValue::Vector(values)),
+        }
+    }
 }
 
 /// A list of samples: the path of an image file and a label each. The id of a sample is its
@@ -127,18 +138,12 @@ impl ItemList {
         if list_root::is_address(path) {
             return Err(failed(PathFault::Address(shown(path)).text()));
         }
-        let label = match label {
-            ItemLabel::None => None,
-            ItemLabel::Class(number) => Some(LabelValue::Number(number)),
-            ItemLabel::Name(name) => Some(LabelValue::Name(name.into_bytes())),
-            ItemLabel::Vector(values) => Some(LabelValue::Vector(values)),
-        };
         if !path.starts_with(b"/") && self.start.is_empty() {
             let here =
                 std::env::current_dir().map_err(|e| Error::io("find the working directory", e))?;
             self.start = with_slash(&here);
         }
-        self.labels.add(number, label).map_err(failed)?;
+        self.labels.add(number, label.value()).map_err(failed)?;
         if path.starts_with(b"/") && !has_double_slash(path) {
             self.share(path);
             self.content.push_path(path);

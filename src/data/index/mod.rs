@@ -17,7 +17,8 @@
 //!
 //! - `constructors`: the public ways to make an index;
 //! - `folder`, `list`, `table`, `shards`, `parquet`, `cifar`, `open_cache`: one file for each
-//!   source; `items`: samples that a program lists;
+//!   source; `items`, `memory_items`: samples that a program lists, by path or in memory;
+//!   `array_files`: arrays of many images;
 //! - `names`: extensions of image files; `foreign_data`: files that are no data set;
 //! - `lines`, `list_root`: the lines of list files, and the folder that their paths start from;
 //! - `label_value`, `numbers`: a label, or several numbers, in a text;
@@ -50,6 +51,7 @@
 //! ```
 
 mod agreement;
+mod array_files;
 mod binary_form;
 mod boxes;
 mod cached_samples;
@@ -71,6 +73,7 @@ mod link_targets;
 mod list;
 mod list_root;
 mod location;
+mod memory_items;
 mod names;
 mod numbers;
 mod open_cache;
@@ -86,6 +89,7 @@ mod table;
 mod text_encoding;
 
 pub use crate::picture::PixelBox;
+pub use array_files::ArrayFiles;
 pub(crate) use binary_form::SampleLocation;
 pub use binary_form::{Label, LabelVector};
 pub(crate) use cached_samples::CachedSamples;
@@ -96,6 +100,7 @@ pub use folder::{FolderLabels, FolderOptions};
 pub use items::{ItemLabel, ItemList};
 pub(crate) use json::{lossy, lossy_option};
 pub use list::{ListDelimiter, ListLabels, ListOptions};
+pub use memory_items::MemoryItems;
 pub(crate) use names::shown;
 pub use names::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, OWN_PREFIX};
 pub use parquet::{ParquetLabels, ParquetOptions};

@@ -36,7 +36,7 @@ impl Index {
                     if shard.replace(part.shard) != Some(part.shard) {
                         let bytes = self.sealed.bytes();
                         let path = self.layout.shard_path(bytes, part.shard);
-                        content.begin_page(path, self.page(part.shard));
+                        content.begin_form(path, self.layout.form(bytes, part.shard));
                         stamps.push(self.layout.stamp(bytes, part.shard).unwrap_or_default());
                     }
                     content.push_part(name, part.at, part.bytes);
@@ -45,6 +45,9 @@ impl Index {
             content.boxes.extend(self.pixel_box(id));
         }
         content.labels = self.labels_of(ids);
+        if let Some(memory) = self.memory() {
+            return Self::seal_in_memory(content, memory.clone());
+        }
         let index = Self::seal(self.root(), content)?;
         match stamps.is_empty() {
             true => Ok(index),

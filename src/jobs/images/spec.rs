@@ -57,7 +57,7 @@ impl ImageSpec {
     ) -> Result<JobRequest<'a>> {
         let sizes = sizes.map(|sizes| sizes.as_fd());
         let table = table.map(|table| table.as_fd());
-        let descriptors = std::iter::once(index.as_fd()).chain(sizes).chain(table);
+        let descriptors = index.descriptors().chain(sizes).chain(table);
         let order = JobRequest::new(NAME, self, self.tries, descriptors.collect())?;
         Ok(order.reading(index))
     }

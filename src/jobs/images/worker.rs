@@ -43,8 +43,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     CpuLevel::detect()?;
     let spec: ImageSpec = parts.spec()?;
     let mut fds = std::mem::take(&mut parts.descriptors).into_iter();
-    let index = fds.next().map(Index::from_fd).transpose()?;
-    let index = index.ok_or_else(|| Error::protocol("an image job came without its index"))?;
+    let index = Index::from_descriptors(&mut fds)?;
     let sizes = match spec.program.extent {
         RowExtent::Fixed { .. } => None,
         RowExtent::Own => fds.next(),
@@ -122,7 +121,7 @@ impl Job for ImageJob {
         if row.status == RowStatus::Failed {
             return Err(SampleFault::new(
                 FaultKind::Unreadable,
-                "its identity has no further sample",
+                "no further sample takes its place",
             ));
         }
         self.home.set_current(&self.index, row.id);

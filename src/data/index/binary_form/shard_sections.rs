@@ -6,9 +6,8 @@
 use std::ops::Range;
 
 use crate::data::index::binary_form::IndexDamage;
-use crate::data::index::binary_form::page_section::{self, PageSection};
+use crate::data::index::binary_form::page_section::{self, PageSection, StoredForm};
 use crate::data::index::binary_form::words::{SectionCursor, WordArray};
-use crate::data::packed_page::PackedPage;
 
 /// The result of a scan of shards, other than names and labels.
 #[derive(Debug, Clone, Default)]
@@ -19,8 +18,8 @@ pub(crate) struct ShardContent {
     firsts: Vec<u64>,
     shard_ends: Vec<u64>,
     shard_paths: Vec<u8>,
-    /// The page that each shard is. `None` if the shard is a file.
-    pages: Vec<Option<PackedPage>>,
+    /// The form of each shard's samples. `None` if the shard is a file of image files.
+    pages: Vec<Option<StoredForm>>,
 }
 
 /// The sections as bytes.
@@ -39,11 +38,11 @@ pub(crate) struct EncodedShards {
 }
 
 impl ShardContent {
-    pub(crate) fn begin_shard(&mut self, path: &[u8], first: u64, page: Option<PackedPage>) {
+    pub(crate) fn begin_shard(&mut self, path: &[u8], first: u64, form: Option<StoredForm>) {
         self.shard_paths.extend_from_slice(path);
         self.shard_ends.push(self.shard_paths.len() as u64);
         self.firsts.push(first);
-        self.pages.push(page);
+        self.pages.push(form);
     }
 
     pub(crate) fn push(&mut self, at: u64, bytes: u64) {
@@ -231,8 +230,8 @@ impl ShardSections {
         self.shards as u64
     }
 
-    /// The packed page that a shard is. `None` if the shard is a file.
-    pub(crate) fn page(&self, bytes: &[u8], number: u64) -> Option<PackedPage> {
+    /// The form of a shard's samples. `None` if the shard is a file of image files.
+    pub(crate) fn form(&self, bytes: &[u8], number: u64) -> Option<StoredForm> {
         self.pages?.get(bytes, number)
     }
 
