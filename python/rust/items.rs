@@ -198,7 +198,7 @@ impl<'a, 'py> LabelReader<'a, 'py> {
 }
 
 /// The bytes of an image file, or the end of a sentence that begins with "the image".
-fn bytes_of<'py>(image: &Bound<'py, PyAny>) -> Result<Bound<'py, PyBytes>, String> {
+pub fn bytes_of<'py>(image: &Bound<'py, PyAny>) -> Result<Bound<'py, PyBytes>, String> {
     if let Ok(bytes) = image.cast::<PyBytes>() {
         return Ok(bytes.clone());
     }
@@ -238,7 +238,7 @@ fn read_path(py: Python<'_>, path: &Bound<'_, PyAny>) -> Result<PathBuf, String>
 }
 
 /// A label, or the end of a sentence that begins with "the label".
-fn read_label(label: &Bound<'_, PyAny>) -> Result<ItemLabel, String> {
+pub fn read_label(label: &Bound<'_, PyAny>) -> Result<ItemLabel, String> {
     if label.is_none() {
         return Ok(ItemLabel::None);
     }

@@ -8,7 +8,7 @@ use std::thread;
 use featherload::memory_plan::{RecipeOutline, RunMemory, RunShape};
 use featherload::options::{LoaderOptions, LoaderSetup, SourceOptions, units};
 use featherload::scene::{RaysOptions, SceneOptions, ViewsOptions};
-use featherload::{Index, LoaderBuilder, Recipe, Result};
+use featherload::{Index, ItemFeed, LoaderBuilder, Recipe, Result};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
@@ -140,10 +140,15 @@ impl LoaderKeywords {
     }
 
     /// The memory plan of the run. Without a data set it assumes images of a usual size.
-    fn plan(self, items: Option<Index>) -> Result<String> {
+    fn plan(self, items: Option<Index>, feed: Option<&ItemFeed>) -> Result<String> {
         let setup = self.setup()?;
         if let Some(index) = items {
-            return json(&setup.builder(index.into())?.memory_plan(0)?);
+            let builder = setup.builder(index.into())?;
+            let builder = match feed {
+                Some(feed) => builder.feed(feed),
+                None => builder,
+            };
+            return json(&builder.memory_plan(0)?);
         }
         if setup.has_data() {
             return json(&setup.builder(setup.data()?)?.memory_plan(0)?);
@@ -178,13 +183,22 @@ fn told(setup: &LoaderSetup) -> Result<Vec<String>> {
     Ok(of_config.chain(of_dtype).collect())
 }
 
-/// The memory plan of a loader with these options, as JSON. Starts nothing.
+/// The memory plan of a loader with these options, as JSON. Starts nothing. `feed_limit`: the bytes of
+/// `items` come while the run goes on, at most this number at one time.
 #[pyfunction]
-#[pyo3(signature = (options, items=None))]
-pub fn plan(py: Python<'_>, options: &str, items: Option<&RawItems>) -> PyResult<String> {
+#[pyo3(signature = (options, items=None, feed_limit=None))]
+pub fn plan(
+    py: Python<'_>,
+    options: &str,
+    items: Option<&RawItems>,
+    feed_limit: Option<u64>,
+) -> PyResult<String> {
     let options: LoaderKeywords = parse(py, options)?;
     let items = items.map(RawItems::index).transpose()?;
-    in_thread(py, move || options.plan(items))
+    in_thread(py, move || {
+        let feed = feed_limit.map(ItemFeed::new).transpose()?;
+        options.plan(items, feed.as_ref())
+    })
 }
 
 /// Parses a size like the command line.

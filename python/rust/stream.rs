@@ -8,6 +8,7 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
 use crate::batch::{BatchForm, RawBatch};
+use crate::feed::RawFeed;
 use crate::items::RawItems;
 use crate::json::json;
 use crate::options::{self, LoaderKeywords};
@@ -42,14 +43,15 @@ impl Stream {
     /// Builds the loader that `options` describe. Ctrl-C ends the wait; the building thread then
     /// ends by itself.
     /// `items` are the samples, if the options name no source. `has_one_channel`: images are grey,
-    /// and have one channel.
+    /// and have one channel. `feed`: gives the bytes of `items` while the run goes on.
     #[new]
-    #[pyo3(signature = (options, items=None, *, has_one_channel=false))]
+    #[pyo3(signature = (options, items=None, *, has_one_channel=false, feed=None))]
     fn new(
         py: Python<'_>,
         options: &str,
         items: Option<&RawItems>,
         has_one_channel: bool,
+        feed: Option<&RawFeed>,
     ) -> PyResult<Self> {
         let options: LoaderKeywords = options::parse(py, options)?;
         let form = BatchForm {
@@ -57,9 +59,14 @@ impl Stream {
             has_one_channel,
         };
         let items = items.map(RawItems::index).transpose()?;
+        let feed = feed.map(|feed| feed.feed().clone());
         let (loader, recipe, told) = in_thread(py, move || {
             let wanted = options.wanted(items)?;
-            Ok((wanted.builder.build()?, json(&wanted.recipe)?, wanted.told))
+            let builder = match &feed {
+                Some(feed) => wanted.builder.feed(feed),
+                None => wanted.builder,
+            };
+            Ok((builder.build()?, json(&wanted.recipe)?, wanted.told))
         })?;
         let depth = loader.depth();
         Ok(Self {

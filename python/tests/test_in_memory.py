@@ -351,8 +351,13 @@ def test_grey_images_have_one_channel_until_they_are_made_rgb() -> None:
     assert_same(of(v2.Pad(2, fill=9), v2.CenterCrop(30), v2.ToImage()))
     with pytest.raises(ConfigError, match="give one mean and one std"):
         DataLoader(of(TENSOR, FLOAT, v2.Normalize([0.5] * 3, [0.5] * 3)))
+    loader = DataLoader(of(TENSOR))
+    assert loader.preview(2)[1].image.shape == (28, 28, 3)
+    loader.close()
     # Another recipe, and Loader, have three channels.
-    with featherload.Loader(of(TENSOR), EVAL, 5, 1, shuffle=False) as loader:
+    with featherload.Loader(
+        made(datasets.MNIST, None, **data), EVAL, 5, 1, shuffle=False
+    ) as loader:
         (batch,) = loader
         assert batch.images.shape == (5, 3, 16, 16)
         assert batch.labels.tolist() == [0, 1, 2, 3, 4]

@@ -173,6 +173,10 @@ impl Loader {
             BatchMaker::Host(filler) => filler.cancel(),
             BatchMaker::Device(device) => device.cancel(),
         }
+        if let Some(feed) = &self.run.feed {
+            feed.cancel();
+            self.run.ready_batches = Some(0);
+        }
     }
 
     /// The position of the run: after the last batch that was returned.
@@ -308,7 +312,7 @@ impl Loader {
         check_epoch("set_epoch", self.run.state.epoch)?;
         self.check_order()?;
         let began = Instant::now();
-        if !self.shards_are_there(limit)? {
+        if !self.shards_are_there(limit)? || !self.items_are_there(limit)? {
             return Ok(None);
         }
         let limit = limit.saturating_sub(began.elapsed());
@@ -323,6 +327,9 @@ impl Loader {
             Ok(None) => {}
             Ok(Some(_)) => {
                 run.advance();
+                if let Some(feed) = &run.feed {
+                    feed.release();
+                }
                 self.handed_over = Some(Instant::now());
             }
             // The state stays before this batch, so that the caller can repair the file and
@@ -348,22 +355,47 @@ impl Loader {
         ))
     }
 
+    /// Waits up to `limit` for the samples of the next batch to be in memory. Requests those of later
+    /// batches.
+    fn items_are_there(&mut self, limit: Duration) -> Result<bool> {
+        let run = &mut self.run;
+        let Some(feed) = &run.feed else {
+            return Ok(true);
+        };
+        let wanted = run.marks_ahead(most_under_way(&self.maker) as usize);
+        let there = feed.ready(&wanted, &|at| run.samples_of(at), limit)?;
+        run.ready_batches = Some(there.unwrap_or(0));
+        Ok(there.is_some())
+    }
+
     /// Waits up to `limit` for the shards of the next batch to be on this machine. They stay until
     /// the batch is returned. So do the shards of later batches that are already here.
     fn shards_are_there(&mut self, limit: Duration) -> Result<bool> {
         let Some(fetcher) = &mut self.fetcher else {
             return Ok(true);
         };
-        // Batches that may be under way at one time, including the next.
-        let most = match &self.maker {
-            BatchMaker::Host(filler) => filler.depth().unwrap_or(1),
-            BatchMaker::Device(device) => device.device.outputs() + device.pool.depth(),
-        };
+        let most = most_under_way(&self.maker);
         let run = &mut self.run;
         let at = run.state.mark();
         let there = fetcher.ready(&run.index, &run.plan, at, most as usize, limit)?;
         run.ready_batches = Some(there.unwrap_or(0));
         Ok(there.is_some())
+    }
+}
+
+/// Batches that may be under way at one time, including the next.
+fn most_under_way(maker: &BatchMaker) -> u32 {
+    match maker {
+        BatchMaker::Host(filler) => filler.depth().unwrap_or(1),
+        BatchMaker::Device(device) => device.device.outputs() + device.pool.depth(),
+    }
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        if let Some(feed) = &self.run.feed {
+            feed.close();
+        }
     }
 }
 

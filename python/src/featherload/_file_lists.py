@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 
 from ._errors import ConfigError
+from ._item_feed import METHOD, AskedItem, is_bytes
 from ._pixel_arrays import PixelRow
 from ._transforms import Walk, translated
 from ._values import shown
-
-METHOD = "featherload_item"
-"""The method by which any data set gives the path and the target of a sample."""
 
 _SAME_TARGETS = 16
 """Targets for which target_transform is called twice, to see that it depends on them alone."""
@@ -32,10 +30,12 @@ class FileList:
     """A data set as a list of files, or of images of arrays."""
 
     samples: _Samples
-    """Image and target of each sample, in the order of the data set. An image is a path or a
-    :class:`PixelRow`."""
+    """Image and target of each sample, in the order of the data set. An image is a path, a
+    :class:`PixelRow` or an :class:`AskedItem`."""
     leaves: tuple[Any, ...]
     """The data sets that read the files: one, or those of a ConcatDataset."""
+    first_target: Any = None
+    """The target of the first sample, if the targets of all come later (:class:`AskedItem`)."""
 
     @property
     def is_grey(self) -> bool:
@@ -83,13 +83,14 @@ def resolve(dataset: Any) -> FileList:
                 f"the indices of a Subset are not valid in its data set of {count} samples "
                 f"({error}): give whole numbers below {count}"
             ) from None
-        return FileList(samples, inner.leaves)
+        return FileList(samples, inner.leaves, inner.first_target)
     if kind is ConcatDataset:
         parts = [resolve(part) for part in dataset.datasets]
         return _check_one_kind(
             FileList(
                 [sample for part in parts for sample in part.samples],
                 tuple(leaf for part in parts for leaf in part.leaves),
+                parts[0].first_target,
             )
         )
     base = next((b for b in kind.__mro__ if _reader(b) is not None), None)
@@ -108,32 +109,36 @@ def resolve(dataset: Any) -> FileList:
 
 
 def _check_one_kind(files: FileList) -> FileList:
-    """Raises an error for files beside images of arrays."""
-    kinds = {isinstance(image, PixelRow) for image, _ in files.samples}
-    if len(kinds) > 1:
+    """Raises an error for samples of several kinds: files, images of arrays, bytes of a method."""
+    kinds = {type(image) for image, _ in files.samples} & {PixelRow, AskedItem}
+    is_all = all(type(image) in kinds for image, _ in files.samples)
+    if len(kinds) > 1 or (kinds and not is_all):
         raise _refused(
-            "a ConcatDataset of image files and of arrays has no common source: write the images "
-            "of the arrays to files"
+            "a ConcatDataset of image files, of arrays and of data sets that return bytes has no "
+            "common source: make a loader for each kind"
         )
     return files
 
 
 def _by_method(dataset: Any) -> FileList:
-    method = getattr(dataset, METHOD)
-    samples = []
+    """The samples of a data set with the method. One that returns bytes is asked for item 0 alone
+    here, and for all during the run.
+    """
+    transform = _target_transform(dataset)
+    samples: _Samples = []
     for index in range(len(dataset)):
-        item = method(index)
-        if not isinstance(item, tuple) or len(item) != 2:
+        item = AskedItem(dataset, index, None)
+        image, target = item.ask()
+        if is_bytes(image) and not index:
+            asked = [AskedItem(dataset, number, transform) for number in range(len(dataset))]
+            first = target if transform is None else transform(target)
+            return FileList([(item, None) for item in asked], (dataset,), first)
+        if is_bytes(image):
             raise _refused(
-                f"{type(dataset).__name__}.{METHOD}({index}) returned {shown(item)}: return the "
-                "path of the image and its target"
+                f"{item.name()} returned bytes, and a path for item 0: return paths for all "
+                "samples, or bytes for all"
             )
-        if isinstance(item[0], (bytes, bytearray, memoryview)):
-            raise _refused(
-                f"{type(dataset).__name__}.{METHOD}({index}) returned bytes: return the path of a "
-                "file, or write the images to tar shards and give those to featherload.Loader"
-            )
-        samples.append(item)
+        samples.append((image, target))
     return FileList(_with_target_transform(dataset, samples), (dataset,))
 
 
@@ -144,9 +149,9 @@ def _without_method(kind: type[Any]) -> str:
 def _method_text(kind: type[Any]) -> str:
     """The line that makes any data set known."""
     return (
-        f"add to {kind.__name__} a method that returns a path and a target without decoding, such "
-        f"as `def {METHOD}(self, index): return self.paths[index], self.targets[index]`, or give "
-        "the paths and labels to featherload.Loader"
+        f"add to {kind.__name__} a method that returns a path, or the bytes of an image file, and "
+        f"the target without decoding, such as `def {METHOD}(self, index): return "
+        "self.paths[index], self.targets[index]`, or give paths and labels to featherload.Loader"
     )
 
 

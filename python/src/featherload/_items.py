@@ -13,6 +13,7 @@ from typing import Any
 
 from . import _featherload, _options, _pixel_arrays
 from ._errors import ConfigError
+from ._item_feed import LIMIT, AskedItem, AskedItems
 from ._values import path_text, shown
 
 _Path = str | os.PathLike[str]
@@ -157,7 +158,7 @@ def _image(value: Any) -> Any:
 
 
 # Tables of other packages are Any: they may not be installed.
-Source = _Path | Items | Sequence[Any] | Mapping[str, Any] | Any
+Source = _Path | Items | AskedItems | Sequence[Any] | Mapping[str, Any] | Any
 
 
 def is_path(src: Any) -> bool:
@@ -165,7 +166,7 @@ def is_path(src: Any) -> bool:
     return src is None or isinstance(src, (str, bytes, os.PathLike))
 
 
-def taken(keywords: dict[str, Any]) -> Items | None:
+def taken(keywords: dict[str, Any]) -> Items | AskedItems | None:
     """The samples of the keywords of ``Loader``, which then name no source. None for a path."""
     src, labels = keywords["src"], keywords["labels"]
     if labels is None or isinstance(labels, str):
@@ -198,13 +199,13 @@ def with_labels(src: Any, labels: Any) -> Items:
     )
 
 
-def of(src: Any) -> Items:
+def of(src: Any) -> Items | AskedItems:
     """``src`` as items: ``Items``, a list of paths, of images in memory, of pairs with a label or
     of dicts, an array of images, a table, or a data set of torch.
 
     Raises ``ConfigError`` for anything else, which names its type.
     """
-    if isinstance(src, Items):
+    if isinstance(src, (Items, AskedItems)):
         return src
     if _pixel_arrays.is_array(src) and not hasattr(src, "columns"):
         return Items(images=src)
@@ -230,7 +231,7 @@ def _is_dataset(src: Any) -> bool:
     return torch is not None and isinstance(src, torch.utils.data.Dataset)
 
 
-def _of_dataset(dataset: Any) -> Items:
+def _of_dataset(dataset: Any) -> Items | AskedItems:
     from . import _file_lists
 
     files = _file_lists.resolve(dataset)
@@ -241,14 +242,22 @@ def _of_dataset(dataset: Any) -> Items:
             UserWarning,
             stacklevel=4,
         )
-    return of_samples(files.samples)
+    return of_samples(files.samples, files.first_target)
 
 
-def of_samples(samples: Sequence[tuple[Any, Any]]) -> Items:
-    """Items of pairs of an image (a path, bytes, or a row of an array) and a target."""
+def of_samples(
+    samples: Sequence[tuple[Any, Any]], first_target: Any, limit: int = LIMIT
+) -> Items | AskedItems:
+    """Items of pairs of an image (a path, a row of an array, an item that is asked) and a target.
+    ``first_target``, ``limit``: for items that are asked.
+    """
+    if not samples:
+        raise ConfigError("the data set has no samples: give one with samples", option="src")
+    if isinstance(samples[0][0], AskedItem):
+        return AskedItems([item for item, _ in samples], first_target, limit)
     images, targets = [image for image, _ in samples], [target for _, target in samples]
     labels = None if all(target is None for target in targets) else targets
-    if isinstance(images[0], (bytes, _pixel_arrays.PixelRow)):
+    if isinstance(images[0], _pixel_arrays.PixelRow):
         return Items(images=images, labels=labels)
     return Items(images, labels)
 

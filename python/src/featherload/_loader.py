@@ -14,7 +14,7 @@ import os
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from . import _accelerate, _counts, _items, _labels, _options, _preview, _progress
@@ -22,9 +22,10 @@ from ._batch import TAKEN, Batch, Framework
 from ._dataset import Dataset
 from ._epoch import Epoch
 from ._epoch_sampler import EpochBatchSampler, EpochSampler
-from ._errors import ConfigError, WorkerError
+from ._errors import ConfigError, Error, WorkerError
 from ._featherload import RawBatch, Stream, printable, tell_warnings
 from ._given_order import GivenBatches, GivenBatchOrder, GivenOrder
+from ._item_feed import AskedItems, Feeder
 from ._preview import Preview
 from ._processes import private_bytes
 from ._turn import Turn
@@ -214,7 +215,7 @@ class Loader:
                 f"NumPy has no arrays on {where}: use framework='torch' or 'jax', or device='cpu'",
                 option="framework",
             )
-        self._stream = self._open(*self._said)
+        self._stream, self._feeder = self._open(*self._said, self._has_one_channel)
         self._place_was_given = rank is not None
         self._pid = os.getpid()
         self._tell(self._stream.told)
@@ -276,11 +277,23 @@ class Loader:
         self._waiting.add(epoch)
         return epoch
 
-    def _open(self, source: Mapping[str, Any], loader: Mapping[str, Any]) -> Stream:
-        """A stream of these options over the samples of this loader."""
+    def _open(
+        self, source: Mapping[str, Any], loader: Mapping[str, Any], has_one_channel: bool
+    ) -> tuple[Stream, Feeder | None]:
+        """A stream of these options over the samples of this loader, and the thread that asks for
+        their bytes, if a method returns them.
+        """
         items = None if self._items is None else self._items._raw
-        text = _options.text(source, loader)
-        return Stream(text, items, has_one_channel=self._has_one_channel)
+        feeder = self._items.feeder() if isinstance(self._items, AskedItems) else None
+        stream = Stream(
+            _options.text(source, loader),
+            items,
+            has_one_channel=has_one_channel,
+            feed=None if feeder is None else feeder.feed,
+        )
+        if feeder is not None:
+            feeder.start()
+        return stream, feeder
 
     def _class_names(self) -> list[str]:
         """Names of the classes, for a preview."""
@@ -473,7 +486,7 @@ class Loader:
         of_the_run = ("upload", "gpu_memory_limit", "memory_limit", "epochs", "decode_on")
         here = {name: value for name, value in loader.items() if name not in of_the_run}
         alone = {**here, "num_workers": 1, "depth": 2, "device": "cpu"}
-        stream = self._open(source, alone)
+        stream, _ = self._open(source, alone, has_one_channel=False)
         try:
             stream.set_epoch(self.epoch)
             if self._given is not None:
@@ -570,6 +583,17 @@ class Loader:
                 UserWarning,
                 stacklevel=3,
             )
+
+    def _next(self, epoch: int, is_left: Callable[[], bool]) -> RawBatch | None:
+        """The next batch of the stream. If the method of a data set raised an exception, the error
+        has it as its cause.
+        """
+        try:
+            return self._stream.next(epoch, is_left)
+        except Error as error:
+            if self._feeder is not None:
+                self._feeder.explain(error)
+            raise
 
     def _take(self, raw: RawBatch) -> Batch:
         pair = TAKEN[self.framework](raw)

@@ -15,6 +15,7 @@ from . import _featherload, _items, _options
 from ._errors import ConfigError
 from ._given_order import GivenOrder
 from ._helper import run_json
+from ._item_feed import AskedItems
 from ._loader import Loader
 from ._reports import Doctor, IndexReport, Plan, Rss
 from ._values import argument_text, byte_count, whole
@@ -94,7 +95,9 @@ def plan(
         keywords["sampler"] = GivenOrder(sampler)
     items = _items.taken(keywords)
     text = _options.text(*_options.library(keywords))
-    return Plan(json.loads(_featherload.plan(text, None if items is None else items._raw)))
+    raw = None if items is None else items._raw
+    limit = items.limit if isinstance(items, AskedItems) else None
+    return Plan(json.loads(_featherload.plan(text, raw, limit)))
 
 
 def rss(

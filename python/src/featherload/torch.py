@@ -16,9 +16,10 @@ from typing import Any
 from . import _file_lists, _options, _torch_order
 from ._errors import ConfigError
 from ._given_order import GivenBatchOrder, GivenOrder
+from ._item_feed import LIMIT, AskedItem
 from ._items import of_samples
 from ._loader import Loader
-from ._values import shown
+from ._values import byte_count, shown
 from .samplers import Sampler
 
 __all__ = ["DataLoader"]
@@ -38,8 +39,11 @@ class DataLoader(Loader):
         array of images: ``CIFAR10``, ``CIFAR100``, ``MNIST``, ``FashionMNIST``, ``KMNIST``,
         ``QMNIST``, ``EMNIST``, ``SVHN``, ``STL10`` or ``USPS``. The array is copied once, into
         memory that all workers share. A ``Subset`` or ``ConcatDataset`` of any of these. Any other
-        data set with the method ``featherload_item(index)``, which returns the path and the target
-        of a sample without decoding it. It is called once per sample, when the loader is made.
+        data set with the method ``featherload_item(index)``, which returns the image and the target
+        of a sample without decoding it. If the image is a path, it is called once per sample, when
+        the loader is made. If it is the bytes of an image file, as from LMDB or HDF5, one thread of
+        this process calls it in the order of each epoch, at most ``depth`` batches ahead. An
+        exception of the method ends the epoch, and is the cause of the error.
 
         The data set's ``transform`` becomes the recipe. Its ``target_transform`` is called once
         per sample, so it must be a function of the target alone. Targets are whole numbers,
@@ -68,6 +72,9 @@ class DataLoader(Loader):
         ``torch.manual_seed`` sets, or with several ranks the seed of the ``DistributedSampler``.
     ``num_workers``
         Worker processes. 0 means 1 here.
+    ``feed_limit``
+        Of a data set whose method returns bytes: the most bytes in shared memory at one time, or a
+        size such as ``"64M"``. Default: 256 MiB. The images of a batch must fit.
     ``timeout``
         Most seconds for one image (``row_limit``). 0: the default.
     ``collate_fn``
@@ -120,6 +127,7 @@ class DataLoader(Loader):
         persistent_workers: bool = False,
         pin_memory_device: str = "",
         in_order: bool = True,
+        feed_limit: int | str | None = None,
         **options: Any,
     ) -> None:
         from torch.utils.data import default_collate
@@ -192,9 +200,16 @@ class DataLoader(Loader):
                 "the data set has no samples: give one with samples", option="dataset"
             )
         try:
-            items = of_samples(samples)
+            most = byte_count("feed_limit", feed_limit)
+            if most is not None and not isinstance(samples[0][0], AskedItem):
+                raise ConfigError(
+                    "feed_limit is for data sets whose method returns bytes: remove it",
+                    option="feed_limit",
+                )
+            items = of_samples(samples, files.first_target, LIMIT if most is None else most)
         except ConfigError as error:
-            raise ConfigError(str(error), option="dataset") from None
+            option = "feed_limit" if error.option == "feed_limit" else "dataset"
+            raise ConfigError(str(error), option=option) from None
         # After Items, which reports what is wrong with a target.
         snapshot = _file_lists.DatasetSnapshot(
             dataset, files, len(samples), None if own is None else (own, channels)
