@@ -194,6 +194,7 @@ def test_targets_of_all_kinds() -> None:
     loader.close()
     unlabelled = Targets()
     unlabelled.target = lambda index: None
+    unlabelled.transform = None
     with featherload.Loader(unlabelled, {"ops": [{"resize": {"size": [8, 8]}}]}, 5, 1) as one:
         assert next(iter(one)).labels is None
 
@@ -327,7 +328,7 @@ class Mixed(Stored):
         (Stored(), {"on_error": "substitute"}, "substitute takes other samples"),
         (Stored(), {"feed_limit": 0}, "feed_limit"),
         (Stored(), {"recipe": "full"}, "keeps the sizes of images"),
-        (Stored(), {"sampler": featherload.samplers.ClassBalanced()}, "needs labels or sizes"),
+        (Stored(), {"sampler": featherload.samplers.LargestFirst()}, "needs labels or sizes"),
         (Named(), {}, "return the number of the class"),
         (Mixed(), {}, "returned bytes, and a path for item 0"),
         (Stored(count=0), {}, "no samples"),
@@ -346,7 +347,7 @@ def test_a_batch_that_does_not_fit() -> None:
 
 
 def test_the_plan_counts_what_is_held() -> None:
-    dataset = Stored()
+    dataset = Stored(transform=None)
     recipe = {"ops": [{"resize": {"size": [8, 8]}}]}
     of_feed = featherload.plan(dataset, recipe, 4, 1)["memory"]
     of_bytes = featherload.plan(IMAGES, recipe, 4, 1)["memory"]
@@ -355,32 +356,32 @@ def test_the_plan_counts_what_is_held() -> None:
     # No header is known, so a worker may need as much as it is allowed.
     assert of_feed["scratch_bytes"] == 512 << 20
     with pytest.raises(ConfigError, match="memory_limit"):
-        DataLoader(dataset, 4, memory_limit="300M")
+        featherload.Loader(dataset, recipe, 4, 1, memory_limit="300M")
 
 
 # Processes.
 
+# Without torch, whose import takes long.
 SCRIPT = """
-import io, os, signal, sys, time
+import io, os, signal, sys, threading, time
 from PIL import Image
 import featherload
-
-import torch
-from torchvision.transforms import v2
-from featherload.torch import DataLoader
+from featherload._item_feed import AskedItem, AskedItems
 
 file = io.BytesIO()
 Image.new("RGB", (20, 20), (1, 2, 3)).save(file, "PNG")
 
-class Stored(torch.utils.data.Dataset):
-    transform = v2.Compose([v2.CenterCrop(8), v2.ToImage()])
+class Stored:
     sleep = 0.0
-    def __len__(self):
-        return 40
     def featherload_item(self, index):
         if index:
             time.sleep(self.sleep)
         return file.getvalue(), index
+
+def loader_of(dataset, workers=1):
+    items = AskedItems([AskedItem(dataset, index, None) for index in range(40)], 0, 1 << 20)
+    recipe = {"ops": [{"resize": {"size": [8, 8]}}]}
+    return featherload.Loader(items, recipe, 4, workers, shuffle=False)
 """
 
 
@@ -397,11 +398,10 @@ def run(script: str, *args: str) -> subprocess.CompletedProcess[str]:
 def test_ctrl_c_ends_a_wait_for_a_slow_method() -> None:
     ended = run(
         """
-import threading
 signal.signal(signal.SIGINT, signal.default_int_handler)
 dataset = Stored()
 dataset.sleep = 600
-loader = DataLoader(dataset, 4)
+loader = loader_of(dataset)
 threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 began = time.monotonic()
 try:
@@ -417,7 +417,7 @@ except KeyboardInterrupt:
 def test_a_forked_trainer_has_a_feed_of_its_own() -> None:
     ended = run(
         """
-loader = DataLoader(Stored(), 4)
+loader = loader_of(Stored())
 next(iter(loader))
 pid = os.fork()
 if pid == 0:
@@ -426,7 +426,7 @@ if pid == 0:
             next(iter(loader))
         except featherload.WorkerError:
             pass
-        own = DataLoader(Stored(), 4, num_workers=2)
+        own = loader_of(Stored(), 2)
         for _ in range(2):
             assert [i for batch in own for i in batch.labels.tolist()] == [*range(40)]
         own.close()
@@ -448,7 +448,7 @@ def test_a_process_ends_with_a_feed_at_work(how: str) -> None:
         """
 dataset = Stored()
 dataset.sleep = 0.02
-loader = DataLoader(dataset, 4)
+loader = loader_of(dataset)
 next(iter(loader))
 if sys.argv[1] == "exit":
     sys.exit(3)

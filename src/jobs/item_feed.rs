@@ -308,14 +308,15 @@ impl ItemFeed {
             self.wake(&mut queue);
         }
         loop {
-            if let Some(what) = queue.failure.take() {
-                queue.cancel();
-                return Err(Error::config(what));
-            }
             let complete = queue.batches.iter().take_while(|batch| batch.is_complete());
             match complete.count() {
                 0 => {}
                 count => return Ok(Some(count)),
+            }
+            // Batches before the failed sample come first, however far ahead it was asked.
+            if let Some(what) = queue.failure.take() {
+                queue.cancel();
+                return Err(Error::config(what));
             }
             let left = until.map_or(Duration::MAX, |until| {
                 until.saturating_duration_since(Instant::now())

@@ -271,9 +271,9 @@ impl Loader {
     /// # Errors
     /// No device; less than one batch left; all errors of [`Epoch::next`].
     pub fn replay(&mut self, rounds: u32) -> Result<DeviceReplay> {
-        if self.fetcher.is_some() {
+        if self.fetcher.is_some() || self.run.feed.is_some() {
             return Err(Error::config(
-                "a replay needs a local data set: use a copy on this machine",
+                "a replay needs a data set in local files: use a copy on this machine",
             ));
         }
         match &mut self.maker {

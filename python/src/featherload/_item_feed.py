@@ -28,12 +28,12 @@ class AskedItem(NamedTuple):
     """A sample whose bytes and target a data set's method returns."""
 
     dataset: Any
-    index: int
+    number: int
     target_transform: Callable[[Any], Any] | None
 
     def ask(self) -> tuple[Any, Any]:
         """Calls the method. Raises what it raises, and ``ConfigError`` for another result."""
-        item = getattr(self.dataset, METHOD)(self.index)
+        item = getattr(self.dataset, METHOD)(self.number)
         if not isinstance(item, tuple) or len(item) != 2:
             raise ConfigError(
                 f"{self.name()} returned {shown(item)}: return the image and its target",
@@ -46,7 +46,7 @@ class AskedItem(NamedTuple):
 
     def name(self) -> str:
         """The call of the method."""
-        return f"{type(self.dataset).__name__}.{METHOD}({self.index})"
+        return f"{type(self.dataset).__name__}.{METHOD}({self.number})"
 
 
 def is_bytes(image: Any) -> bool:
@@ -61,7 +61,7 @@ class _ItemTable(Sequence[AskedItem]):
         numbers = {key: number for number, key in enumerate(leaves)}
         self._leaves = [*leaves.values()]
         self._leaf = np.array([numbers[id(item.dataset)] for item in items], np.int32)
-        self._index = np.array([item.index for item in items], np.int64)
+        self._index = np.array([item.number for item in items], np.int64)
 
     def __len__(self) -> int:
         return len(self._index)
