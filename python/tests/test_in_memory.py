@@ -262,7 +262,7 @@ def test_other_arrays_are_errors(array: Any, text: str, tmp_path: Path) -> None:
     [
         ({"src": an_array(4, 8, 8), "labels": [1]}, "4 images have 1 labels"),
         ({"src": [("a.jpg", 1)], "labels": [1]}, "labels=.* goes with an array"),
-        ({"src": "photos.csv", "labels": [1]}, "images is 'photos.csv'"),
+        ({"src": "photos.csv", "labels": [1]}, "labels=.* goes with an array"),
         ({"src": an_array(4, 8, 8), "root": "a"}, "root says how a path is read"),
     ],
 )
@@ -352,7 +352,7 @@ def test_grey_images_have_one_channel_until_they_are_made_rgb() -> None:
     with pytest.raises(ConfigError, match="give one mean and one std"):
         DataLoader(of(TENSOR, FLOAT, v2.Normalize([0.5] * 3, [0.5] * 3)))
     loader = DataLoader(of(TENSOR))
-    assert loader.preview(2)[1].image.shape == (28, 28, 3)
+    assert loader.preview(1)[0].image.shape == (28, 28, 3)
     loader.close()
     # Another recipe, and Loader, have three channels.
     with featherload.Loader(
@@ -402,7 +402,7 @@ def test_arrays_and_files_together(files: list[Path]) -> None:
         def featherload_item(self, index: int) -> Any:
             return files[0], 0
 
-    with pytest.raises(ConfigError, match="of image files and of arrays"):
+    with pytest.raises(ConfigError, match="of image files, of arrays and"):
         DataLoader(ConcatDataset([next(arrays(TENSOR)), Files()]))
 
 

@@ -186,7 +186,8 @@ def with_labels(src: Any, labels: Any) -> Items:
 
     Raises ``ConfigError`` for other sources, which have labels of their own.
     """
-    if isinstance(src, (str, os.PathLike)) or _pixel_arrays.is_array(src):
+    is_file = isinstance(src, (str, os.PathLike)) and os.fspath(src).endswith(".npy")
+    if is_file or _pixel_arrays.is_array(src):
         return Items(images=src, labels=labels)
     if isinstance(src, (list, tuple)) and src and not isinstance(src[0], (tuple, Mapping)):
         if _is_image(src[0]) or hasattr(src[0], "dtype"):

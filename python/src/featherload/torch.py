@@ -127,7 +127,6 @@ class DataLoader(Loader):
         persistent_workers: bool = False,
         pin_memory_device: str = "",
         in_order: bool = True,
-        feed_limit: int | str | None = None,
         **options: Any,
     ) -> None:
         from torch.utils.data import default_collate
@@ -200,7 +199,7 @@ class DataLoader(Loader):
                 "the data set has no samples: give one with samples", option="dataset"
             )
         try:
-            most = byte_count("feed_limit", feed_limit)
+            most = byte_count("feed_limit", options.pop("feed_limit", None))
             if most is not None and not isinstance(samples[0][0], AskedItem):
                 raise ConfigError(
                     "feed_limit is for data sets whose method returns bytes: remove it",
