@@ -51,6 +51,7 @@ pub use half::{bf16, f16};
 #[cfg(feature = "codecs")]
 pub use helper::init;
 pub use jobs::images::batch::{self, Batch, BatchLabels, RowFault};
+pub use jobs::item_feed::{ItemFeed, ItemRequest};
 pub use loader::{
     DecodeChoice, DeviceReplay, DrawnRow, Epoch, Loader, LoaderBuilder, LoaderReport, MemoryPlan,
     OnError, Source, UploadChoice,

@@ -64,8 +64,8 @@ struct Facts {
     status: Vec<RowStatus>,
     repeated: Vec<bool>,
     labels: BatchLabels,
-    /// Labels are one float a sample: an array of N numbers, not of N x 1.
-    has_float_labels: bool,
+    /// The form of the arrays.
+    form: BatchForm,
     faults: Vec<RowFault>,
     /// Of each crop of each row. `None` if a sample is one image.
     geometry: Option<Vec<Vec<CropGeometry>>>,
@@ -73,6 +73,15 @@ struct Facts {
     index: Arc<Index>,
     /// Reads further values of the samples.
     columns: BatchColumns,
+}
+
+/// The form of a batch's arrays, if it differs from that of the library's batch.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BatchForm {
+    /// Labels are one float a sample: an array of N numbers, not of N x 1.
+    pub has_float_labels: bool,
+    /// Images have one channel, the first of three equal ones.
+    pub has_one_channel: bool,
 }
 
 /// Rows of pixels with their labels, ids and status.
@@ -98,7 +107,7 @@ impl RawBatch {
     pub fn new(
         batch: Batch,
         index: Arc<Index>,
-        has_float_labels: bool,
+        form: BatchForm,
         count: &Arc<AtomicU32>,
         last: bool,
         ends_epoch: bool,
@@ -127,7 +136,7 @@ impl RawBatch {
                 status: batch.status().to_vec(),
                 repeated: batch.repeated().to_vec(),
                 labels: batch.labels().clone(),
-                has_float_labels,
+                form,
                 faults: batch.faults().to_vec(),
                 geometry: (batch.crop_count())
                     .map(|count| {
@@ -197,6 +206,12 @@ impl RawBatch {
     #[getter]
     fn layout(&self) -> String {
         self.facts.layout.to_string()
+    }
+
+    /// Whether only the first channel counts: the others are equal.
+    #[getter]
+    fn has_one_channel(&self) -> bool {
+        self.facts.form.has_one_channel
     }
 
     /// Number of rows that hold pixels of a sample.
@@ -301,7 +316,7 @@ impl RawBatch {
                 };
                 let words = values.chunks(2).map(pair).collect();
                 let shape = [self.facts.status.len(), *width];
-                let axes = if self.facts.has_float_labels && *width == 1 {
+                let axes = if self.facts.form.has_float_labels && *width == 1 {
                     1
                 } else {
                     2

@@ -7,7 +7,9 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use featherload::index::{ClassList, FilePartList, Index, ItemLabel, ItemList};
+use featherload::index::{
+    ArrayFiles, ClassList, FilePartList, Index, ItemLabel, ItemList, MemoryItems,
+};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PySet, PyString};
@@ -39,22 +41,12 @@ impl RawItems {
             Some(root) => ItemList::in_folder(&root).map_err(|e| raised(&e))?,
             None => ItemList::new(),
         };
-        if let Some(classes) = classes {
-            let classes = ClassList::new(classes).map_err(|e| raised(&e))?;
+        if let Some(classes) = class_list(classes)? {
             items = items.with_classes(classes);
         }
-        let mut has_float_labels = labels.is_some();
+        let mut labels = LabelReader::new(labels);
         for (number, path) in paths.iter().enumerate() {
-            let label = match labels {
-                None => ItemLabel::None,
-                Some(labels) => {
-                    let label = labels.get_item(number)?;
-                    has_float_labels &= label.len().is_err();
-                    read_label(&label).map_err(|what| {
-                        mistake(py, "src", format!("item {number}: the label {what}"))
-                    })?
-                }
-            };
+            let label = labels.read(py)?;
             // Text is read without a copy, which is most paths.
             let pushed = match path.cast::<PyString>().map(|text| text.to_cow()) {
                 Ok(Ok(text)) => items.push(Path::new(&*text), label),
@@ -70,7 +62,7 @@ impl RawItems {
         let index = py.detach(|| Index::items(items)).map_err(|e| raised(&e))?;
         Ok(Self {
             index,
-            has_float_labels,
+            has_float_labels: labels.are_floats,
         })
     }
 
@@ -87,39 +79,104 @@ impl RawItems {
     ) -> PyResult<Self> {
         let (numbers, offsets, lengths) = &places;
         let mut parts = FilePartList::new(&files).map_err(|e| raised(&e))?;
-        if let Some(classes) = classes {
-            let classes = ClassList::new(classes).map_err(|e| raised(&e))?;
+        if let Some(classes) = class_list(classes)? {
             parts = parts.with_class_names(classes);
         }
-        let mut has_float_labels = labels.is_some();
+        let mut labels = LabelReader::new(labels);
         let numbers = numbers.as_chunks::<4>().0.iter();
         let places = offsets
             .as_chunks::<8>()
             .0
             .iter()
             .zip(lengths.as_chunks::<8>().0);
-        for (row, (number, (offset, length))) in numbers.zip(places).enumerate() {
-            let label = match labels {
-                None => ItemLabel::None,
-                Some(labels) => {
-                    let label = labels.get_item(row)?;
-                    has_float_labels &= label.len().is_err();
-                    read_label(&label).map_err(|what| {
-                        mistake(py, "src", format!("item {row}: the label {what}"))
-                    })?
-                }
-            };
+        for (number, (offset, length)) in numbers.zip(places) {
+            let label = labels.read(py)?;
             let (at, bytes) = (u64::from_le_bytes(*offset), u64::from_le_bytes(*length));
             let pushed = parts.push(u32::from_le_bytes(*number), at, bytes, label);
             pushed.map_err(|e| raised(&e))?;
         }
-        let index = py
-            .detach(|| Index::file_parts(parts))
-            .map_err(|e| raised(&e))?;
+        let index = py.detach(|| Index::file_parts(parts));
         Ok(Self {
-            index,
-            has_float_labels,
+            index: index.map_err(|e| raised(&e))?,
+            has_float_labels: labels.are_floats,
         })
+    }
+
+    /// Samples in memory. `parts`: objects like bytes, each of them an image file, and pairs of the
+    /// sides and the bytes of an array of images. `labels`: one object an image, or None.
+    #[staticmethod]
+    fn in_memory(
+        py: Python<'_>,
+        parts: &Bound<'_, PyAny>,
+        labels: Option<&Bound<'_, PyList>>,
+        classes: Option<Vec<String>>,
+    ) -> PyResult<Self> {
+        let mut items = MemoryItems::new().map_err(|e| raised(&e))?;
+        if let Some(classes) = class_list(classes)? {
+            items = items.with_classes(classes);
+        }
+        let mut labels = LabelReader::new(labels);
+        for part in parts.try_iter()? {
+            let part = part?;
+            let pushed = match part.extract::<(Vec<u64>, Bound<'_, PyBytes>)>() {
+                Ok((sides, pixels)) => {
+                    let count = sides.first().copied().unwrap_or_default();
+                    let labels: PyResult<Vec<_>> = (0..count).map(|_| labels.read(py)).collect();
+                    items.push_pixels(&sides, pixels.as_bytes(), labels?)
+                }
+                Err(_) => {
+                    let label = labels.read(py)?;
+                    let file = bytes_of(&part).map_err(|what| {
+                        mistake(py, "src", format!("item {}: the image {what}", items.len()))
+                    })?;
+                    items.push(file.as_bytes(), label)
+                }
+            };
+            pushed.map_err(|e| raised(&e))?;
+        }
+        let index = py.detach(|| Index::memory_items(items));
+        Ok(Self {
+            index: index.map_err(|e| raised(&e))?,
+            has_float_labels: labels.are_floats,
+        })
+    }
+
+    /// Images of arrays in files of NumPy. `files`: a path and the numbers of its images, or None
+    /// for all. `labels`: a list for each file, or None.
+    #[staticmethod]
+    fn of_array_files(
+        py: Python<'_>,
+        files: Vec<(PathBuf, Option<Vec<u64>>)>,
+        labels: Option<Vec<Bound<'_, PyList>>>,
+        classes: Option<Vec<String>>,
+    ) -> PyResult<Self> {
+        let mut list = ArrayFiles::new();
+        if let Some(classes) = class_list(classes)? {
+            list = list.with_classes(classes);
+        }
+        let mut are_floats = labels.is_some();
+        for (number, (file, rows)) in files.iter().enumerate() {
+            let of_file = labels.as_ref().and_then(|labels| labels.get(number));
+            let of_file = of_file.map(|labels| {
+                let mut reader = LabelReader::new(Some(labels));
+                let read: PyResult<Vec<_>> = (0..labels.len()).map(|_| reader.read(py)).collect();
+                are_floats &= reader.are_floats;
+                read
+            });
+            let of_file = of_file.transpose()?;
+            (list.push(file, rows.as_deref(), of_file)).map_err(|e| raised(&e))?;
+        }
+        let index = py.detach(|| Index::array_files(list));
+        Ok(Self {
+            index: index.map_err(|e| raised(&e))?,
+            has_float_labels: are_floats,
+        })
+    }
+
+    /// Whether the samples are in memory, not in files.
+    #[getter]
+    fn is_in_memory(&self) -> bool {
+        self.index.is_in_memory()
     }
 
     fn __len__(&self) -> usize {
@@ -144,6 +201,65 @@ impl RawItems {
     }
 }
 
+fn class_list(classes: Option<Vec<String>>) -> PyResult<Option<ClassList>> {
+    let classes = classes.map(ClassList::new).transpose();
+    classes.map_err(|e| raised(&e))
+}
+
+/// Reads the labels of a list one after the other.
+struct LabelReader<'a, 'py> {
+    labels: Option<&'a Bound<'py, PyList>>,
+    next: usize,
+    /// Each label so far is one float, not a list of floats.
+    are_floats: bool,
+}
+
+impl<'a, 'py> LabelReader<'a, 'py> {
+    fn new(labels: Option<&'a Bound<'py, PyList>>) -> Self {
+        Self {
+            labels,
+            next: 0,
+            are_floats: labels.is_some(),
+        }
+    }
+
+    fn read(&mut self, py: Python<'_>) -> PyResult<ItemLabel> {
+        let Some(labels) = self.labels else {
+            return Ok(ItemLabel::None);
+        };
+        let number = self.next;
+        let label = labels.get_item(number)?;
+        self.next += 1;
+        self.are_floats &= label.len().is_err();
+        read_label(&label)
+            .map_err(|what| mistake(py, "src", format!("item {number}: the label {what}")))
+    }
+}
+
+/// The bytes of an image file, or the end of a sentence that begins with "the image".
+pub fn bytes_of<'py>(image: &Bound<'py, PyAny>) -> Result<Bound<'py, PyBytes>, String> {
+    if let Ok(bytes) = image.cast::<PyBytes>() {
+        return Ok(bytes.clone());
+    }
+    let wrong = || {
+        format!(
+            "is {}: give bytes, or a list of paths alone",
+            describe(image)
+        )
+    };
+    // `bytes(5)` would be five zeros.
+    if image.is_instance_of::<PyString>() || image.is_instance_of::<PyInt>() {
+        return Err(wrong());
+    }
+    let py = image.py();
+    let view = py
+        .import("builtins")
+        .and_then(|b| b.call_method1("memoryview", (image,)));
+    let bytes = view.and_then(|view| view.call_method0("tobytes"));
+    let bytes = bytes.map_err(|_| wrong())?;
+    bytes.cast_into::<PyBytes>().map_err(|_| wrong())
+}
+
 /// A path, or the end of a sentence that begins with "the path".
 fn read_path(py: Python<'_>, path: &Bound<'_, PyAny>) -> Result<PathBuf, String> {
     if path.is_instance_of::<PyBytes>() {
@@ -161,7 +277,7 @@ fn read_path(py: Python<'_>, path: &Bound<'_, PyAny>) -> Result<PathBuf, String>
 }
 
 /// A label, or the end of a sentence that begins with "the label".
-fn read_label(label: &Bound<'_, PyAny>) -> Result<ItemLabel, String> {
+pub fn read_label(label: &Bound<'_, PyAny>) -> Result<ItemLabel, String> {
     if label.is_none() {
         return Ok(ItemLabel::None);
     }

@@ -2,7 +2,8 @@
 //! beside it are the public interface.
 //!
 //! - `options`: options from Python, as JSON; `json`: values of the library as JSON;
-//! - `items`: samples that Python lists; `stream`: a loader; `batch`: a batch;
+//! - `items`: samples that Python lists; `feed`: samples whose bytes Python gives during a run;
+//!   `stream`: a loader; `batch`: a batch;
 //! - `stream_state`: the state that all streams have; `scene_stream`: the common part of streams
 //!   over a scene;
 //! - `scene`: cameras, frames and points; `rays`: rays of a scene; `ray_batch`: the rays of a step;
@@ -17,6 +18,7 @@
 mod batch;
 mod dlpack;
 mod errors;
+mod feed;
 mod held_step;
 mod items;
 mod json;
@@ -41,6 +43,8 @@ mod _featherload {
     use crate::batch::RawBatch;
     #[pymodule_export]
     use crate::errors::printable;
+    #[pymodule_export]
+    use crate::feed::{RawFeed, RawRequest};
     #[pymodule_export]
     use crate::items::RawItems;
     #[pymodule_export]

@@ -9,7 +9,7 @@ use featherload::memory_plan::{RecipeOutline, RunMemory, RunShape};
 use featherload::options::{LoaderOptions, LoaderSetup, SourceOptions, units};
 use featherload::recipe::operations;
 use featherload::scene::{RaysOptions, SceneOptions, ViewsOptions};
-use featherload::{Index, LoaderBuilder, Recipe, Result};
+use featherload::{Index, ItemFeed, LoaderBuilder, Recipe, Result};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
@@ -141,10 +141,15 @@ impl LoaderKeywords {
     }
 
     /// The memory plan of the run. Without a data set it assumes images of a usual size.
-    fn plan(self, items: Option<Index>) -> Result<String> {
+    fn plan(self, items: Option<Index>, feed: Option<&ItemFeed>) -> Result<String> {
         let setup = self.setup()?;
         if let Some(index) = items {
-            return json(&setup.builder(index.into())?.memory_plan(0)?);
+            let builder = setup.builder(index.into())?;
+            let builder = match feed {
+                Some(feed) => builder.feed(feed),
+                None => builder,
+            };
+            return json(&builder.memory_plan(0)?);
         }
         if setup.has_data() {
             return json(&setup.builder(setup.data()?)?.memory_plan(0)?);
@@ -179,7 +184,6 @@ fn told(setup: &LoaderSetup) -> Result<Vec<String>> {
     Ok(of_config.chain(of_dtype).collect())
 }
 
-/// The memory plan of a loader with these options, as JSON. Starts nothing.
 /// The names of all operations of recipes.
 #[pyfunction]
 pub fn operation_names() -> Vec<&'static str> {
@@ -193,12 +197,22 @@ pub fn recipe_json(py: Python<'_>, name: &str) -> PyResult<String> {
     text.map_err(|e| mistake(py, "recipe", e.to_string()))
 }
 
+/// The memory plan of a loader with these options, as JSON. Starts nothing. `feed_limit`: the bytes of
+/// `items` come while the run goes on, at most this number at one time.
 #[pyfunction]
-#[pyo3(signature = (options, items=None))]
-pub fn plan(py: Python<'_>, options: &str, items: Option<&RawItems>) -> PyResult<String> {
+#[pyo3(signature = (options, items=None, feed_limit=None))]
+pub fn plan(
+    py: Python<'_>,
+    options: &str,
+    items: Option<&RawItems>,
+    feed_limit: Option<u64>,
+) -> PyResult<String> {
     let options: LoaderKeywords = parse(py, options)?;
     let items = items.map(RawItems::index).transpose()?;
-    in_thread(py, move || options.plan(items))
+    in_thread(py, move || {
+        let feed = feed_limit.map(ItemFeed::new).transpose()?;
+        options.plan(items, feed.as_ref())
+    })
 }
 
 /// Parses a size like the command line.

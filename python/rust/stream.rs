@@ -7,7 +7,8 @@ use featherload::{Loader, Result, State};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
-use crate::batch::RawBatch;
+use crate::batch::{BatchForm, RawBatch};
+use crate::feed::RawFeed;
 use crate::items::RawItems;
 use crate::json::json;
 use crate::options::{self, LoaderKeywords};
@@ -34,31 +35,45 @@ pub struct Stream {
     /// Notes about what the config left out.
     #[pyo3(get)]
     told: Vec<String>,
-    /// Labels are one float a sample.
-    has_float_labels: bool,
+    form: BatchForm,
 }
 
 #[pymethods]
 impl Stream {
     /// Builds the loader that `options` describe. Ctrl-C ends the wait; the building thread then
     /// ends by itself.
-    /// `items` are the samples, if the options name no source.
+    /// `items` are the samples, if the options name no source. `has_one_channel`: images are grey,
+    /// and have one channel. `feed`: gives the bytes of `items` while the run goes on.
     #[new]
-    #[pyo3(signature = (options, items=None))]
-    fn new(py: Python<'_>, options: &str, items: Option<&RawItems>) -> PyResult<Self> {
+    #[pyo3(signature = (options, items=None, *, has_one_channel=false, feed=None))]
+    fn new(
+        py: Python<'_>,
+        options: &str,
+        items: Option<&RawItems>,
+        has_one_channel: bool,
+        feed: Option<&RawFeed>,
+    ) -> PyResult<Self> {
         let options: LoaderKeywords = options::parse(py, options)?;
-        let has_float_labels = items.is_some_and(RawItems::has_float_labels);
+        let form = BatchForm {
+            has_float_labels: items.is_some_and(RawItems::has_float_labels),
+            has_one_channel,
+        };
         let items = items.map(RawItems::index).transpose()?;
+        let feed = feed.map(|feed| feed.feed().clone());
         let (loader, recipe, told) = in_thread(py, move || {
             let wanted = options.wanted(items)?;
-            Ok((wanted.builder.build()?, json(&wanted.recipe)?, wanted.told))
+            let builder = match &feed {
+                Some(feed) => wanted.builder.feed(feed),
+                None => wanted.builder,
+            };
+            Ok((builder.build()?, json(&wanted.recipe)?, wanted.told))
         })?;
         let depth = loader.depth();
         Ok(Self {
             state: StreamState::new(loader, depth, TEXTS),
             recipe,
             told,
-            has_float_labels,
+            form,
         })
     }
 
@@ -97,7 +112,7 @@ impl Stream {
                 let batch = RawBatch::new(
                     batch,
                     loader.shared_index(),
-                    self.has_float_labels,
+                    self.form,
                     held,
                     last,
                     ends_epoch,

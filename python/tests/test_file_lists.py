@@ -269,7 +269,8 @@ def test_a_data_set_of_ones_own_gives_paths_and_targets(
 def test_errors_of_data_sets_show_the_method_to_write(tmp_path: Path) -> None:
     class Bytes(Listed):
         def featherload_item(self, index: int) -> Any:
-            return b"\xff\xd8", 0
+            image = self.of.samples[index][0]
+            return (b"\xff\xd8" if index else image), 0
 
     class Single(Listed):
         def featherload_item(self, index: int) -> Any:
@@ -280,8 +281,8 @@ def test_errors_of_data_sets_show_the_method_to_write(tmp_path: Path) -> None:
     other = datasets.ImageFolder(str(tmp_path / "folder"), both)
     for dataset, why in [
         (Own(of), r"add to Own .*`def featherload_item\(self, index\): return "),
-        (Bytes(of), r"Bytes.featherload_item\(0\) returned bytes"),
-        (Single(of), r"Single.featherload_item\(0\) returned .*return the path"),
+        (Bytes(of), r"Bytes.featherload_item\(1\) returned bytes, and a path for item 0"),
+        (Single(of), r"Single.featherload_item\(0\) returned .*return the image and its target"),
         (ConcatDataset([of, other]), "transforms of the ImageFolder and the ImageFolder.*differ"),
         (oxford_pet(tmp_path, "segmentation"), "give one of category, binary-category"),
         (datasets.FakeData(3), "FakeData is not known"),

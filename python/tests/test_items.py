@@ -155,7 +155,10 @@ def test_errors_name_the_item(files: list[Path]) -> None:
         ([(one, None), (one, 3)], "item 1: the label is a whole number, and that of item 0 is no"),
         ([("", 1)], "item 0: the path is empty"),
         (["s3://bucket/a.jpg"], "item 0: path 's3://bucket/a.jpg' is an address"),
-        ({"picture": [one]}, "the dict has no column of paths among .'picture'.: rename"),
+        (
+            {"picture": [one]},
+            "the dict has no column of paths or of images as bytes among .'picture'.: rename",
+        ),
         ([{"path": one}, {"x": one}], "item 1 is .*, and item 0 has the keys"),
         ({"path": [one], "label": [1, 2]}, "1 paths have 2 labels"),
         (5, r"src is 5 \(type int\): give a path, featherload.Items"),

@@ -158,7 +158,9 @@ def test_the_timeout_is_the_row_limit(make: Make, folder: ImageFolder, monkeypat
     monkeypatch.setattr(
         featherload._loader,
         "Stream",
-        lambda text, items: said.append(json.loads(text)["loader"]) or stream(text, items),
+        lambda text, items, **form: (
+            said.append(json.loads(text)["loader"]) or stream(text, items, **form)
+        ),
     )
     make(folder, timeout=5)
     make(folder, timeout=5, row_limit=7)
@@ -185,7 +187,7 @@ def collate(rows: Any) -> Any:
         ({"drop_last": 1}, "drop_last", "drop_last=1"),
         ({"timeout": -5}, "timeout", "timeout=-5"),
         ({"collate_fn": collate}, "collate_fn", "default_collate"),
-        ({"batch_sampler": [[0]]}, "batch_sampler", "batch_sampler"),
+        ({"batch_sampler": [0]}, "batch_sampler", "give lists of sample numbers"),
         ({"generator": 5}, "generator", "generator is a int"),
         ({"labels": "none"}, "labels", "labels is not supported"),
         ({"root": "/"}, "root", "root is not supported"),

@@ -197,6 +197,7 @@ impl CacheBuilder {
         if fetcher.is_none() {
             index.check_local("a cache is not made of it")?;
         }
+        index.check_in_files("a cache")?;
         let source_store = fetcher.map(SourceShards::new).transpose()?;
         self.options.check_with(&index)?;
         if self.options.on_error == OnBadSample::Stop {

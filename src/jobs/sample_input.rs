@@ -6,6 +6,9 @@
 //! handler there. Files are opened without blocking, and only regular files, so a FIFO or a device
 //! file in a data set cannot block a worker.
 //!
+//! A sample in memory is read there. Raw pixels of an array are copied after a header of NumPy, so
+//! decoders see a file.
+//!
 //! A packed page is unpacked for its first sample, and kept until a sample of another page is
 //! opened. At most one page is kept.
 
@@ -59,6 +62,8 @@ pub(crate) struct SampleInput {
     /// The last packed page: its number, and its bytes.
     page: Option<u64>,
     unpacked: Vec<u8>,
+    /// The last image of raw pixels, as a file of NumPy.
+    pixels: Vec<u8>,
 }
 
 /// The bytes of the open sample.
@@ -105,6 +110,7 @@ impl SampleInput {
             read: OpenShards::new(),
             page: None,
             unpacked: Vec::new(),
+            pixels: Vec::new(),
         }
     }
 
@@ -118,7 +124,35 @@ impl SampleInput {
     }
 
     /// Opens sample `id`.
-    pub(crate) fn open(&mut self, index: &Index, id: u64) -> Result<InputBytes<'_>, SampleFault> {
+    pub(crate) fn open<'a>(
+        &'a mut self,
+        index: &'a Index,
+        id: u64,
+    ) -> Result<InputBytes<'a>, SampleFault> {
+        let shape = index.part(id).and_then(|part| index.pixels(part.shard));
+        let Some(shape) = shape else {
+            return self.open_stored(index, id);
+        };
+        // `open_stored` borrows the other buffers.
+        let mut file = std::mem::take(&mut self.pixels);
+        let written = match self.open_stored(index, id) {
+            Ok(pixels) => shape.write_file(&pixels, cleared(&mut file)),
+            Err(fault) => Err(fault),
+        };
+        self.pixels = file;
+        written.map(|()| InputBytes::Read(&self.pixels))
+    }
+
+    /// Opens the bytes of sample `id` as they are stored.
+    fn open_stored<'a>(
+        &'a mut self,
+        index: &'a Index,
+        id: u64,
+    ) -> Result<InputBytes<'a>, SampleFault> {
+        if let Some(bytes) = index.bytes_in_memory(id) {
+            check_length("the image", bytes.len() as u64, self.max_bytes)?;
+            return Ok(InputBytes::Read(bytes));
+        }
         let (path, part) = index.locate(id, &mut self.path)?;
         let Some(range) = part else {
             return open_file(path, self.mode, self.max_bytes, &mut self.buffer);
@@ -293,7 +327,8 @@ fn unreadable(e: std::io::Error) -> SampleFault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::index::{Index, ListLabels, ListOptions};
+    use crate::data::index::{Index, ItemLabel, ListLabels, ListOptions, MemoryItems};
+    use crate::picture::npy;
     use nix::sys::stat::Mode;
 
     #[test]
@@ -324,6 +359,56 @@ mod tests {
             ] {
                 let fault = input.open(&index, id).err().unwrap();
                 assert_eq!(fault.kind, kind, "{mode:?} {}", fault.reason);
+            }
+        }
+    }
+
+    #[test]
+    fn samples_in_memory_are_read_there() {
+        let mut items = MemoryItems::new().unwrap();
+        items.push(b"hello", ItemLabel::None).unwrap();
+        items.push(b"", ItemLabel::None).unwrap();
+        items.push(b"6 byte", ItemLabel::None).unwrap();
+        let index = Index::memory_items(items).unwrap();
+        for mode in [InputMode::Map, InputMode::Read] {
+            let mut input = SampleInput::new(mode, 5, AccessPattern::Shuffled);
+            assert_eq!(&*input.open(&index, 0).unwrap(), b"hello");
+            for (id, kind) in [(1, FaultKind::Truncated), (2, FaultKind::TooLarge)] {
+                let fault = input.open(&index, id).err().unwrap();
+                assert_eq!(fault.kind, kind, "{mode:?} {}", fault.reason);
+            }
+        }
+    }
+
+    #[test]
+    fn raw_pixels_are_files_of_numpy_wherever_they_lie() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("two.npy");
+        // One image of 2 x 2 x 3 bytes as a file of two images of 2 x 3.
+        let mut bytes = npy::header((2, 2), 3).to_vec();
+        let at = bytes.windows(9).position(|w| w == b"(2, 2, 3)").unwrap();
+        bytes[at..at + 9].copy_from_slice(b"(2, 2, 3)");
+        bytes.extend(1..=12);
+        std::fs::write(&file, &bytes).unwrap();
+        // As N x H x W it looks like one image, so the array has an axis more.
+        let e = Index::array_file(&file).unwrap_err().to_string();
+        assert!(e.contains("looks like one image"), "{e}");
+        bytes[at - 9..at + 12].copy_from_slice(b"'shape': (2, 1, 2, 3)");
+        std::fs::write(&file, &bytes).unwrap();
+        let of_file = Index::array_file(&file).unwrap().0;
+        let mut items = MemoryItems::new().unwrap();
+        let pixels: Vec<u8> = (1..=12).collect();
+        let labels = [ItemLabel::None, ItemLabel::None];
+        items.push_pixels(&[2, 1, 2, 3], &pixels, labels).unwrap();
+        let in_memory = Index::memory_items(items).unwrap();
+        for index in [&of_file, &in_memory] {
+            for mode in [InputMode::Map, InputMode::Read] {
+                let mut input = SampleInput::new(mode, 1000, AccessPattern::Shuffled);
+                for id in [1, 0, 1] {
+                    let opened = input.open(index, id).unwrap();
+                    let want: Vec<u8> = (1..=6).map(|n| n + 6 * id as u8).collect();
+                    assert_eq!(npy::pixels(&opened).unwrap(), want);
+                }
             }
         }
     }

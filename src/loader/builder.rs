@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::device::{DecodeOn, Device, UploadMode};
 use crate::error::{Error, Result};
 use crate::jobs::images::on_error::OnError;
+use crate::jobs::item_feed::ItemFeed;
 use crate::loader::jpeg_decoding;
 use crate::loader::source::Source;
 use crate::loader::upload::UploadPlanner;
@@ -42,6 +43,8 @@ pub struct LoaderBuilder {
     pub(super) gpu_memory_limit: Option<u64>,
     /// Which decoders decode JPEGs.
     pub(super) decode_on: DecodeOn,
+    /// Gives the samples while the run goes on.
+    pub(super) feed: Option<ItemFeed>,
     pub(super) limits: PictureLimits,
     pub(super) columns: Vec<String>,
 }
@@ -67,9 +70,18 @@ impl LoaderBuilder {
             upload: None,
             gpu_memory_limit: None,
             decode_on: DecodeOn::default(),
+            feed: None,
             limits: PictureLimits::default(),
             columns: Vec::new(),
         }
+    }
+
+    /// Takes the bytes and labels of samples from this feed while the run goes on. The source then
+    /// has the number of the samples, and for each of them a label of the same kind: an index of
+    /// [`MemoryItems`](crate::index::MemoryItems) without bytes. Workers decode all images.
+    pub fn feed(mut self, feed: &ItemFeed) -> Self {
+        self.feed = Some(feed.clone());
+        self
     }
 
     /// The operations for each sample. Default: [`Recipe::train224`].
@@ -334,11 +346,23 @@ impl LoaderBuilder {
                 format!("{option} has no effect on device cpu: use device cuda, or remove it"),
             ))
         };
+        // A device's decoder reads files again that it cannot decode.
+        let decode_on = match (&self.feed, self.decode_on) {
+            (Some(_), DecodeOn::Gpu) => {
+                return Err(Error::option(
+                    "decode_on",
+                    "`decode_on` gpu needs samples in files, and a feed gives their bytes: leave \
+                     it out",
+                ));
+            }
+            (Some(_), _) => DecodeOn::Cpu,
+            (None, decode_on) => decode_on,
+        };
         match (self.device, self.gpu_memory_limit) {
             (Device::Cpu, Some(_)) => on_cpu("gpu_memory_limit"),
             (Device::Cpu, None) if self.upload.is_some() => on_cpu("upload"),
             (Device::Cpu, None) => {
-                jpeg_decoding::device_decodes(self.decode_on, self.device, program)?;
+                jpeg_decoding::device_decodes(decode_on, self.device, program)?;
                 Ok(None)
             }
             (Device::Cuda(_), limit) => {
@@ -350,8 +374,8 @@ impl LoaderBuilder {
                     limit,
                     jpegs: None,
                 };
-                match jpeg_decoding::device_decodes(self.decode_on, self.device, program)? {
-                    true => uploads.with_jpeg_parts(0, self.depth, self.decode_on == DecodeOn::Gpu),
+                match jpeg_decoding::device_decodes(decode_on, self.device, program)? {
+                    true => uploads.with_jpeg_parts(0, self.depth, decode_on == DecodeOn::Gpu),
                     false => Ok(uploads),
                 }
                 .map(Some)

@@ -17,7 +17,9 @@ use crate::jobs::images::run::ImageRun;
 use crate::jobs::stages::StageTimes;
 use crate::loader::jpeg_decoding::DecodeChoice;
 use crate::loader::report::LoaderReport;
-use crate::order::{EpochMark, EpochPlan, Position, Sampler, SamplerTable, State, order_hash};
+use crate::order::{
+    EpochMark, EpochPlan, NO_SAMPLE, Position, Sampler, SamplerTable, State, order_hash,
+};
 use crate::pool::row_filler::RowFiller;
 use crate::remote::fetch::fetcher::Fetcher;
 
@@ -95,15 +97,20 @@ impl Loader {
         self.seek(EpochMark::new(epoch, 0));
     }
 
+    /// In an order: a row without a sample.
+    pub const NO_SAMPLE: u64 = NO_SAMPLE;
+
     /// Fingerprint of an order of ids, as in [`State::sampler_hash`].
     pub fn order_hash(ids: &[u64]) -> String {
         order_hash(ids)
     }
 
-    /// Sets the order of `epoch`, for a loader of [`Sampler::Given`]: the ids
-    /// of the samples in the rows of this rank. Work on batches with a former order is cancelled.
-    /// Call it before the first batch of each epoch. There is room for two orders: that of `epoch`
-    /// replaces those of `epoch - 2`, `epoch + 2` and so on.
+    /// Sets the order of `epoch`, for a loader of [`Sampler::Given`]: the ids of the samples in the
+    /// rows of this rank. [`Loader::NO_SAMPLE`] in the last rows of a batch makes that batch
+    /// smaller, if [`EpochTail::Short`](crate::EpochTail::Short) ends epochs; otherwise these rows
+    /// are padding. Work on batches with a former order is cancelled. Call it before the first batch
+    /// of each epoch. There is room for two orders: that of `epoch` replaces those of `epoch - 2`,
+    /// `epoch + 2` and so on.
     ///
     /// # Errors
     /// Another sampler; another number of ids than the sampler's; an id that no sample has; a
@@ -121,6 +128,7 @@ impl Loader {
             ));
         };
         orders.check_owner()?;
+        plan.check_given_order(ids)?;
         self.cancel();
         orders.write(epoch, ids, self.run.index.len())?;
         self.order_hashes
@@ -171,6 +179,10 @@ impl Loader {
         match &mut self.maker {
             BatchMaker::Host(filler) => filler.cancel(),
             BatchMaker::Device(device) => device.cancel(),
+        }
+        if let Some(feed) = &self.run.feed {
+            feed.cancel();
+            self.run.ready_batches = Some(0);
         }
     }
 
@@ -278,9 +290,9 @@ impl Loader {
     /// # Errors
     /// No device; less than one batch left; all errors of [`Epoch::next`].
     pub fn replay(&mut self, rounds: u32) -> Result<DeviceReplay> {
-        if self.fetcher.is_some() {
+        if self.fetcher.is_some() || self.run.feed.is_some() {
             return Err(Error::config(
-                "a replay needs a local data set: use a copy on this machine",
+                "a replay needs a data set in local files: use a copy on this machine",
             ));
         }
         match &mut self.maker {
@@ -319,7 +331,7 @@ impl Loader {
         check_epoch("set_epoch", self.run.state.epoch)?;
         self.check_order()?;
         let began = Instant::now();
-        if !self.shards_are_there(limit)? {
+        if !self.shards_are_there(limit)? || !self.items_are_there(limit)? {
             return Ok(None);
         }
         let limit = limit.saturating_sub(began.elapsed());
@@ -334,6 +346,9 @@ impl Loader {
             Ok(None) => {}
             Ok(Some(_)) => {
                 run.advance();
+                if let Some(feed) = &run.feed {
+                    feed.release();
+                }
                 self.handed_over = Some(Instant::now());
             }
             // The state stays before this batch, so that the caller can repair the file and
@@ -359,22 +374,47 @@ impl Loader {
         ))
     }
 
+    /// Waits up to `limit` for the samples of the next batch to be in memory. Requests those of later
+    /// batches.
+    fn items_are_there(&mut self, limit: Duration) -> Result<bool> {
+        let run = &mut self.run;
+        let Some(feed) = &run.feed else {
+            return Ok(true);
+        };
+        let wanted = run.marks_ahead(most_under_way(&self.maker) as usize);
+        let there = feed.ready(&wanted, &|at| run.samples_of(at), limit)?;
+        run.ready_batches = Some(there.unwrap_or(0));
+        Ok(there.is_some())
+    }
+
     /// Waits up to `limit` for the shards of the next batch to be on this machine. They stay until
     /// the batch is returned. So do the shards of later batches that are already here.
     fn shards_are_there(&mut self, limit: Duration) -> Result<bool> {
         let Some(fetcher) = &mut self.fetcher else {
             return Ok(true);
         };
-        // Batches that may be under way at one time, including the next.
-        let most = match &self.maker {
-            BatchMaker::Host(filler) => filler.depth().unwrap_or(1),
-            BatchMaker::Device(device) => device.device.outputs() + device.pool.depth(),
-        };
+        let most = most_under_way(&self.maker);
         let run = &mut self.run;
         let at = run.state.mark();
         let there = fetcher.ready(&run.index, &run.plan, at, most as usize, limit)?;
         run.ready_batches = Some(there.unwrap_or(0));
         Ok(there.is_some())
+    }
+}
+
+/// Batches that may be under way at one time, including the next.
+fn most_under_way(maker: &BatchMaker) -> u32 {
+    match maker {
+        BatchMaker::Host(filler) => filler.depth().unwrap_or(1),
+        BatchMaker::Device(device) => device.device.outputs() + device.pool.depth(),
+    }
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        if let Some(feed) = &self.run.feed {
+            feed.close();
+        }
     }
 }
 

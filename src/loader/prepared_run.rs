@@ -12,6 +12,7 @@ use crate::error::{Error, Result, size_rounded_down};
 use crate::jobs::images::batch_mixing;
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::SlotPacking;
+use crate::jobs::item_feed::ItemFeed;
 use crate::jobs::open_shards::MAPPED_SHARDS;
 use crate::loader::coded_room::CodedRoom;
 use crate::loader::sampler_table;
@@ -47,6 +48,8 @@ pub(super) struct PreparedRun {
     pub(super) scratch: Option<ScratchSurvey>,
     /// Memory for mixing.
     mixing: MixingBytes,
+    /// Most bytes of samples that a feed has given and that were not returned.
+    feed_bytes: u64,
 }
 
 /// The inputs of a [`PreparedRun`].
@@ -57,6 +60,8 @@ pub(super) struct RunRequest<'a> {
     pub(super) plan: &'a OrderOptions,
     pub(super) sample_weights: Option<&'a [f64]>,
     pub(super) limits: PictureLimits,
+    /// Gives the samples while the run goes on.
+    pub(super) feed: Option<&'a ItemFeed>,
     pub(super) on_error: OnError,
     /// Whether to read all headers for their memory needs.
     pub(super) plans_memory: bool,
@@ -104,6 +109,9 @@ impl PreparedRun {
             ));
         }
         let (program, limits) = (request.program, request.limits);
+        if request.feed.is_some() {
+            check_feed(request)?;
+        }
         let options = &request.plan.with_shard_samples(index.samples_per_shard());
         options.check(index.len())?;
         match (&program.recipe().mixing, program.labelling_op()) {
@@ -143,7 +151,10 @@ impl PreparedRun {
         )?;
         let plan = EpochPlan::with_table(index.len(), options.clone(), table)?;
         let mut worst = None;
-        if request.plans_memory {
+        if request.plans_memory && request.feed.is_some() {
+            // No header is known before the run.
+            worst = Some(ScratchSurvey::at_limit(&limits));
+        } else if request.plans_memory {
             let (most, all) =
                 ScratchSurvey::read_headers(&index, program, &limits, sizes_of_batches(options))?;
             worst = Some(most);
@@ -178,6 +189,7 @@ impl PreparedRun {
             tries,
             scratch: worst,
             mixing,
+            feed_bytes: request.feed.map_or(0, ItemFeed::bytes),
         })
     }
 
@@ -312,11 +324,43 @@ impl PreparedRun {
                         .saturating_mul(u64::from(workers)),
                 )
             }),
-            table_bytes: self.index.bytes() + classes + sizes + table,
+            table_bytes: self.index.bytes() + classes + sizes + table + self.feed_bytes,
             mixing: self.mixing,
             device: None,
         }
     }
+}
+
+/// Rejects options that need samples before the run, which a feed gives only during it.
+fn check_feed(request: &RunRequest<'_>) -> Result<()> {
+    let sampler = &request.plan.sampler;
+    let refused = |option: &'static str, what: String| {
+        Err(Error::option(
+            option,
+            format!("{what}, and the bytes and labels of samples come while the run goes on"),
+        ))
+    };
+    if request.on_error == OnError::Substitute {
+        return refused(
+            "on_error",
+            "`on_error` substitute takes other samples: use skip or stop".into(),
+        );
+    }
+    if sampler.reads_classes() || sampler.reads_sizes() {
+        return refused(
+            "sampler",
+            format!("{sampler} needs labels or sizes of all samples"),
+        );
+    }
+    if matches!(request.program.extent, RowExtent::Own) {
+        return refused(
+            "recipe",
+            "this recipe keeps the sizes of images, for which memory is made: end it with a resize \
+             or a crop"
+                .into(),
+        );
+    }
+    Ok(())
 }
 
 /// Bytes of class names that fit the consumer's fixed share.

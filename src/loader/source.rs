@@ -36,6 +36,8 @@ pub enum Source {
     /// [`Index::expand_arrow`] expands a folder or a pattern to paths. The options are those of
     /// Parquet files.
     Arrow(ArrowFiles, ParquetOptions),
+    /// A file of NumPy with an array of many images: N x H x W or N x H x W x C, `u8`.
+    Array(PathBuf),
     /// A folder with CIFAR's batches, as in its Python archive. PaddleClas configs name such
     /// folders. [`Source::detect`] does not recognise them.
     Cifar(PathBuf, CifarOptions),
@@ -50,8 +52,8 @@ pub enum Source {
 impl Source {
     /// All kinds of data sets in words, for help and error texts.
     pub const KINDS: &str = "a folder, tar shards, Parquet or Arrow files, a list file, a table, a \
-                              cache, a saved index, or the address of a cache or of tar shards \
-                              (s3://BUCKET/PREFIX)";
+                              cache, a saved index, a NumPy array of images (.npy), or the \
+                              address of a cache, of tar shards or of images (s3://BUCKET/PREFIX)";
 
     /// Recognises the kind of data set at a path. Default options.
     ///
@@ -65,6 +67,7 @@ impl Source {
     /// | ends like a compressed tar (`.tar.gz`, `.tgz`) | tar shards; opening rejects it |
     /// | any other folder | folder of images |
     /// | a file that begins like a saved index | saved index |
+    /// | a file that ends in `.npy` | array of images |
     /// | a file, table by [`Index::names_table`] | table |
     /// | any other file | list |
     ///
@@ -103,6 +106,8 @@ impl Source {
             Ok(Self::Folder(path, FolderOptions::default()))
         } else if Index::is_saved(&path)? {
             Ok(Self::Saved(path))
+        } else if Index::names_array(&path) {
+            Ok(Self::Array(path))
         } else if Index::names_table(&path) {
             Ok(Self::Table(path, TableOptions::default()))
         } else {
@@ -205,6 +210,7 @@ impl Source {
             Self::Arrow(files, options) => {
                 Index::arrow(&files, &options).map(|(i, r)| (i, Some(r)))
             }
+            Self::Array(file) => Index::array_file(&file).map(|(i, r)| (i, Some(r))),
             Self::Cifar(folder, options) => {
                 Index::cifar(&folder, &options).map(|(i, r)| (i, Some(r)))
             }

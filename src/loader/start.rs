@@ -3,6 +3,7 @@
 //! In the consumer. The order matters: first the coordinator, before any thread or data exists.
 //! Then the index (and the sizes of images, if rows have their own sizes), the ring, the workers.
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -72,6 +73,7 @@ impl LoaderBuilder {
             plan: &self.plan,
             sample_weights: self.sample_weights.as_deref(),
             limits: self.limits,
+            feed: self.feed.as_ref(),
             on_error: self.on_error,
             plans_memory: self.memory_limit.is_some(),
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
@@ -158,6 +160,11 @@ impl LoaderBuilder {
         if let Some(fetcher) = &mut fetcher {
             fetcher.set_order(&index, &plan, state.mark(), self.epochs)?;
         }
+        let places = depth.saturating_add(device_batches::outputs(depth)).max(2);
+        let handed = self.feed.as_ref();
+        let handed = handed.map(|feed| feed.start(&index, places, plan.most_rows()));
+        let (handed_shape, handed_fd) = handed.transpose()?.unzip();
+        let handed_fd = handed_fd.as_ref().map(AsFd::as_fd);
         let work = DeviceSpec {
             program: &program,
             plan: &plan,
@@ -174,6 +181,7 @@ impl LoaderBuilder {
             limits: self.limits,
             tries,
             jpegs: work.jpeg_limits(),
+            handed: handed_shape,
             evicts_shards: fetcher.as_ref().is_some_and(Fetcher::evicts),
         };
         let by_cpu = ImageSpec {
@@ -186,7 +194,7 @@ impl LoaderBuilder {
             (Device::Cpu, _) | (_, None) => None,
             (Device::Cuda(ordinal), Some(_)) => {
                 let thread = device_batches::start_jpegs(ordinal)?;
-                let order = by_cpu.order(&index, sizes.as_ref(), plan.table())?;
+                let order = by_cpu.order(&index, sizes.as_ref(), plan.table(), handed_fd)?;
                 Some((thread, Arc::new(CpuJob::new(order.build_here(KINDS)?))))
             }
         };
@@ -202,10 +210,11 @@ impl LoaderBuilder {
             tracing::warn!("{what}");
         }
         let filler = launched.start(
-            &spec.order(&index, sizes.as_ref(), plan.table())?,
+            &spec.order(&index, sizes.as_ref(), plan.table(), handed_fd)?,
             shape,
-            // The shards of a remote data set are not here yet, nor is an order of the caller.
-            (fetcher.is_none() && plan.has_order(state.epoch))
+            // The shards of a remote data set are not here yet, nor is an order of the caller, nor
+            // are the samples of a feed.
+            (fetcher.is_none() && self.feed.is_none() && plan.has_order(state.epoch))
                 .then(|| batch_place(&plan, state.mark())),
             |needed, free| {
                 format!(
@@ -237,7 +246,8 @@ impl LoaderBuilder {
                 packed: PackedBatch::default(),
                 state,
                 epochs: self.epochs,
-                ready_batches: fetcher.as_ref().map(|_| 0),
+                ready_batches: (fetcher.is_some() || self.feed.is_some()).then_some(0),
+                feed: self.feed,
                 on_error: self.on_error,
                 tries,
                 startup: began.elapsed(),

@@ -55,14 +55,28 @@ pub(crate) struct ScratchSurvey {
     left: SampleMemory,
     /// Bytes of the longest file.
     pub(crate) input_bytes: u64,
+    /// The limit of each sample, if no header is known.
+    limit: Option<u64>,
 }
 
 impl ScratchSurvey {
     /// Upper bound of a worker's memory. Different samples enlarge different buffers, but at most
     /// [`MAX_KEPT_BYTES`] bytes are kept from one sample to the next.
     pub(crate) fn scratch_bytes(&self) -> u64 {
+        if let Some(limit) = self.limit {
+            return limit;
+        }
         let largest = self.largest.as_ref().map_or(0, |(bytes, ..)| *bytes);
         bound(&self.max_buffers, largest, &self.left)
+    }
+
+    /// The most that samples within these limits can need: pixels and file.
+    pub(crate) fn at_limit(limits: &PictureLimits) -> Self {
+        Self {
+            limit: Some(limits.max_scratch),
+            input_bytes: limits.max_scratch,
+            ..Self::default()
+        }
     }
 
     pub(crate) fn sample(&self, index: &Index) -> Option<LargestSample> {
@@ -175,7 +189,8 @@ pub struct RunMemory {
     pub page_cache_bytes: u64,
     /// Per worker: scratch, input, and the process.
     pub worker_bytes: u64,
-    /// Consumer, coordinator, names of the samples, tables, and the labels that mixing makes.
+    /// Consumer, coordinator, names of the samples, samples in memory, tables, and the labels that
+    /// mixing makes.
     pub fixed_bytes: u64,
     /// Device memory without the context. 0 without [`Device::Cuda`](crate::Device::Cuda).
     pub device_bytes: u64,

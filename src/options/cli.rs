@@ -37,8 +37,9 @@ pub fn source_long_help() -> String {
         "{}. A folder has class sub-folders or is flat. For shards, give \
          'train-{{000..123}}.tar' or 'DIR/*.tar', in quotes, or in a store \
          's3://BUCKET/train-{{000..123}}.tar' or the prefix. For Parquet or Arrow files, a \
-         folder or 'DIR/train-*.parquet'; `save_to_disk` of Hugging Face writes such a folder. A list has `path label` lines. A \
-         table is a .csv or .tsv with a header line, or a .jsonl. `featherload index --save` writes an index",
+         folder or 'DIR/train-*.parquet'; `save_to_disk` of Hugging Face writes such a folder. A \
+         list has `path label` lines. A table is a .csv or .tsv with a header line, or a .jsonl. A \
+         .npy is N x H x W or N x H x W x C, uint8. `featherload index --save` writes an index",
         source_help()
     )
 }

@@ -303,6 +303,16 @@ impl SourceOptions {
                 let options = self.columnar_options(path, "of Arrow files", config)?;
                 Source::Arrow(files, options)
             }
+            array @ Source::Array(_) => {
+                let kind = "an array of images";
+                let fix = "remove the option: such a file has no labels";
+                self.refuse(self.classes.is_some(), "classes", (path, kind), fix)?;
+                self.refuse_list_options(path, kind)?;
+                self.refuse_table_options(path, kind)?;
+                self.refuse_shard_options(path, kind)?;
+                refuse_boxes(config, path, kind)?;
+                array
+            }
             saved @ (Source::Cache(_) | Source::Saved(_)) => {
                 let kind = match saved {
                     Source::Cache(_) => "a cache",

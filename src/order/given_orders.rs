@@ -18,6 +18,9 @@ use crate::sys::shared_memory::SharedMemory;
 
 /// Epochs that have room.
 const EPOCHS: u64 = 2;
+/// In the place of an id: the row has no sample. Only rows at the end of a batch have none, so
+/// batches may have different sizes.
+pub(crate) const NO_SAMPLE: u64 = u64::MAX;
 /// Bytes of a page.
 const PAGE: usize = 4096;
 
@@ -94,7 +97,7 @@ impl GivenOrders {
                 ),
             ));
         }
-        if let Some(row) = ids.iter().position(|id| *id >= samples) {
+        if let Some(row) = ids.iter().position(|id| *id >= samples && *id != NO_SAMPLE) {
             return Err(Error::option(
                 "sampler",
                 format!(
@@ -121,10 +124,28 @@ impl GivenOrders {
         head.load(Ordering::Acquire) == epoch.wrapping_add(1)
     }
 
-    /// The sample in a row of this rank's epoch. `u64::MAX`, which no index has, without an order.
+    /// The number of rows with a sample among `rows` rows of an epoch from row `first` on, which
+    /// are a batch. Without an order: all.
+    pub(super) fn filled_rows(&self, epoch: u64, first: u64, rows: u32) -> u32 {
+        if !self.has(epoch) {
+            return rows;
+        }
+        let (mut low, mut high) = (0, rows);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.id_at(epoch, first.saturating_add(u64::from(middle))) {
+                NO_SAMPLE => high = middle,
+                _ => low = middle + 1,
+            }
+        }
+        low
+    }
+
+    /// The sample in a row of this rank's epoch. [`NO_SAMPLE`], which no index has, without an
+    /// order.
     pub(super) fn id_at(&self, epoch: u64, row: u64) -> u64 {
         if row >= self.rows || !self.has(epoch) {
-            return u64::MAX;
+            return NO_SAMPLE;
         }
         let word = self.head(epoch) + 1 + row as usize;
         self.memory.word(word).load(Ordering::Relaxed)
@@ -186,6 +207,18 @@ mod tests {
         assert_eq!(read(1), [1, 1, 1, u64::MAX]);
         assert_eq!(read(2), [0, 0, 2, u64::MAX]);
         assert_eq!(read(u64::MAX), [u64::MAX; 4]);
+    }
+
+    #[test]
+    fn batches_end_where_their_samples_do() {
+        let orders = GivenOrders::new(6).unwrap();
+        assert_eq!(orders.filled_rows(0, 0, 3), 3);
+        let none = NO_SAMPLE;
+        orders.write(0, &[7, none, none, 1, 2, 3], 8).unwrap();
+        assert_eq!(orders.filled_rows(0, 0, 3), 1);
+        assert_eq!(orders.filled_rows(0, 3, 3), 3);
+        assert_eq!(orders.filled_rows(0, 3, 2), 2);
+        assert_eq!(orders.filled_rows(0, u64::MAX, 3), 0);
     }
 
     #[test]

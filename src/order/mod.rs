@@ -30,7 +30,7 @@ mod state;
 mod table;
 mod tail;
 
-pub(crate) use given_orders::hash as order_hash;
+pub(crate) use given_orders::{NO_SAMPLE, hash as order_hash};
 pub use length::EpochLength;
 pub use options::OrderOptions;
 pub(crate) use permutation::KeyedPermutation;

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use super::given_orders::NO_SAMPLE;
 use super::key::{DrawKind, OrderKey};
 use super::length::EpochLength;
 use super::options::OrderOptions;
@@ -317,7 +318,45 @@ impl EpochPlan {
             // Identities do not run out, so the last batch is full.
             return if self.has_batch_at(at) { rows } else { 0 };
         }
-        self.rows_left(at.samples).min(u64::from(rows)) as u32
+        let rows = self.rows_left(at.samples).min(u64::from(rows)) as u32;
+        match self.table().and_then(SamplerTable::given_orders) {
+            Some(orders) => {
+                let first = at.samples / u64::from(self.options.world);
+                orders.filled_rows(at.epoch, first, rows)
+            }
+            None => rows,
+        }
+    }
+
+    /// Checks that only rows at the end of a batch have no sample ([`NO_SAMPLE`]).
+    ///
+    /// # Errors
+    /// An order of this rank with another row without a sample, or with a batch without samples.
+    pub(crate) fn check_given_order(&self, ids: &[u64]) -> Result<()> {
+        if !ids.contains(&NO_SAMPLE) {
+            return Ok(());
+        }
+        if self.scales.is_some() {
+            return Err(Error::option(
+                "multi_scale",
+                "multi_scale sets the number of rows, and so does the given order: use one",
+            ));
+        }
+        let batches = ids.chunks(self.options.batch as usize).enumerate();
+        for (number, batch) in batches {
+            let samples = batch.iter().take_while(|id| **id != NO_SAMPLE).count();
+            let is_right = samples > 0 && batch[samples..].iter().all(|id| *id == NO_SAMPLE);
+            if !is_right {
+                return Err(Error::option(
+                    "sampler",
+                    format!(
+                        "batch {number} of the order begins without a sample, or has one after a \
+                         row without: leave rows empty at the end of a batch only"
+                    ),
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Rows of the batch at a mark, including padding.
@@ -452,11 +491,18 @@ impl EpochPlan {
         let next = (stands / run + u64::from(attempt)) % runs;
         // The last run may be short.
         let position = (next * run + stands % run).min(positions - 1);
-        RowPlan {
-            id: self.order.id_at(self.key(at.epoch), position),
-            position,
-            status: RowStatus::Substituted,
-            size: own.size,
+        match self.order.id_at(self.key(at.epoch), position) {
+            // A row of a given order without a sample.
+            NO_SAMPLE => RowPlan {
+                status: RowStatus::Failed,
+                ..own
+            },
+            id => RowPlan {
+                id,
+                position,
+                status: RowStatus::Substituted,
+                size: own.size,
+            },
         }
     }
 

@@ -21,14 +21,14 @@ pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 const MOST_TEXT: u64 = 10_000;
 
 /// Maximum bytes at the start of a file that [`NpyHeader::read`] needs.
-pub(super) const HEAD: u64 = 12 + MOST_TEXT;
+pub(crate) const HEAD: u64 = 12 + MOST_TEXT;
 
 /// Bytes of a header that [`header`] writes. It is a block of a tar, so pixels begin at a multiple
 /// of 512 bytes if the file does.
 pub(crate) const HEADER_BYTES: usize = 512;
 
 /// The longest side in pixels: some code counts pixels with signed numbers.
-const LONGEST: u64 = i32::MAX as u64;
+pub(crate) const LONGEST: u64 = i32::MAX as u64;
 
 /// The size and the place of the pixels, from a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl NpyDepth {
             fault(FaultKind::Unsupported, what)
         };
         let (width, height) = match (array.sides, array.first) {
-            (2, [height, width, _]) | (3, [height, width, 1]) => (width, height),
+            (2, [height, width, ..]) | (3, [height, width, 1, _]) => (width, height),
             _ => return Err(refused()),
         };
         if height == 0 || width == 0 || height.max(width) > LONGEST {
@@ -161,6 +161,34 @@ impl NpyDepth {
             size: (width as u32, height as u32),
             data_at,
         })
+    }
+}
+
+/// The sides of an array of many pictures, and the offset of its data, from the first bytes of a
+/// file: at least [`HEAD`] of them, or all.
+///
+/// # Errors
+/// An invalid header; numbers other than `u8`; an order other than C; more than four sides.
+pub(crate) fn read_stack(head: &[u8]) -> Result<(Vec<u64>, u64), SampleFault> {
+    let (array, data_at) = array(head)?;
+    if !array.is_u8() || array.fortran_order {
+        let what = format!(
+            "has dtype {} in {} order: save it as uint8 in C order, such as \
+             numpy.save(file, numpy.ascontiguousarray(array, numpy.uint8))",
+            shown(array.dtype),
+            if array.fortran_order { "Fortran" } else { "C" }
+        );
+        return Err(fault(FaultKind::Unsupported, what));
+    }
+    match array.first.get(..array.sides) {
+        Some(sides) => Ok((sides.to_vec(), data_at)),
+        None => {
+            let what = format!(
+                "has shape {}: give N x H x W or N x H x W x C",
+                shown(array.shape)
+            );
+            Err(fault(FaultKind::Unsupported, what))
+        }
     }
 }
 
@@ -210,20 +238,23 @@ struct NpyDictionary<'a> {
     dtype: &'a [u8],
     fortran_order: bool,
     shape: &'a [u8],
-    /// Number of sides, and the first three of them.
+    /// Number of sides, and the first four of them.
     sides: usize,
-    first: [u64; 3],
+    first: [u64; 4],
 }
 
 impl NpyDictionary<'_> {
+    fn is_u8(&self) -> bool {
+        [&b"'|u1'"[..], b"'u1'", b"'<u1'", b"'>u1'", b"'=u1'"].contains(&self.dtype)
+    }
+
     fn picture(&self, data_at: u64) -> Result<NpyHeader, SampleFault> {
-        let is_u8 = [&b"'|u1'"[..], b"'u1'", b"'<u1'", b"'>u1'", b"'=u1'"].contains(&self.dtype);
         let channels = match (self.sides, self.first) {
             (2, _) => 1,
-            (3, [_, _, channels @ (1 | 3)]) => channels as u32,
+            (3, [_, _, channels @ (1 | 3), _]) => channels as u32,
             _ => 0,
         };
-        if !is_u8 || channels == 0 || self.fortran_order {
+        if !self.is_u8() || channels == 0 || self.fortran_order {
             let what = format!(
                 "dtype {}, shape {} and {} order is not a picture: use uint8 ('|u1'), (H, W), \
                  (H, W, 1) or (H, W, 3), C order; rename others in shards, such as KEY.depth.npy",
@@ -233,7 +264,7 @@ impl NpyDictionary<'_> {
             );
             return Err(fault(FaultKind::Unsupported, what));
         }
-        let [height, width, _] = self.first;
+        let [height, width, ..] = self.first;
         if height == 0 || width == 0 {
             let what = format!("a picture of {width} x {height} pixels");
             return Err(fault(FaultKind::Corrupt, what));
@@ -345,11 +376,11 @@ impl<'a> DictionaryParser<'a> {
         None
     }
 
-    /// A tuple of numbers: its text, its length, and the first three.
-    fn shape(&mut self) -> Option<(&'a [u8], usize, [u64; 3])> {
+    /// A tuple of numbers: its text, its length, and the first four.
+    fn shape(&mut self) -> Option<(&'a [u8], usize, [u64; 4])> {
         self.peek()?;
         let from = self.0;
-        let (mut sides, mut first) = (0, [0; 3]);
+        let (mut sides, mut first) = (0, [0; 4]);
         self.take(b'(').then_some(())?;
         while !self.take(b')') {
             let side = self.number()?;

@@ -91,13 +91,7 @@ pub(super) fn read_header(
             let read = file.take(format.info().max_header).read_to_end(&mut head);
             read.map_err(|e| fault(format, e.into()))?;
             let raw = open_raw(&head, len, limits)?;
-            Ok(PictureHeader {
-                format,
-                stored_size: (raw.width, raw.height),
-                orientation: ExifOrientation::Normal,
-                cost: raw_decoding(raw.channels, raw.width),
-                pixel_box: None,
-            })
+            Ok(raw_header((raw.width, raw.height), raw.channels))
         }
         FormatDecoder::Png => {
             let window = ReadBudget::for_header(format);
@@ -150,6 +144,29 @@ fn open_raw(head: &[u8], len: u64, limits: &PictureLimits) -> Result<npy::NpyHea
     let header = npy::NpyHeader::read(head, len)?;
     limits.check_pixels(FileFormat::Npy.name(), (header.width, header.height))?;
     Ok(header)
+}
+
+/// The header of raw pixels.
+fn raw_header(size: (u32, u32), channels: u32) -> PictureHeader {
+    PictureHeader {
+        format: FileFormat::Npy,
+        stored_size: size,
+        orientation: ExifOrientation::Normal,
+        cost: raw_decoding(channels, size.0),
+        pixel_box: None,
+    }
+}
+
+impl PictureHeader {
+    /// The header of raw pixels of this width and height, within the limits.
+    pub(crate) fn of_pixels(
+        size: (u32, u32),
+        channels: u32,
+        limits: &PictureLimits,
+    ) -> Result<Self, SampleFault> {
+        limits.check_pixels(FileFormat::Npy.name(), size)?;
+        Ok(raw_header(size, channels))
+    }
 }
 
 fn raw_decoding(channels: u32, width: u32) -> DecodeCost {

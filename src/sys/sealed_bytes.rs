@@ -28,17 +28,12 @@ pub(crate) struct SealedBytes {
 impl SealedBytes {
     /// Copies `parts`, concatenated, into a new sealed memfd. Its name in `/proc/PID/maps` is
     /// `memfd:NAME`.
-    pub(crate) fn new(name: &str, parts: &[&[u8]]) -> Result<Self> {
-        let fd = memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
-            .map_err(|e| Error::io("memfd_create", e))?;
-        let mut file = File::from(fd);
+    pub(crate) fn new(name: &'static str, parts: &[&[u8]]) -> Result<Self> {
+        let mut writer = SealedBytesWriter::new(name)?;
         for part in parts {
-            file.write_all(part)
-                .map_err(|e| Error::io(format!("write to memfd:{name}"), e))?;
+            writer.write(part)?;
         }
-        fcntl(&file, FcntlArg::F_ADD_SEALS(SEALS))
-            .map_err(|e| Error::io(format!("seal memfd:{name}"), e))?;
-        Self::map(file)
+        writer.seal()
     }
 
     /// Maps a descriptor from another process. Rejects unsealed memory, which could change while it
@@ -67,6 +62,36 @@ impl SealedBytes {
 
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.map
+    }
+}
+
+/// A memfd that is written in pieces and then sealed.
+#[derive(Debug)]
+pub(crate) struct SealedBytesWriter {
+    name: &'static str,
+    file: File,
+}
+
+impl SealedBytesWriter {
+    /// An empty memfd. Its name in `/proc/PID/maps` is `memfd:NAME`.
+    pub(crate) fn new(name: &'static str) -> Result<Self> {
+        let fd = memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
+            .map_err(|e| Error::io("memfd_create", e))?;
+        let file = File::from(fd);
+        Ok(Self { name, file })
+    }
+
+    /// Appends bytes.
+    pub(crate) fn write(&mut self, part: &[u8]) -> Result<()> {
+        let name = self.name;
+        (self.file.write_all(part)).map_err(|e| Error::io(format!("write to memfd:{name}"), e))
+    }
+
+    /// Ends the writing.
+    pub(crate) fn seal(self) -> Result<SealedBytes> {
+        fcntl(&self.file, FcntlArg::F_ADD_SEALS(SEALS))
+            .map_err(|e| Error::io(format!("seal memfd:{}", self.name), e))?;
+        SealedBytes::map(self.file)
     }
 }
 

@@ -197,6 +197,24 @@ impl SharedMemory {
             .map_err(|e| Error::io("make shared memory read-only", e))
     }
 
+    /// Copies `bytes` to `offset`. Panics if they are outside. Another process may read them at the
+    /// same time, and then sees any mixture.
+    pub(crate) fn write_bytes(&self, offset: usize, bytes: &[u8]) {
+        let to = self.bytes_at(offset, bytes.len());
+        // SAFETY: `to` has room for the bytes (`bytes_at` asserts it), and `bytes` is memory of this
+        // process that no shared mapping overlaps.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
+    }
+
+    /// Copies bytes from `offset` to `to`. Panics if they are outside. Bytes that another process
+    /// writes at the same time come as any mixture.
+    pub(crate) fn read_bytes(&self, offset: usize, to: &mut [u8]) {
+        let from = self.bytes_at(offset, to.len());
+        // SAFETY: `from` has as many bytes (`bytes_at` asserts it), and `to` is memory of this
+        // process that no shared mapping overlaps.
+        unsafe { std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len()) }
+    }
+
     /// Pointer to `len` bytes at `offset`. Panics if they are outside.
     #[inline]
     pub(crate) fn bytes_at(&self, offset: usize, len: usize) -> *mut u8 {

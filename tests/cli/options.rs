@@ -221,6 +221,10 @@ impl Python {
         if keyword.annotation == "Any" {
             return;
         }
+        // In Python, also the labels themselves.
+        if name == "labels" && python == "Loader" {
+            return;
+        }
         let names = names(option);
         let want = match (option.get_action(), value_name(option)) {
             (ArgAction::SetTrue | ArgAction::SetFalse, _) | (_, Some("BOOL")) => "bool".to_owned(),

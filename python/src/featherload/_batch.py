@@ -324,9 +324,18 @@ def _of_each(raw: RawBatch, array: Callable[[Tensor], Any]) -> Any:
     """The array of all images, or a list: of the crops, or of rows with sizes of their own."""
     whole = raw.images()
     if whole is not None:
-        return array(whole)
+        return _channels(raw, array(whole))
     crops = raw.crops()
-    return [array(part) for part in (raw.rows() if crops is None else crops)]
+    return _channels(raw, [array(part) for part in (raw.rows() if crops is None else crops)])
+
+
+def _channels(raw: RawBatch, images: Any) -> Any:
+    """The channels that count: of a grey image one of three equal ones, as a view."""
+    if not raw.has_one_channel:
+        return images
+    if isinstance(images, list):
+        return [_channels(raw, row) for row in images]
+    return images[..., :1] if raw.layout == "nhwc" else images[..., :1, :, :]
 
 
 def as_numpy(raw: RawBatch, pixels: bool = True) -> tuple[Any, Any]:

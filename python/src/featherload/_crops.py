@@ -38,23 +38,14 @@ def of(recipe: Any) -> Recipe | None:
     return None if views is None else _with_crops(type(recipe).__name__, views)
 
 
-def one(transforms: Any) -> Recipe:
-    """The recipe of transforms that return one image."""
-    return _transforms.translate(transforms, CropWalk())
+def one(transforms: Any, walk: CropWalk | None = None) -> Recipe:
+    """The recipe of transforms that return one image. ``walk``: a new one."""
+    return _transforms.translate(transforms, CropWalk() if walk is None else walk)
 
 
 def returns_dict(transform: Any) -> bool:
     """Whether the transform returns a dict of lists, not a list of images."""
     return _code_of(transform) in _RETURN_DICTS
-
-
-def makes_tensors(transform: Any) -> bool | None:
-    """Whether a transform returns tensors. None if it returns several images, all tensors."""
-    if of(transform) is not None:
-        return None
-    walk = CropWalk()
-    walk.all_of(transform if isinstance(transform, (list, tuple)) else [transform])
-    return walk.is_tensor
 
 
 def _with_crops(name: str, crops: list[Crop]) -> Recipe:
@@ -364,8 +355,8 @@ _VIEWS_BY_CODE: dict[str | None, Callable[[Any], list[Crop]]] = {
 class CropWalk(Walk):
     """Also translates the single transforms of lightly, and of scripts by their code."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, channels: int = 3) -> None:
+        super().__init__(channels)
         self.size: list[int] | None = None
         """Height and width, if an operation has set them."""
 

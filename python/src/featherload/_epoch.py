@@ -45,7 +45,7 @@ class Epoch(Iterator[Batch]):
             with turn.lock:
                 self._failed = True
                 loader = self._open()
-                raw = self._stream.next(self._epoch, lambda: self._left)
+                raw = loader._next(self._epoch, lambda: self._left)
                 tell_warnings()
                 if raw is None:
                     self._failed = False

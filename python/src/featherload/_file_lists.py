@@ -1,4 +1,5 @@
-"""Data sets of torch and torchvision that are lists of image files, as paths and targets.
+"""Data sets of torch and torchvision that are lists of image files, or arrays of images, as images
+and targets.
 
 Never in here: the order of an epoch, and pixels.
 """
@@ -14,10 +15,9 @@ import numpy as np
 
 from . import _crops
 from ._errors import ConfigError
+from ._item_feed import METHOD, AskedItem, is_bytes
+from ._pixel_arrays import PixelRow
 from ._values import shown
-
-METHOD = "featherload_item"
-"""The method by which any data set gives the path and the target of a sample."""
 
 _SAME_TARGETS = 16
 """Targets for which target_transform is called twice, to see that it depends on them alone."""
@@ -27,12 +27,30 @@ _Samples = list[tuple[Any, Any]]
 
 @dataclass(frozen=True)
 class FileList:
-    """A data set as a list of files."""
+    """A data set as a list of files, or of images of arrays."""
 
     samples: _Samples
-    """Path and target of each sample, in the order of the data set."""
+    """Image and target of each sample, in the order of the data set. An image is a path, a
+    :class:`PixelRow` or an :class:`AskedItem`."""
     leaves: tuple[Any, ...]
     """The data sets that read the files: one, or those of a ConcatDataset."""
+    first_target: Any = None
+    """The target of the first sample, if the targets of all come later (:class:`AskedItem`)."""
+
+    @property
+    def is_grey(self) -> bool:
+        """Whether torch gets images of one channel."""
+        return self._all_rows() and all(image.is_grey for image, _ in self.samples)
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """Height and width of all images, if they are known and equal."""
+        sizes = {image.size for image, _ in self.samples} if self._all_rows() else set()
+        return sizes.pop() if len(sizes) == 1 else None
+
+    def _all_rows(self) -> bool:
+        rows = (isinstance(image, PixelRow) for image, _ in self.samples)
+        return bool(self.samples) and all(rows)
 
     @property
     def classes(self) -> list[Any]:
@@ -65,12 +83,15 @@ def resolve(dataset: Any) -> FileList:
                 f"the indices of a Subset are not valid in its data set of {count} samples "
                 f"({error}): give whole numbers below {count}"
             ) from None
-        return FileList(samples, inner.leaves)
+        return FileList(samples, inner.leaves, inner.first_target)
     if kind is ConcatDataset:
         parts = [resolve(part) for part in dataset.datasets]
-        return FileList(
-            [sample for part in parts for sample in part.samples],
-            tuple(leaf for part in parts for leaf in part.leaves),
+        return _check_one_kind(
+            FileList(
+                [sample for part in parts for sample in part.samples],
+                tuple(leaf for part in parts for leaf in part.leaves),
+                parts[0].first_target,
+            )
         )
     base = next((b for b in kind.__mro__ if _reader(b) is not None), None)
     read = None if base is None else _reader(base)
@@ -87,22 +108,37 @@ def resolve(dataset: Any) -> FileList:
     return FileList(_with_target_transform(dataset, samples), (dataset,))
 
 
+def _check_one_kind(files: FileList) -> FileList:
+    """Raises an error for samples of several kinds: files, images of arrays, bytes of a method."""
+    kinds = {type(image) for image, _ in files.samples} & {PixelRow, AskedItem}
+    is_all = all(type(image) in kinds for image, _ in files.samples)
+    if len(kinds) > 1 or (kinds and not is_all):
+        raise _refused(
+            "a ConcatDataset of image files, of arrays and of data sets that return bytes has no "
+            "common source: make a loader for each kind"
+        )
+    return files
+
+
 def _by_method(dataset: Any) -> FileList:
-    method = getattr(dataset, METHOD)
-    samples = []
+    """The samples of a data set with the method. One that returns bytes is asked for item 0 alone
+    here, and for all during the run.
+    """
+    transform = _target_transform(dataset)
+    samples: _Samples = []
     for index in range(len(dataset)):
-        item = method(index)
-        if not isinstance(item, tuple) or len(item) != 2:
+        item = AskedItem(dataset, index, None)
+        image, target = item.ask()
+        if is_bytes(image) and not index:
+            asked = [AskedItem(dataset, number, transform) for number in range(len(dataset))]
+            first = target if transform is None else transform(target)
+            return FileList([(item, None) for item in asked], (dataset,), first)
+        if is_bytes(image):
             raise _refused(
-                f"{type(dataset).__name__}.{METHOD}({index}) returned {shown(item)}: return the "
-                "path of the image and its target"
+                f"{item.name()} returned bytes, and a path for item 0: return paths for all "
+                "samples, or bytes for all"
             )
-        if isinstance(item[0], (bytes, bytearray, memoryview)):
-            raise _refused(
-                f"{type(dataset).__name__}.{METHOD}({index}) returned bytes: return the path of a "
-                "file, or write the images to tar shards and give those to featherload.Loader"
-            )
-        samples.append(item)
+        samples.append((image, target))
     return FileList(_with_target_transform(dataset, samples), (dataset,))
 
 
@@ -113,9 +149,9 @@ def _without_method(kind: type[Any]) -> str:
 def _method_text(kind: type[Any]) -> str:
     """The line that makes any data set known."""
     return (
-        f"add to {kind.__name__} a method that returns a path and a target without decoding, such "
-        f"as `def {METHOD}(self, index): return self.paths[index], self.targets[index]`, or give "
-        "the paths and labels to featherload.Loader"
+        f"add to {kind.__name__} a method that returns a path, or the bytes of an image file, and "
+        f"the target without decoding, such as `def {METHOD}(self, index): return "
+        "self.paths[index], self.targets[index]`, or give paths and labels to featherload.Loader"
     )
 
 
@@ -217,6 +253,25 @@ def _only(dataset: Any, chosen: Sequence[str], known: Sequence[str]) -> str:
     return chosen[0]
 
 
+def _rows(images: Any, targets: Any) -> _Samples:
+    """The images of an array, and their targets."""
+    array = np.asarray(images)
+    if targets is None:
+        return [(PixelRow(array, row), None) for row in range(len(array))]
+    rows = [PixelRow(array, row) for row in range(len(array))]
+    return _zipped(rows, targets)
+
+
+def _qmnist(dataset: Any) -> _Samples:
+    targets = dataset.targets
+    return _rows(dataset.data, targets[:, 0] if dataset.compat else targets)
+
+
+def _of_planes(dataset: Any) -> _Samples:
+    """Images of SVHN and STL10, which are stored as N x C x H x W."""
+    return _rows(dataset.data.transpose(0, 2, 3, 1), dataset.labels)
+
+
 def _oxford_pet(dataset: Any) -> _Samples:
     known = {"category": "_labels", "binary-category": "_bin_labels"}
     chosen = _only(dataset, dataset._target_types, list(known))
@@ -267,11 +322,17 @@ def _caltech256(dataset: Any) -> _Samples:
 
 
 _FUNCTIONS: dict[str, Callable[[Any], _Samples]] = {
+    "CIFAR10": lambda dataset: _rows(dataset.data, dataset.targets),
     "Caltech101": _caltech101,
     "Caltech256": _caltech256,
     "CelebA": _celeba,
     "INaturalist": _inaturalist,
+    "MNIST": lambda dataset: _rows(dataset.data, dataset.targets),
     "OxfordIIITPet": _oxford_pet,
+    "QMNIST": _qmnist,
+    "STL10": _of_planes,
+    "SVHN": _of_planes,
+    "USPS": lambda dataset: _rows(dataset.data, dataset.targets),
 }
 
 
@@ -312,8 +373,15 @@ class DatasetSnapshot:
     def _fingerprint(self, samples: _Samples) -> tuple[int, int]:
         if self._by_method:
             return len(samples), 0
-        listed = ((path, _hashed(target)) for path, target in samples[: self._listed])
+        listed = ((_named(image), _hashed(target)) for image, target in samples[: self._listed])
         return len(samples), hash(tuple(listed))
+
+
+def _named(image: Any) -> Any:
+    """A path, or the memory and number of an image."""
+    if isinstance(image, PixelRow):
+        return image.array.ctypes.data, image.row
+    return image
 
 
 def _hashed(target: Any) -> Any:
@@ -352,9 +420,11 @@ def _indices(indices: Any) -> Iterable[Any]:
     return (indices[at] for at in range(len(indices)))
 
 
-def recipe(files: FileList) -> Any:
-    """The recipe of the data sets' transform, if it makes tensors of one size."""
-    recipes = [_recipe_of(leaf) for leaf in files.leaves]
+def recipe(files: FileList) -> tuple[Any, int]:
+    """The recipe of the data sets' transform, if it makes tensors of one size, and the number of
+    channels of these.
+    """
+    recipes = [_recipe_of(leaf, files) for leaf in files.leaves]
     for leaf, other in zip(files.leaves, recipes, strict=True):
         if other != recipes[0]:
             raise _refused(
@@ -365,34 +435,41 @@ def recipe(files: FileList) -> Any:
     return recipes[0]
 
 
-def _recipe_of(dataset: Any) -> Any:
+def _recipe_of(dataset: Any, files: FileList) -> tuple[Any, int]:
     name = type(dataset).__name__
     transform = getattr(dataset, "transform", None)
     if transform is None:
         raise _refused(
-            f"the {name} has no transform, so its images have different sizes: give it one, "
-            "such as a Resize, a crop and ToTensor, or give recipe"
+            f"the {name} has no transform, so torch cannot make a batch of its images: give it "
+            "one, such as a Resize, a crop and ToTensor, or give recipe"
         )
     if _crops.returns_dict(transform):
         raise _refused(
             f"the transform of the {name} returns a dict for a collate_fn of its own, and batches "
             "here have a list of crops: give it as recipe to featherload.Loader"
         )
-    several = _crops.of(transform)
+    several = None if files.is_grey else _crops.of(transform)
     if several is not None:
-        return several
-    recipe = _crops.one(transform)
-    if not _crops.makes_tensors(transform):
+        return several, 3
+    walk = _crops.CropWalk(1 if files.is_grey else 3)
+    recipe = _crops.one(transform, walk)
+    if not walk.is_tensor:
         raise _refused(
             f"the transform of the {name} returns no tensor, so torch cannot make a batch of "
             "it: put ToTensor() or v2.ToImage() at its end"
         )
-    if not any(op == "resize" or op.endswith("crop") for op in _op_names(recipe["ops"])):
+    size = files.size
+    if any(op == "resize" or op.endswith("crop") for op in _op_names(recipe["ops"])):
+        pass
+    elif size is not None:
+        # All images have this size: a crop that changes nothing, after the decode.
+        recipe["ops"].insert(1, {"center_crop": {"size": [*size]}})
+    else:
         raise _refused(
             f"the transform of the {name} keeps images at their own sizes, which cannot form a "
             "batch: give it a Resize((height, width)) or a crop"
         )
-    return recipe
+    return recipe, walk.channels if files.is_grey else 3
 
 
 def _op_names(ops: Any) -> Iterator[str]:

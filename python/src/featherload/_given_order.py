@@ -23,6 +23,8 @@ from .samplers import Sampler
 ITERATIONS, EPOCH = "sampler_iterations", "sampler_epoch"
 # Numbers that are taken from a sampler at a time.
 _PART = 65_536
+# In an order: the row has no sample, which ends its batch.
+_NO_SAMPLE = (1 << 64) - 1
 
 
 class GivenOrder(Sampler):
@@ -31,21 +33,19 @@ class GivenOrder(Sampler):
     Each epoch iterates it once, when the epoch begins. Its length must stay the same.
     """
 
+    option = "sampler"
+    unit = "samples"
+
     def __init__(self, sampler: Any) -> None:
         self.sampler = sampler
         try:
             self.length = len(sampler)
         except TypeError:
-            raise ConfigError(
-                f"the sampler {self._name()} has no length: give it a __len__ that returns the "
-                "number of its samples",
-                option="sampler",
+            raise self._wrong(
+                f"has no length: give it a __len__ that returns the number of its {self.unit}"
             ) from None
         if self.length < 1:
-            raise ConfigError(
-                f"the sampler {self._name()} has no samples: give one with samples",
-                option="sampler",
-            )
+            raise self._wrong(f"has no {self.unit}: give one with {self.unit}")
         self._epoch: int | None = None
         self._ids = b""
         self.iterations = 0
@@ -72,14 +72,18 @@ class GivenOrder(Sampler):
                     "world_size",
                     option="sampler",
                 )
-        elif world > 1 and self.length > -(-samples // world):
+        elif world > 1 and self._rows() > -(-samples // world):
             warnings.warn(
                 f"the sampler {self._name()} names no rank, and each of the {world} ranks iterates "
-                f"its own: {self.length} of {samples} samples come on this rank. If that is not "
+                f"its own: {self._rows()} of {samples} samples come on this rank. If that is not "
                 "meant, give a DistributedSampler",
                 RuntimeWarning,
                 stacklevel=3,
             )
+
+    def _wrong(self, what: str) -> ConfigError:
+        named = self.option.replace("_", " ")
+        return ConfigError(f"the {named} {self._name()} {what}", option=self.option)
 
     def begin(self, stream: Stream, epoch: int, was_set: bool) -> None:
         """Gives ``stream`` the order of an epoch. An epoch that continues, or that begins again
@@ -131,8 +135,12 @@ class GivenOrder(Sampler):
 
     def give_to_preview(self, stream: Stream, epoch: int, samples: int) -> None:
         """Gives the order of the current epoch again. Before the first epoch, that of the data."""
-        ids = self._ids or (np.arange(self.length, dtype="<u8") % samples).tobytes()
+        ids = self._ids or (np.arange(self._rows(), dtype="<u8") % samples).tobytes()
         stream.set_order(epoch, ids)
+
+    def _rows(self) -> int:
+        """Rows of an epoch."""
+        return self.length
 
     def _bring_forward(self, iterations: int, epoch: int) -> None:
         if self.iterations > iterations:
@@ -141,11 +149,9 @@ class GivenOrder(Sampler):
             self._take()
 
     def _cannot_repeat(self, epoch: int) -> ConfigError:
-        return ConfigError(
-            f"the sampler {self._name()} does not repeat the order of epoch {epoch}, in which the "
-            "state was saved: give a new sampler with the generator and seed of that run, or begin "
-            "an epoch with set_epoch",
-            option="sampler",
+        return self._wrong(
+            f"does not repeat the order of epoch {epoch}, in which the state was saved: give a new "
+            "sampler with the generator and seed of that run, or begin an epoch with set_epoch"
         )
 
     def _give(self, stream: Stream, epoch: int, ids: npt.NDArray[np.uint64]) -> None:
@@ -156,38 +162,41 @@ class GivenOrder(Sampler):
     def _take(self) -> npt.NDArray[np.uint64]:
         ids = np.empty(self.length, np.int64)
         begin = 0
+        # In parts, since Python's numbers take 32 bytes each.
+        for part in self._parts():
+            ids[begin : begin + len(part)] = self._numbers(part, begin)
+            begin += len(part)
+        return self._order(ids)
+
+    def _parts(self) -> Iterator[list[Any]]:
+        """An iteration of the sampler, part by part. One part more than the length shows a sampler
+        that does not end.
+        """
+        count = 0
         try:
-            numbers = iter(self.sampler)
-            # In parts, since Python's numbers take 32 bytes each. One part more than the length
-            # shows a sampler that does not end.
-            while part := [*itertools.islice(numbers, _PART)]:
-                end = begin + len(part)
-                if end > self.length:
-                    raise self._other_length(f"at least {end}")
-                ids[begin:end] = self._numbers(part, begin)
-                begin = end
+            given = iter(self.sampler)
+            while part := [*itertools.islice(given, _PART)]:
+                count += len(part)
+                if count > self.length:
+                    raise self._other_length(f"at least {count}")
+                yield part
         except StopIteration as error:
-            raise ConfigError(
-                f"the sampler {self._name()} raised StopIteration: let its __iter__ return instead",
-                option="sampler",
-            ) from error
+            raise self._wrong("raised StopIteration: let its __iter__ return instead") from error
+        if count < self.length:
+            raise self._other_length(str(count))
         self.iterations += 1
-        if begin < self.length:
-            raise self._other_length(str(begin))
-        if ids.min() < 0:
-            at = int(ids.argmin())
-            raise ConfigError(
-                f"the sampler {self._name()} gave {ids[at]} at place {at}: give numbers from 0",
-                option="sampler",
-            )
-        return ids.view("<u8")
 
     def _other_length(self, gave: str) -> ConfigError:
-        return ConfigError(
-            f"the sampler {self._name()} gave {gave} samples, and its length was "
-            f"{self.length}: its __len__ must be the number of samples in each epoch",
-            option="sampler",
+        return self._wrong(
+            f"gave {gave} {self.unit}, and its length was {self.length}: its __len__ must be the "
+            f"number of {self.unit} in each epoch"
         )
+
+    def _order(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        if len(ids) and ids.min() < 0:
+            at = int(ids.argmin())
+            raise self._wrong(f"gave {ids[at]} at place {at}: give numbers from 0")
+        return ids.view("<u8")
 
     def _numbers(self, numbers: list[Any], begin: int) -> npt.NDArray[np.int64]:
         """The numbers of the places from ``begin`` on."""
@@ -204,12 +213,73 @@ class GivenOrder(Sampler):
                     raise TypeError("a mask")
                 ids[at] = operator.index(number)
             except (TypeError, OverflowError, RuntimeError):
-                raise ConfigError(
-                    f"the sampler {self._name()} gave {shown(number)} at place {begin + at}: give "
-                    "whole numbers of samples (of a mask: its nonzero places)",
-                    option="sampler",
+                raise self._wrong(
+                    f"gave {shown(number)} at place {begin + at}: give whole numbers of samples "
+                    "(of a mask: its nonzero places)"
                 ) from None
         return ids
+
+
+class GivenBatchOrder(GivenOrder):
+    """An object that gives batches, lists of sample numbers, as the source of orders. Its length is
+    the number of batches. These may have different sizes.
+
+    The first epoch's batches are taken when this is made, because memory is needed for the largest.
+    """
+
+    option = "batch_sampler"
+    unit = "batches"
+
+    def __init__(self, sampler: Any) -> None:
+        super().__init__(sampler)
+        self._first: list[Any] | None = self._iterate()
+        self.iterations = 0
+        given = getattr(sampler, "batch_size", None)
+        most = max(map(len, self._first))
+        self.batch_size = max(most, given) if isinstance(given, int) else most
+
+    def _options(self) -> dict[str, Any]:
+        return {"sampler": {"given": {"num_samples": self._rows()}}}
+
+    def _rows(self) -> int:
+        return self.length * self.batch_size
+
+    def _iterate(self) -> list[Any]:
+        batches = [batch for part in self._parts() for batch in part]
+        for number, batch in enumerate(batches):
+            try:
+                batches[number] = [*batch]
+            except TypeError:
+                raise self._wrong(
+                    f"gave {shown(batch)} as batch {number}: give lists of sample numbers"
+                ) from None
+            if not batches[number]:
+                raise self._wrong(f"gave an empty batch {number}: give at least one sample")
+        return batches
+
+    def _take(self) -> npt.NDArray[np.uint64]:
+        # An object with set_epoch may have been told another epoch since.
+        takes_epoch = any(
+            hasattr(of, "set_epoch")
+            for of in (self.sampler, getattr(self.sampler, "sampler", None))
+        )
+        first, self._first = self._first, None
+        if first is None or takes_epoch:
+            batches = self._iterate()
+        else:
+            batches = first
+            self.iterations += 1
+        most = max(map(len, batches))
+        if most > self.batch_size:
+            raise self._wrong(
+                f"gave a batch of {most} samples, and memory was made for {self.batch_size}: give "
+                "it an attribute batch_size with the size of the largest batch"
+            )
+        ids = self._order(self._numbers([number for batch in batches for number in batch], 0))
+        sizes = np.array([len(batch) for batch in batches])
+        rows = np.full((len(batches), self.batch_size), _NO_SAMPLE, "<u8")
+        rows[np.arange(self.batch_size) < sizes[:, None]] = ids
+        return rows.reshape(-1)
 
 
 class GivenBatches:

@@ -6,14 +6,17 @@ Never in here: files that list samples, and data sets of other packages.
 from __future__ import annotations
 
 import os
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from . import _columns, _featherload, _hf_dataset
+from . import _columns, _featherload, _hf_dataset, _options, _pixel_arrays
 from ._errors import ConfigError
+from ._item_feed import LIMIT, AskedItem, AskedItems
 from ._values import path_text, shown
 
 _Path = str | os.PathLike[str]
@@ -21,26 +24,37 @@ _Path = str | os.PathLike[str]
 # Keys of dicts and columns of tables, the first that is there. Those of list files and tables have
 # more; they are detected by the library.
 _PATH_COLUMNS = ("path", "file_name", "filename", "filepath", "file_path", "file", "image_path")
+_IMAGE_COLUMNS = ("image", "img", "images", "bytes", "image_bytes", "data", "jpg", "jpeg", "png")
 _LABEL_COLUMNS = ("label", "labels", "class", "category", "target", "y")
 
 
 class Items:
-    """Samples that are listed in memory: the path of an image file and a label each.
+    """Samples that are listed in memory: an image and a label each.
 
     ::
 
         items = featherload.Items(["cat/1.jpg", "ant/7.jpg"], ["cat", "ant"], root="data")
+        items = featherload.Items(images=[bytes_of_a_jpeg, bytes_of_a_png], labels=[0, 1])
+        items = featherload.Items(images=numpy.load("images.npy"), labels=labels)
         loader = featherload.Loader(items, "train224", batch_size=256)
 
     ``paths``
         Paths of image files: text or ``os.PathLike``. A list, a tuple, or a column of pandas,
         polars or pyarrow. The id of a sample is its position here, from 0.
+    ``images``
+        In place of ``paths``: images in memory. A list or column of bytes, each of them an image
+        file in any format that is decoded. An array or tensor N x H x W or N x H x W x C, uint8,
+        with 1 or 3 channels, or a list of arrays of one image each. The bytes are copied once, into
+        memory that all processes share and that counts as memory of the index.
+
+        Or the path of a ``.npy`` file with such an array, or an array that ``numpy.load(file,
+        mmap_mode="r")`` returned. Workers then read each image in the file, and nothing is copied.
     ``labels``
         As many labels, of one kind: whole numbers (NumPy's and torch's too), names of classes,
         floats, or lists of numbers of one length. A list, a tuple, an array, a tensor or a column.
         Names are numbered by their bytes, from 0. None: samples without labels.
     ``root``
-        The folder that relative paths start from. Default: the working directory.
+        The folder that relative ``paths`` start from. Default: the working directory.
     ``classes``
         Class names in the order of their numbers, for labels that are names.
     ``**columns``
@@ -52,33 +66,43 @@ class Items:
     behind the folder that all paths share, and 8 to 16 bytes a sample. No file is opened before
     its sample is loaded.
 
-    Raises ``ConfigError`` for a path that is empty or an address, a label of another kind than the
-    first one's, and lists of different lengths. The error names the position.
+    Raises ``ConfigError`` for a path that is empty or an address, an array of another dtype, shape
+    or order of axes, a label of another kind than the first one's, and lists of different lengths.
+    The error names the position. An image that cannot be decoded fails when it is loaded, and is
+    named by its place in the list.
     """
 
     def __init__(
         self,
-        paths: Iterable[Any],
+        paths: Iterable[Any] | None = None,
         labels: Iterable[Any] | None = None,
         *,
+        images: Any = None,
         root: _Path | None = None,
         classes: Sequence[str] | None = None,
         **columns: Any,
     ) -> None:
-        all_paths = _listed("paths", paths)
         all_labels = None if labels is None else _listed("labels", labels)
-        if all_labels is not None and len(all_labels) != len(all_paths):
-            raise ConfigError(
-                f"{len(all_paths)} paths have {len(all_labels)} labels: give one label a path",
-                option="labels",
+        if images is not None:
+            if paths is not None or root is not None:
+                raise ConfigError(
+                    "images and paths are two ways to give samples, and root is for paths: give "
+                    "images alone",
+                    option="images",
+                )
+            self._raw = _of_images(images, all_labels, None if classes is None else [*classes])
+        elif paths is None:
+            raise ConfigError("no samples are given: give paths or images", option="paths")
+        else:
+            all_paths = _listed("paths", paths)
+            _check_count(len(all_paths), all_labels, "path")
+            self._raw = _featherload.RawItems(
+                all_paths,
+                all_labels,
+                None if root is None else path_text("root", root),
+                None if classes is None else [*classes],
             )
-        self._raw = _featherload.RawItems(
-            all_paths,
-            all_labels,
-            None if root is None else path_text("root", root),
-            None if classes is None else [*classes],
-        )
-        count = len(all_paths)
+        count = len(self._raw)
         self._columns: dict[str, Callable[[], _columns.Held]] = {
             name: partial(_columns.hold, name, values, count) for name, values in columns.items()
         }
@@ -107,11 +131,66 @@ class Items:
         )
 
     def __repr__(self) -> str:
-        return f"Items({len(self)} samples in {str(self._raw.root)!r})"
+        where = "memory" if self._raw.is_in_memory else repr(str(self._raw.root))
+        return f"Items({len(self)} samples in {where})"
+
+
+def _check_count(samples: int, labels: list[Any] | None, what: str) -> None:
+    if labels is not None and len(labels) != samples:
+        raise ConfigError(
+            f"{samples} {what}s have {len(labels)} labels: give one label {_A[what]} {what}",
+            option="labels",
+        )
+
+
+_A = {"path": "a", "image": "an"}
+
+
+def _of_images(
+    images: Any, labels: list[Any] | None, classes: list[str] | None
+) -> _featherload.RawItems:
+    if isinstance(images, (str, os.PathLike)):
+        return _of_array_file(_pixel_arrays.check_path(images), labels, classes)
+    if _pixel_arrays.is_array(images):
+        array = _pixel_arrays.levels("images", images)
+        _check_count(len(array), labels, "image")
+        file = _pixel_arrays.file_of(array)
+        if file is not None:
+            return _of_array_file(file, labels, classes)
+        if not len(array):
+            raise ConfigError("images has no images: give at least one", option="images")
+        return _featherload.RawItems.in_memory(_pixel_arrays.parts(array), labels, classes)
+    listed = _listed("images", images)
+    _check_count(len(listed), labels, "image")
+    if listed and all(isinstance(image, _pixel_arrays.PixelRow) for image in listed):
+        return _featherload.RawItems.in_memory(_pixel_arrays.parts_of_rows(listed), labels, classes)
+    if listed and hasattr(listed[0], "dtype"):
+        rows = _pixel_arrays.parts_of_list("images", listed)
+        return _featherload.RawItems.in_memory(rows, labels, classes)
+    return _featherload.RawItems.in_memory([_image(image) for image in listed], labels, classes)
+
+
+def _of_array_file(
+    path: str, labels: list[Any] | None, classes: list[str] | None
+) -> _featherload.RawItems:
+    return _featherload.RawItems.of_array_files(
+        [(path, None)], None if labels is None else [labels], classes
+    )
+
+
+def _is_image(value: Any) -> bool:
+    """Whether ``value`` is the bytes of an image file, or a dict of Hugging Face with them."""
+    if isinstance(value, Mapping):
+        return isinstance(value.get("bytes"), bytes)
+    return isinstance(value, (bytes, bytearray, memoryview))
+
+
+def _image(value: Any) -> Any:
+    return value["bytes"] if isinstance(value, Mapping) and "bytes" in value else value
 
 
 # Tables of other packages are Any: they may not be installed.
-Source = _Path | Items | Sequence[Any] | Mapping[str, Any] | Any
+Source = _Path | Items | AskedItems | Sequence[Any] | Mapping[str, Any] | Any
 
 
 def is_path(src: Any) -> bool:
@@ -119,16 +198,61 @@ def is_path(src: Any) -> bool:
     return src is None or isinstance(src, (str, bytes, os.PathLike))
 
 
-def of(src: Any, image_column: str | None = None, label_column: str | None = None) -> Items:
-    """``src`` as items: ``Items``, a list of paths, of ``(path, label)`` or of dicts, a table, or a
-    ``datasets.Dataset``, whose columns the other arguments name.
+def taken(keywords: dict[str, Any]) -> Items | AskedItems | None:
+    """The samples of the keywords of ``Loader``, which then name no source. None for a path."""
+    src, labels = keywords["src"], keywords["labels"]
+    if labels is None or isinstance(labels, str):
+        if is_path(src):
+            return None
+        named = [None, None]
+        if _hf_dataset.is_one(src):
+            named = [keywords["image_column"], keywords["label_column"]]
+            keywords.update(image_column=None, label_column=None)
+        items = of(src, *named)
+    else:
+        items = with_labels(src, labels)
+        keywords["labels"] = None
+    _options.check_items(keywords)
+    keywords["src"] = None
+    return items
+
+
+def with_labels(src: Any, labels: Any) -> Items:
+    """Images and their labels: an array, the path of a ``.npy`` file, or a list of bytes or paths.
+
+    Raises ``ConfigError`` for other sources, which have labels of their own.
+    """
+    is_file = isinstance(src, (str, os.PathLike)) and os.fspath(src).endswith(".npy")
+    if is_file or _pixel_arrays.is_array(src):
+        return Items(images=src, labels=labels)
+    if isinstance(src, (list, tuple)) and src and not isinstance(src[0], (tuple, Mapping)):
+        if _is_image(src[0]) or hasattr(src[0], "dtype"):
+            return Items(images=src, labels=labels)
+        return Items(src, labels)
+    raise ConfigError(
+        f"labels={shown(labels)} goes with an array, a .npy file, or a list of images or paths: "
+        "for others, labels is 'auto' or 'none'",
+        option="labels",
+    )
+
+
+def of(
+    src: Any, image_column: str | None = None, label_column: str | None = None
+) -> Items | AskedItems:
+    """``src`` as items: ``Items``, a list of paths, of images in memory, of pairs with a label or
+    of dicts, an array of images, a table, a data set of torch, or a ``datasets.Dataset``, whose
+    columns the other arguments name.
 
     Raises ``ConfigError`` for anything else, which names its type.
     """
-    if isinstance(src, Items):
+    if isinstance(src, (Items, AskedItems)):
         return src
     if _hf_dataset.is_one(src):
         return of_hugging_face(_hf_dataset.resolve(src, image_column, label_column))
+    if isinstance(src, np.ndarray) and src.dtype.kind in "UO":
+        return Items(src)
+    if _pixel_arrays.is_array(src) and not hasattr(src, "columns"):
+        return Items(images=src)
     columns = _table_columns(src)
     if columns is not None:
         return _of_columns(columns, src)
@@ -136,12 +260,12 @@ def of(src: Any, image_column: str | None = None, label_column: str | None = Non
         return _of_columns({str(name): name for name in src}, src)
     if isinstance(src, (list, tuple)):
         return _of_list(src)
-    if isinstance(src, np.ndarray) and src.dtype.kind in "UO":
-        return Items(src)
+    if _is_dataset(src):
+        return _of_dataset(src)
     raise ConfigError(
         f"src is {shown(src)} (type {type(src).__name__}): give a path, featherload.Items, a list "
-        "of paths or of (path, label), or a table with a column of paths; a torch Dataset goes to "
-        "featherload.torch.DataLoader",
+        "of paths or of (path, label), an array of images, or a table with a column of paths or "
+        "images",
         option="src",
     )
 
@@ -151,13 +275,49 @@ def of_hugging_face(samples: _hf_dataset.HuggingFaceSamples) -> Items:
     return Items._of_raw(samples.raw, samples.columns)
 
 
+def _is_dataset(src: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(src, torch.utils.data.Dataset)
+
+
+def _of_dataset(dataset: Any) -> Items | AskedItems:
+    from . import _file_lists
+
+    files = _file_lists.resolve(dataset)
+    if any(getattr(leaf, "transform", None) is not None for leaf in files.leaves):
+        warnings.warn(
+            f"the transform of the {type(dataset).__name__} is not used, because recipe says what "
+            "is done with images: give it as recipe, or use featherload.torch.DataLoader",
+            UserWarning,
+            stacklevel=4,
+        )
+    return of_samples(files.samples, files.first_target)
+
+
+def of_samples(
+    samples: Sequence[tuple[Any, Any]], first_target: Any, limit: int = LIMIT
+) -> Items | AskedItems:
+    """Items of pairs of an image (a path, a row of an array, an item that is asked) and a target.
+    ``first_target``, ``limit``: for items that are asked.
+    """
+    if not samples:
+        raise ConfigError("the data set has no samples: give one with samples", option="src")
+    if isinstance(samples[0][0], AskedItem):
+        return AskedItems([item for item, _ in samples], first_target, limit)
+    images, targets = [image for image, _ in samples], [target for _, target in samples]
+    labels = None if all(target is None for target in targets) else targets
+    if isinstance(images[0], _pixel_arrays.PixelRow):
+        return Items(images=images, labels=labels)
+    return Items(images, labels)
+
+
 def _of_list(src: Sequence[Any]) -> Items:
     if not src:
         raise ConfigError("src is an empty list: give at least one sample", option="src")
     first = src[0]
     if isinstance(first, Mapping):
         columns = {str(name): name for name in first}
-        path, label = _names(columns, "dict")
+        path, label = _names(columns, "dict", first.__getitem__)
         for number, row in enumerate(src):
             if not isinstance(row, Mapping) or row.keys() != first.keys():
                 raise ConfigError(
@@ -165,7 +325,7 @@ def _of_list(src: Sequence[Any]) -> Items:
                     "give all items the same keys",
                     option="src",
                 )
-        items = Items(
+        items = _of_values(
             [row[path] for row in src], None if label is None else [row[label] for row in src]
         )
         items._columns = {name: partial(_of_rows, name, key, src) for name, key in columns.items()}
@@ -182,13 +342,17 @@ def _of_list(src: Sequence[Any]) -> Items:
                 f"item {number} is {shown(src[number])}: give a pair (path, label) like item 0",
                 option="src",
             )
-        return Items([path for path, _ in pairs], [label for _, label in pairs])
-    return Items(src)
+        return _of_values([image for image, _ in pairs], [label for _, label in pairs])
+    return _of_values(src, None)
 
 
 def _of_columns(columns: Mapping[str, Any], table: Any) -> Items:
-    path, label = _names(columns, type(table).__name__)
-    items = Items(table[path], None if label is None else table[label])
+    def first(name: Any) -> Any:
+        values = _listed("src", table[name])
+        return values[0] if values else None
+
+    path, label = _names(columns, type(table).__name__, first)
+    items = _of_values(_listed("src", table[path]), None if label is None else table[label])
     count = len(items)
     items._columns = {
         name: partial(_of_table, name, key, table, count) for name, key in columns.items()
@@ -204,13 +368,26 @@ def _of_rows(name: str, key: Any, rows: Sequence[Any]) -> _columns.Held:
     return _columns.hold(name, [row[key] for row in rows], len(rows))
 
 
-def _names(columns: Mapping[str, Any], kind: str) -> tuple[Any, Any]:
-    """The columns of paths and of labels; None without labels."""
-    path = next((columns[name] for name in _PATH_COLUMNS if name in columns), None)
+def _of_values(values: Sequence[Any], labels: Any) -> Items:
+    """Items of paths or of images in memory."""
+    if values and (_is_image(values[0]) or hasattr(values[0], "dtype")):
+        return Items(images=values, labels=labels)
+    return Items(values, labels)
+
+
+def _names(columns: Mapping[str, Any], kind: str, first: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """The columns of images or paths, and of labels; None without labels. ``first``: the first
+    value of a column.
+    """
+    known = (columns[name] for name in _IMAGE_COLUMNS if name in columns)
+    path = next((name for name in known if _is_image(first(name))), None)
+    if path is None:
+        path = next((columns[name] for name in _PATH_COLUMNS if name in columns), None)
     if path is None:
         raise ConfigError(
-            f"the {kind} has no column of paths among {shown(list(columns))}: rename the column to "
-            "path, or give featherload.Items(table[...], table[...])",
+            f"the {kind} has no column of paths or of images as bytes among "
+            f"{shown(list(columns))}: rename the column to path or image, or give "
+            "featherload.Items(table[...], table[...])",
             option="src",
         )
     return path, next((columns[name] for name in _LABEL_COLUMNS if name in columns), None)

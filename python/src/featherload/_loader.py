@@ -21,7 +21,6 @@ from . import (
     _accelerate,
     _columns,
     _counts,
-    _hf_dataset,
     _items,
     _labels,
     _options,
@@ -33,9 +32,10 @@ from ._batch import TAKEN, Batch, Framework
 from ._dataset import Dataset
 from ._epoch import Epoch
 from ._epoch_sampler import EpochBatchSampler, EpochSampler
-from ._errors import ConfigError, WorkerError
-from ._featherload import RawBatch, RawItems, Stream, printable, tell_warnings
-from ._given_order import EPOCH, ITERATIONS, GivenBatches, GivenOrder
+from ._errors import ConfigError, Error, WorkerError
+from ._featherload import RawBatch, Stream, printable, tell_warnings
+from ._given_order import EPOCH, ITERATIONS, GivenBatches, GivenBatchOrder, GivenOrder
+from ._item_feed import AskedItems, Feeder
 from ._preview import Preview
 from ._processes import private_bytes
 from ._turn import Turn
@@ -67,9 +67,11 @@ class Loader:
         (``"train-{000..123}.tar"``), a list file, a table (CSV with a header line, JSON lines), a
         cache, or a saved index. Or an address of a cache or of tar shards in an object store:
         ``"s3://BUCKET/PREFIX"``, ``"s3://BUCKET/train-{000..123}.tar"``, ``gs://``, ``az://``,
-        ``https://``. Or samples listed in Python: ``featherload.Items``, a list of
-        paths, of ``(path, label)`` or of dicts, or a table of pandas, polars or pyarrow. Or a
-        ``datasets.Dataset`` of Hugging Face, which workers read from its files.
+        ``https://``. Or a ``.npy`` file with an array of images, uint8. Or samples in Python:
+        ``featherload.Items``, a list of paths, of images as bytes, of pairs with a label or of
+        dicts, an array of images, a table of pandas, polars or pyarrow, or a data set of torch,
+        whose transform is not used. Or a ``datasets.Dataset`` of Hugging Face, which workers read
+        from its files.
     ``fetch_dir``, ``fetch_limit``
         For a data set in an object store. Its shards are downloaded to ``fetch_dir``, which all
         ranks of a machine share (default: ``~/.cache/featherload/fetched``). ``fetch_limit`` is
@@ -122,7 +124,8 @@ class Loader:
     ``labels``, ``classes``, ``list``, ``root``, ``delimiter``, ``allow_outside``, ``boxes``,
     ``path_column``, ``image_column``, ``label_column``, ``path_suffix``, ``image_field``,
     ``label_field``, ``label_json``, ``index_dir``
-        How the source is read. ``docs/options.md`` describes each.
+        How the source is read. ``docs/options.md`` describes each. For an array, a ``.npy`` file
+        or a list, ``labels`` may be the labels themselves, as in ``featherload.Items``.
     ``multi_scale``
         Output sizes that alternate from batch to batch: (height, width), or one number for both.
     ``sandbox``
@@ -178,7 +181,7 @@ class Loader:
         orientation: Literal["exif", "stored"] | None = None,
         truncated: Literal["refuse", "keep"] | None = None,
         list: _Path | None = None,
-        labels: Literal["auto", "none"] | None = None,
+        labels: Literal["auto", "none"] | Iterable[Any] | None = None,
         classes: _Path | None = None,
         root: _Path | None = None,
         delimiter: str | None = None,
@@ -217,17 +220,13 @@ class Loader:
                 option="num_workers",
             )
         named = keywords["columns"] = _columns.checked(columns)
-        self._items: _items.Items | None = None
         self._columns: _columns.HeldColumns | None = None
-        if not _items.is_path(src):
-            if _hf_dataset.is_one(src):
-                src = _items.of(src, image_column, label_column)
-                keywords.update(image_column=None, label_column=None)
-            items = _items.of(src)
-            _options.check_items(keywords)
-            self._columns = items._open(named or [])
-            self._items = items._without_columns()
-            keywords.update(src=None, columns=None)
+        self._items = _items.taken(keywords)
+        if self._items is not None:
+            self._columns = self._items._open(named or [])
+            self._items = self._items._without_columns()
+            keywords["columns"] = None
+        self._has_one_channel: bool = getattr(self, "_has_one_channel", False)
         if sampler is not None and not isinstance(sampler, (str, Sampler)):
             sampler = keywords["sampler"] = GivenOrder(sampler)
         self._given = sampler if isinstance(sampler, GivenOrder) else None
@@ -244,7 +243,7 @@ class Loader:
                 f"NumPy has no arrays on {where}: use framework='torch' or 'jax', or device='cpu'",
                 option="framework",
             )
-        self._stream = Stream(_options.text(*self._said), self._raw_items())
+        self._stream, self._feeder = self._open(*self._said, self._has_one_channel)
         self._place_was_given = rank is not None
         self._pid = os.getpid()
         self._tell(self._stream.told)
@@ -314,8 +313,23 @@ class Loader:
         self._waiting.add(epoch)
         return epoch
 
-    def _raw_items(self) -> RawItems | None:
-        return None if self._items is None else self._items._raw
+    def _open(
+        self, source: Mapping[str, Any], loader: Mapping[str, Any], has_one_channel: bool
+    ) -> tuple[Stream, Feeder | None]:
+        """A stream of these options over the samples of this loader, and the thread that asks for
+        their bytes, if a method returns them.
+        """
+        items = None if self._items is None else self._items._raw
+        feeder = self._items.feeder() if isinstance(self._items, AskedItems) else None
+        stream = Stream(
+            _options.text(source, loader),
+            items,
+            has_one_channel=has_one_channel,
+            feed=None if feeder is None else feeder.feed,
+        )
+        if feeder is not None:
+            feeder.start()
+        return stream, feeder
 
     def _class_names(self) -> list[str]:
         """Names of the classes, for a preview."""
@@ -410,11 +424,16 @@ class Loader:
         ``set_epoch`` and an iterator over numbers of samples. A sampler object that was given is
         returned itself.
         """
-        return EpochSampler(self) if self._given is None else self._given.sampler
+        if self._given is None:
+            return EpochSampler(self)
+        of = self._given.sampler
+        return getattr(of, "sampler", of) if isinstance(self._given, GivenBatchOrder) else of
 
     @property
     def batch_sampler(self) -> Any:
         """Like ``sampler``, batch by batch."""
+        if isinstance(self._given, GivenBatchOrder):
+            return self._given.sampler
         if self._given is not None:
             return GivenBatches(self._given.sampler, self.batch_size, self.drop_last)
         return EpochBatchSampler(self)
@@ -509,7 +528,7 @@ class Loader:
         of_the_run = ("upload", "gpu_memory_limit", "memory_limit", "epochs", "decode_on")
         here = {name: value for name, value in loader.items() if name not in of_the_run}
         alone = {**here, "num_workers": 1, "depth": 2, "device": "cpu"}
-        stream = Stream(_options.text(source, alone), self._raw_items())
+        stream, _ = self._open(source, alone, has_one_channel=False)
         try:
             stream.set_epoch(self.epoch)
             if self._given is not None:
@@ -606,6 +625,17 @@ class Loader:
                 UserWarning,
                 stacklevel=3,
             )
+
+    def _next(self, epoch: int, is_left: Callable[[], bool]) -> RawBatch | None:
+        """The next batch of the stream. If the method of a data set raised an exception, the error
+        has it as its cause.
+        """
+        try:
+            return self._stream.next(epoch, is_left)
+        except Error as error:
+            if self._feeder is not None:
+                self._feeder.explain(error)
+            raise
 
     def _take(self, raw: RawBatch) -> Batch:
         pair = TAKEN[self.framework](raw)

@@ -15,6 +15,7 @@ from . import _featherload, _items, _options
 from ._errors import ConfigError
 from ._given_order import GivenOrder
 from ._helper import run_json
+from ._item_feed import AskedItems
 from ._loader import Loader
 from ._reports import Doctor, IndexReport, Plan, Rss
 from ._values import argument_text, byte_count, whole
@@ -92,13 +93,13 @@ def plan(
     sampler = keywords["sampler"]
     if sampler is not None and not isinstance(sampler, (str, Sampler)):
         keywords["sampler"] = GivenOrder(sampler)
-    items = None
-    if not _items.is_path(src):
-        items = _items.of(src)._raw
-        _options.check_items(keywords)
-        keywords["src"] = None
+    items = _items.taken(keywords)
+    if items is not None:
+        keywords["columns"] = None
     text = _options.text(*_options.library(keywords))
-    return Plan(json.loads(_featherload.plan(text, items)))
+    raw = None if items is None else items._raw
+    limit = items.limit if isinstance(items, AskedItems) else None
+    return Plan(json.loads(_featherload.plan(text, raw, limit)))
 
 
 def rss(

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from ._errors import ConfigError
+from ._given_order import GivenBatchOrder
 
 
 def of_batch_sampler(batch_sampler: Any) -> tuple[Any, int, bool]:
-    """Sampler, batch size and drop_last of torch's ``BatchSampler``."""
+    """Sampler, batch size and drop_last of torch's ``BatchSampler``. Of any other object: its
+    batches, taken once per epoch, and the size of the largest.
+    """
     from torch.utils.data import BatchSampler
 
     if type(batch_sampler) is not BatchSampler:
-        raise ConfigError(
-            f"the batch_sampler {type(batch_sampler).__name__} is not supported: give torch's "
-            "BatchSampler itself, or batch_size and sampler",
-            option="batch_sampler",
-        )
+        order = GivenBatchOrder(batch_sampler)
+        return order, order.batch_size, False
     return batch_sampler.sampler, batch_sampler.batch_size, batch_sampler.drop_last
 
 

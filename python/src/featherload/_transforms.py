@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ._errors import ConfigError
+from ._values import shown
 
 Op = dict[str, Any]
 Recipe = dict[str, Any]
@@ -55,12 +56,15 @@ _ONLY_COLOUR = {
 class Walk:
     """Walks a list of transforms, and tracks the kind of their values."""
 
-    def __init__(self) -> None:
+    def __init__(self, channels: int = 3) -> None:
+        """``channels``: those of the opened image, 3 (RGB) or 1 (grey)."""
         self.is_tensor = False
         """After ToImage or ToTensor: torchvision's kernels run instead of Pillow's."""
         self.values: Literal["levels", "unit", "normalised"] = "levels"
         """0 to 255, 0 to 1, or after Normalize."""
-        self.channels = 3
+        self.channels = channels
+        self.is_grey = channels == 1
+        """The image was opened as grey, not made grey. Its three channels in a recipe are equal."""
 
     def ops(self, transform: Any) -> list[Op]:
         other = OTHERS.get(_full_name(type(transform)))
@@ -76,7 +80,9 @@ class Walk:
             raise cannot(name, "put it before the transform to float32")
         if name in _NOT_NORMALISED and self.values == "normalised":
             raise cannot(name, "put it before Normalize")
-        if name in _ONLY_COLOUR and self.channels != 3:
+        # Pillow leaves colour and hue of a grey image as they are, as recipes do.
+        is_opened_grey = self.is_grey and not self.is_tensor
+        if name in _ONLY_COLOUR and self.channels != 3 and not is_opened_grey:
             raise cannot(name, "put it before Grayscale(1)")
         if kind is type(transform):
             return translate(self, transform)
@@ -396,6 +402,9 @@ def _to_image(walk: Walk, t: Any) -> list[Op]:
 
 
 def _rgb(walk: Walk, t: Any) -> list[Op]:
+    if walk.is_grey:
+        walk.channels, walk.is_grey = 3, False
+        return []
     if walk.channels != 3:
         raise cannot("RGB", "a recipe cannot convert one channel to three: use Grayscale(3)")
     return []
@@ -403,6 +412,9 @@ def _rgb(walk: Walk, t: Any) -> list[Op]:
 
 def _grayscale(walk: Walk, t: Any) -> list[Op]:
     channels = int(t.num_output_channels)
+    if walk.is_grey:
+        walk.channels, walk.is_grey = channels, channels == 1
+        return []
     if walk.channels == 1:
         if channels != 1:
             raise cannot("Grayscale(3) after Grayscale(1)", "leave Grayscale(1) out")
@@ -438,7 +450,15 @@ def _normalize(walk: Walk, t: Any) -> list[Op]:
     if walk.values == "normalised":
         raise cannot("Normalize", "a recipe has only one: combine them to one mean and one std")
     walk.values = "normalised"
-    return [{"normalize": {"mean": _list(t.mean), "std": _list(t.std)}}]
+    mean, std = _list(t.mean), _list(t.std)
+    if walk.is_grey:
+        if len(mean) != 1 or len(std) != 1:
+            raise cannot(
+                f"Normalize({shown(mean)}, {shown(std)})",
+                "images are grey and have one channel: give one mean and one std",
+            )
+        mean, std = mean * 3, std * 3
+    return [{"normalize": {"mean": mean, "std": std}}]
 
 
 def _erasing(walk: Walk, t: Any) -> list[Op]:

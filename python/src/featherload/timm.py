@@ -22,7 +22,7 @@ from timm.data.random_erasing import RandomErasing
 
 from ._batch import Batch
 from ._errors import ConfigError
-from ._file_lists import METHOD
+from ._item_feed import METHOD
 from ._timm import create_transform
 from ._torch_order import is_distributed
 from ._values import shown

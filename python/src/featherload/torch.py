@@ -1,4 +1,4 @@
-"""``featherload.torch.DataLoader``: in place of torch's, over lists of image files.
+"""``featherload.torch.DataLoader``: in place of torch's, over lists of image files and arrays.
 
 ::
 
@@ -15,10 +15,11 @@ from typing import Any
 
 from . import _file_lists, _hf_dataset, _options, _torch_order
 from ._errors import ConfigError
-from ._given_order import GivenOrder
-from ._items import Items, of_hugging_face
+from ._given_order import GivenBatchOrder, GivenOrder
+from ._item_feed import LIMIT, AskedItem
+from ._items import of_hugging_face, of_samples
 from ._loader import Loader
-from ._values import shown
+from ._values import byte_count, shown
 from .samplers import Sampler
 
 __all__ = ["DataLoader"]
@@ -27,17 +28,22 @@ _log = logging.getLogger("featherload")
 
 
 class DataLoader(Loader):
-    """torch's ``DataLoader`` over data sets that are lists of image files.
+    """torch's ``DataLoader`` over data sets that are lists of image files, or arrays of images.
 
     ``dataset``
         A torchvision data set that is a list of files and labels: ``ImageFolder``,
         ``DatasetFolder``, ``Food101``, ``Flowers102``, ``OxfordIIITPet``, ``StanfordCars``,
         ``GTSRB``, ``FGVCAircraft``, ``INaturalist``, ``Places365``, ``EuroSAT``, ``CelebA``,
         ``Caltech101``, ``Caltech256``, ``Country211``, ``DTD``, ``Imagenette``, ``ImageNet``,
-        ``LFWPeople``, ``RenderedSST2``, ``SUN397`` or ``CLEVRClassification``. A ``Subset`` or
-        ``ConcatDataset`` of any of these. Any other data set with the method
-        ``featherload_item(index)``, which returns the path and the target of a sample without
-        decoding it. It is called once per sample, when the loader is made.
+        ``LFWPeople``, ``RenderedSST2``, ``SUN397`` or ``CLEVRClassification``. Or one that is an
+        array of images: ``CIFAR10``, ``CIFAR100``, ``MNIST``, ``FashionMNIST``, ``KMNIST``,
+        ``QMNIST``, ``EMNIST``, ``SVHN``, ``STL10`` or ``USPS``. The array is copied once, into
+        memory that all workers share. A ``Subset`` or ``ConcatDataset`` of any of these. Any other
+        data set with the method ``featherload_item(index)``, which returns the image and the target
+        of a sample without decoding it. If the image is a path, it is called once per sample, when
+        the loader is made. If it is the bytes of an image file, as from LMDB or HDF5, one thread of
+        this process calls it in the order of each epoch, at most ``depth`` batches ahead. An
+        exception of the method ends the epoch, and is the cause of the error.
 
         Or a ``datasets.Dataset`` of Hugging Face, with ``recipe``. Its images are read from its
         files. ``image_column`` and ``label_column`` name its columns, if there are several.
@@ -45,6 +51,8 @@ class DataLoader(Loader):
         The data set's ``transform`` becomes the recipe. Its ``target_transform`` is called once
         per sample, so it must be a function of the target alone. Targets are whole numbers,
         floats, or lists of numbers of one length. ``batch.ids`` are positions in the data set.
+        Images of ``MNIST`` and other grey arrays have one channel, as in torch: a view of memory
+        with three equal ones.
     ``batch_size``, ``shuffle``, ``drop_last``
         As in torch. Defaults: 1, False, False.
     ``sampler``, ``batch_sampler``
@@ -58,12 +66,18 @@ class DataLoader(Loader):
         list, is iterated once at the start of each epoch. It needs a length. A state resumes within
         such an epoch if the sampler repeats the order, which a generator with a seed does.
 
-        ``batch_sampler`` is torch's ``BatchSampler`` over one of these.
+        ``batch_sampler`` is torch's ``BatchSampler`` over one of these, or any other finite object
+        that gives lists of numbers and has a length. It is iterated once at the start of each
+        epoch, and batches may have different sizes. A batch has memory for the largest of the
+        first epoch, or for its attribute ``batch_size`` if that is larger.
     ``generator``
         Its ``initial_seed()`` is the seed. Default: ``torch.initial_seed()``, which
         ``torch.manual_seed`` sets, or with several ranks the seed of the ``DistributedSampler``.
     ``num_workers``
         Worker processes. 0 means 1 here.
+    ``feed_limit``
+        Of a data set whose method returns bytes: the most bytes in shared memory at one time, or a
+        size such as ``"64M"``. Default: 256 MiB. The images of a batch must fit.
     ``timeout``
         Most seconds for one image (``row_limit``). 0: the default.
     ``collate_fn``
@@ -136,6 +150,7 @@ class DataLoader(Loader):
                     option="batch_sampler",
                 )
             sampler, batch_size, drop_last = _torch_order.of_batch_sampler(batch_sampler)
+            batch_size = int(batch_size)
         if worker_init_fn is not None:
             warnings.warn(
                 "worker_init_fn is not called: workers of featherload run no Python, and their "
@@ -155,7 +170,7 @@ class DataLoader(Loader):
         recipe = options.pop("recipe", None)
         files: Any
         samples: Any
-        own = None
+        own, channels = None, 3
         if is_hf:
             if recipe is None:
                 raise ConfigError(
@@ -168,12 +183,17 @@ class DataLoader(Loader):
         else:
             files = _file_lists.resolve(dataset)
             samples = files.samples
-            own = _file_lists.recipe(files) if recipe is None else None
+            if recipe is None:
+                own, channels = _file_lists.recipe(files)
+        self._has_one_channel = channels == 1
         if sampler is not None and shuffle:
             raise ConfigError("sampler and shuffle both set the order: give one", option="sampler")
         self._follows: Any = None
         self._was_told = False
-        made = _torch_order.makes_order(sampler, len(samples), batch_size, drop_last)
+        gives_batches = isinstance(sampler, GivenBatchOrder)
+        made = not gives_batches and _torch_order.makes_order(
+            sampler, len(samples), batch_size, drop_last
+        )
         if _torch_order.is_distributed(sampler):
             _torch_order.take_rank(sampler, options)
             if made:
@@ -183,12 +203,12 @@ class DataLoader(Loader):
         else:
             of_sampler = getattr(sampler, "generator", None)
             _torch_order.take_seed(of_sampler or generator, options)
-        if isinstance(sampler, Sampler):
+        if isinstance(sampler, Sampler) and not gives_batches:
             options["sampler"] = sampler
         elif made or sampler is None:
             options["shuffle"] = bool(shuffle) or _torch_order.is_random(sampler)
         else:
-            options["sampler"] = GivenOrder(sampler)
+            options["sampler"] = sampler if gives_batches else GivenOrder(sampler)
         divided = any(options.get(name) is not None for name in ("rank", "world_size"))
         if not divided:
             # As in torch: torchrun's variables alone do not divide the samples.
@@ -198,20 +218,29 @@ class DataLoader(Loader):
                 "the data set has no samples: give one with samples", option="dataset"
             )
         try:
+            most = byte_count("feed_limit", options.pop("feed_limit", None))
+            if most is not None and (is_hf or not isinstance(samples[0][0], AskedItem)):
+                raise ConfigError(
+                    "feed_limit is for data sets whose method returns bytes: remove it",
+                    option="feed_limit",
+                )
             if not is_hf:
-                items = Items([path for path, _ in samples], [target for _, target in samples])
+                items = of_samples(samples, files.first_target, LIMIT if most is None else most)
             elif len(samples) == len(dataset):
                 items = of_hugging_face(files)
             else:
                 part = _hf_dataset.resolve(dataset.select(samples), *named)
                 items = of_hugging_face(part)
         except ConfigError as error:
-            raise ConfigError(str(error), option="dataset") from None
+            option = "feed_limit" if error.option == "feed_limit" else "dataset"
+            raise ConfigError(str(error), option=option) from None
         # After Items, which reports what is wrong with a target.
         snapshot: Any = (
             _hf_dataset.HuggingFaceSnapshot(dataset)
             if is_hf
-            else _file_lists.DatasetSnapshot(dataset, files, len(samples), own)
+            else _file_lists.DatasetSnapshot(
+                dataset, files, len(samples), None if own is None else (own, channels)
+            )
         )
         super().__init__(
             items,

@@ -118,7 +118,7 @@ def _is_dataset(src: Any) -> bool:
     """Whether it is for ``featherload.torch.DataLoader``."""
     import torch.utils.data
 
-    from ._file_lists import METHOD
+    from ._item_feed import METHOD
 
     return isinstance(src, torch.utils.data.Dataset) or hasattr(type(src), METHOD)
 

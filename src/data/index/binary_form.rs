@@ -13,8 +13,8 @@
 //!  64  samples u64               | content: the counts, from which
 //!  72  kind u8, bytes per path end u8, bytes per label word u8,
 //!      bytes per size of a sample u8, bytes per box u8 (0 or 16),
-//!      bytes per packed page u8 (0 or 32),
-//!      bytes per shard number of a sample u8 (0 or 4), 0
+//!      bytes per packed page or pixel array u8 (0 or 32),
+//!      bytes per shard number of a sample u8 (0 or 4), in memory u8 (0 or 1)
 //!  80  label width u64           | every section's place follows
 //!  88  path bytes u64, classes u64, class name bytes u64
 //! 112  shards u64, shard path bytes u64
@@ -25,6 +25,7 @@
 //!                   first samples: shards x 8; shard path ends: shards x 8
 //!      with packed pages: shards x (place, length, length unpacked, codec u64)
 //!      with scattered samples: the shard of each: samples x 4
+//!      with pixel arrays: shards x (height, width, channels, 7 u64)
 //!      class name ends: classes x 8
 //!      class names, shard paths, then paths
 //!      root; then the fingerprint of each shard: length u64, time of change
@@ -58,7 +59,6 @@ use std::path::Path;
 use twox_hash::XxHash3_128;
 
 use crate::data::index::classes::ClassList;
-use crate::data::packed_page::PackedPage;
 use crate::error::Result;
 use crate::picture::PixelBox;
 use crate::sys::regular_file::FileStamp;
@@ -71,6 +71,7 @@ pub(crate) use damage::{IndexDamage, check_room};
 use head::{COUNTS_END, KIND_CLASS, KIND_NONE, KIND_VECTOR, VERSION};
 pub(crate) use head::{HEAD, MAGIC, NAME};
 pub use label_vector::{Label, LabelVector};
+pub(crate) use page_section::StoredForm;
 pub(crate) use shard_sections::{SampleLocation, ShardExtent};
 use shard_sections::{SectionCounts, ShardSections};
 use words::{FieldReader, SectionCursor, WordArray};
@@ -84,6 +85,7 @@ pub(crate) struct IndexLayout {
     labels: LabelSection,
     boxes: Option<BoxSection>,
     parts: Option<ShardSections>,
+    in_memory: bool,
     paths: Range<usize>,
     root: Range<usize>,
     hash: u128,
@@ -223,6 +225,7 @@ impl IndexLayout {
             box_bytes,
             page_bytes,
             number_bytes,
+            in_memory,
             zero,
         ] = fields.take::<8>();
         let width = fields.u64();
@@ -237,7 +240,7 @@ impl IndexLayout {
             page_bytes,
             number_bytes,
         };
-        if zero != 0 {
+        if in_memory > 1 || (in_memory == 1 && of_parts.shards == 0) {
             return Err(IndexDamage::Counts { of: "fields" });
         }
         if end_bytes != 4 && end_bytes != 8 {
@@ -298,6 +301,7 @@ impl IndexLayout {
             },
             boxes,
             parts,
+            in_memory: in_memory == 1,
             paths,
             root: root_at..root_at,
             hash: 0,
@@ -397,9 +401,14 @@ impl IndexLayout {
             .unwrap_or_default()
     }
 
-    /// The packed page that a shard is. `None` if the shard is a file.
-    pub(crate) fn page(&self, bytes: &[u8], number: u64) -> Option<PackedPage> {
-        self.parts.as_ref()?.page(bytes, number)
+    /// The form of a shard's samples. `None` if the shard is a file of image files.
+    pub(crate) fn form(&self, bytes: &[u8], number: u64) -> Option<StoredForm> {
+        self.parts.as_ref()?.form(bytes, number)
+    }
+
+    /// Whether the shards are parts of sealed memory instead of files.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.in_memory
     }
 
     /// `None` if samples are files, or if there is no sample of this id.

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use twox_hash::XxHash3_64;
 
 use self::pickle::{PickleBytes, PickleDocument, PickleValue};
-use crate::data::index::binary_form::{IndexContent, IndexLabels};
+use crate::data::index::binary_form::{IndexContent, IndexLabels, StoredForm};
 use crate::data::index::report::ScanReport;
 use crate::data::index::samples::Index;
 use crate::data::packed_page::{PLANAR_BYTES, PackedPage, PageCodec};
@@ -113,7 +113,7 @@ pub(crate) fn open(folder: &Path, options: &CifarOptions) -> Result<(Index, Scan
                 continue;
             };
             let name = path.file_name().unwrap_or_default().as_bytes();
-            content.begin_page(name, Some(sample.page));
+            content.begin_form(name, Some(StoredForm::Page(sample.page)));
             content.push_part(format!("row-{}", sample.row).as_bytes(), 0, PLANAR_BYTES);
             of_pages.push(*stamp);
             labels.push(sample.label);

@@ -294,6 +294,7 @@ impl Index {
     /// An existing file that is not a saved index, such as the list that this index was made from;
     /// a file that cannot be written.
     pub fn save(&self, file: &Path) -> Result<()> {
+        self.check_in_files("a saved index")?;
         index_file::refuse_other_file(file)?;
         self.write(file)
     }

@@ -21,7 +21,7 @@ use crate::data::index::table::labels::TableLabelCollector;
 use crate::error::{Error, Result};
 
 /// A word for the place of a sample in error texts, as "line" is for files.
-const PLACE: &str = "item";
+pub(super) const PLACE: &str = "item";
 
 /// The label of one item. All items of a list have the same kind of label.
 #[derive(Debug, Clone, PartialEq)]

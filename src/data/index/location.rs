@@ -12,8 +12,10 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use crate::data::index::binary_form::StoredForm;
 use crate::data::index::{Index, SampleLocation};
 use crate::data::packed_page::{PackedPage, PageCodec};
+use crate::data::pixel_shape::PixelShape;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::sys::regular_file::{FileStamp, keeps_inodes, keeps_inodes_of, open_stamped};
 
@@ -87,13 +89,40 @@ impl Index {
     /// The packed page that a shard is. Its samples are parts of the unpacked page. `None` if the
     /// shard is a file.
     pub(crate) fn page(&self, number: u64) -> Option<PackedPage> {
-        self.layout.page(self.sealed.bytes(), number)
+        match self.form(number)? {
+            StoredForm::Page(page) => Some(page),
+            StoredForm::Pixels(_) => None,
+        }
     }
 
-    /// Unpacked bytes of the largest page. 0 if there are no packed pages.
+    /// The shape of a shard's samples, if they are raw pixels.
+    pub(crate) fn pixels(&self, number: u64) -> Option<PixelShape> {
+        match self.form(number)? {
+            StoredForm::Pixels(shape) => Some(shape),
+            StoredForm::Page(_) => None,
+        }
+    }
+
+    fn form(&self, number: u64) -> Option<StoredForm> {
+        self.layout.form(self.sealed.bytes(), number)
+    }
+
+    /// The bytes of a sample in memory. `None` if samples are in files.
+    pub(crate) fn bytes_in_memory(&self, id: u64) -> Option<&[u8]> {
+        let range = self.part(id)?.range();
+        let range = usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?;
+        self.memory()?.bytes().get(range)
+    }
+
+    /// Unpacked bytes of the largest page, or of the largest picture of raw pixels. 0 if there are
+    /// neither.
     pub(crate) fn largest_page(&self) -> u64 {
-        let pages = (0..self.shards()).filter_map(|number| self.page(number));
-        pages.map(|page| page.unpacked).max().unwrap_or(0)
+        let forms = (0..self.shards()).filter_map(|number| self.form(number));
+        let bytes = forms.map(|form| match form {
+            StoredForm::Page(page) => page.unpacked,
+            StoredForm::Pixels(shape) => shape.file_bytes(),
+        });
+        bytes.max().unwrap_or(0)
     }
 
     /// Packed bytes of the largest page. 0 if there are no packed pages.
@@ -193,6 +222,7 @@ impl Index {
     /// about their files.
     pub fn is_remote(&self) -> bool {
         self.shards() > 0
+            && !self.is_in_memory()
             && (0..self.shards()).all(|n| self.layout.stamp(self.sealed.bytes(), n).is_none())
     }
 

@@ -17,7 +17,8 @@
 //!
 //! - `constructors`: the public ways to make an index;
 //! - `folder`, `list`, `table`, `shards`, `parquet`, `arrow`, `cifar`, `open_cache`: one file for
-//!   each source; `items`, `file_parts`: samples that a program lists; `packed_objects`: single
+//!   each source; `items`, `file_parts`, `memory_items`: samples that a program lists, by path, by
+//!   place in a file, or in memory; `array_files`: arrays of many images; `packed_objects`: single
 //!   images of a store;
 //! - `names`: extensions of image files; `foreign_data`: files that are no data set;
 //! - `lines`, `list_root`: the lines of list files, and the folder that their paths start from;
@@ -54,6 +55,7 @@
 
 mod agreement;
 mod arrow;
+mod array_files;
 mod binary_form;
 mod boxes;
 mod cached_samples;
@@ -79,6 +81,7 @@ mod link_targets;
 mod list;
 mod list_root;
 mod location;
+mod memory_items;
 mod names;
 mod numbers;
 mod open_cache;
@@ -97,6 +100,7 @@ mod text_encoding;
 pub use crate::picture::PixelBox;
 pub use arrow::ArrowFiles;
 pub(crate) use arrow::open_columns as open_arrow_columns;
+pub use array_files::ArrayFiles;
 pub(crate) use binary_form::SampleLocation;
 pub use binary_form::{Label, LabelVector};
 pub(crate) use cached_samples::CachedSamples;
@@ -108,6 +112,7 @@ pub use folder::{FolderLabels, FolderOptions};
 pub use items::{ItemLabel, ItemList};
 pub(crate) use json::{lossy, lossy_option};
 pub use list::{ListDelimiter, ListLabels, ListOptions};
+pub use memory_items::MemoryItems;
 pub(crate) use names::shown;
 pub use names::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, OWN_PREFIX};
 pub(crate) use packed_objects::{ListedNames, MemberPlace};

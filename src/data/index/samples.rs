@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::data::index::binary_form::Label;
 use crate::data::index::binary_form::{IndexContent, IndexDamage, IndexLayout};
@@ -25,13 +26,83 @@ pub struct Index {
     classes: ClassList,
     /// Targets of links, if the scan looked at them.
     pub(super) beyond: Option<LinkTargets>,
+    /// The bytes of all samples, if they are in memory.
+    memory: Option<Arc<SealedBytes>>,
 }
 
 impl Index {
-    /// Maps an index that was received from another process.
+    /// Maps an index that was received from another process. Its samples are in files.
     pub(crate) fn from_fd(fd: OwnedFd) -> Result<Self> {
-        Self::open(SealedBytes::from_fd(fd)?)
-            .map_err(|damage| Error::protocol(format!("the received index: {damage}")))
+        Self::from_descriptors(&mut std::iter::once(fd))
+    }
+
+    /// Maps an index from the first of the descriptors that another process sent. If its samples
+    /// are in memory, maps that memory from the next one. These are [`Index::descriptors`] of the
+    /// other process.
+    pub(crate) fn from_descriptors(fds: &mut impl Iterator<Item = OwnedFd>) -> Result<Self> {
+        let fd = fds.next();
+        let fd = fd.ok_or_else(|| Error::protocol("an index came without its descriptor"))?;
+        let sealed = SealedBytes::from_fd(fd)?;
+        let damaged = |damage| Error::protocol(format!("the received index: {damage}"));
+        let index = Self::decode(sealed).map_err(damaged)?;
+        if !index.layout.is_in_memory() {
+            return Ok(index);
+        }
+        let memory = fds.next().map(SealedBytes::from_fd).transpose()?;
+        let memory = memory.ok_or_else(|| {
+            Error::protocol("an index of samples in memory came without that memory")
+        })?;
+        index.with_memory(Arc::new(memory))
+    }
+
+    /// The descriptors that [`Index::from_descriptors`] needs.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let memory = self.memory.as_deref().map(AsFd::as_fd);
+        std::iter::once(self.as_fd()).chain(memory)
+    }
+
+    /// The same index, of samples in `memory`.
+    pub(super) fn with_memory(self, memory: Arc<SealedBytes>) -> Result<Self> {
+        self.check_ends(std::iter::repeat(memory.bytes().len() as u64))
+            .map_err(|what| Error::protocol(format!("the received index {what}")))?;
+        Ok(Self {
+            memory: Some(memory),
+            ..self
+        })
+    }
+
+    /// Seals the content of samples in `memory`.
+    pub(super) fn seal_in_memory(
+        mut content: IndexContent,
+        memory: Arc<SealedBytes>,
+    ) -> Result<Self> {
+        content.in_memory = true;
+        Self::decode(content.encode(Path::new("/"))?)
+            .map_err(|damage| Error::protocol(format!("the index just made: {damage}")))?
+            .with_memory(memory)
+    }
+
+    /// The memory that the samples are in. `None` if they are in files.
+    pub(super) fn memory(&self) -> Option<&Arc<SealedBytes>> {
+        self.memory.as_ref()
+    }
+
+    /// Whether the samples are in memory that belongs to this index.
+    pub fn is_in_memory(&self) -> bool {
+        self.layout.is_in_memory()
+    }
+
+    /// Rejects an index of samples in memory. `what`: what needs files, as the start of a sentence.
+    ///
+    /// # Errors
+    /// The samples are in memory.
+    pub(crate) fn check_in_files(&self, what: &str) -> Result<()> {
+        match self.is_in_memory() {
+            false => Ok(()),
+            true => Err(Error::config(format!(
+                "{what} needs samples in files, and these are in memory: write them to files"
+            ))),
+        }
     }
 
     /// A second handle of the same index. Both share one copy of its bytes.
@@ -40,7 +111,13 @@ impl Index {
     /// The process has no free file descriptor.
     pub fn try_clone(&self) -> Result<Self> {
         let fd = self.as_fd().try_clone_to_owned();
-        Self::from_fd(fd.map_err(|e| Error::io("duplicate the index's descriptor", e))?)
+        let fd = fd.map_err(|e| Error::io("duplicate the index's descriptor", e))?;
+        let index = Self::decode(SealedBytes::from_fd(fd)?)
+            .map_err(|damage| Error::protocol(format!("the copied index: {damage}")))?;
+        Ok(Self {
+            memory: self.memory.clone(),
+            ..index
+        })
     }
 
     pub(super) fn seal(root: &Path, mut content: IndexContent) -> Result<Self> {
@@ -50,13 +127,22 @@ impl Index {
             .map_err(|damage| Error::protocol(format!("the index just made: {damage}")))
     }
 
+    /// The index of samples in files.
     pub(super) fn open(sealed: SealedBytes) -> Result<Self, IndexDamage> {
+        match Self::decode(sealed)? {
+            index if index.layout.is_in_memory() => Err(IndexDamage::WithoutMemory),
+            index => Ok(index),
+        }
+    }
+
+    fn decode(sealed: SealedBytes) -> Result<Self, IndexDamage> {
         let (layout, classes) = IndexLayout::decode(sealed.bytes())?;
         Ok(Self {
             sealed,
             layout,
             classes,
             beyond: None,
+            memory: None,
         })
     }
 
@@ -93,8 +179,13 @@ impl Index {
     }
 
     /// The full path of a sample. For a sample in a shard it is the path of the shard and the name
-    /// of the member. No file has that path.
+    /// of the member. No file has that path. A sample in memory is named by its place in the list
+    /// that it came from.
     pub fn path(&self, id: u64) -> PathBuf {
+        if self.is_in_memory() {
+            let place = self.relative_path(id).display();
+            return PathBuf::from(format!("item {place} of the list"));
+        }
         match self.part(id) {
             Some(part) => self.shard_path(part.shard).join(self.relative_path(id)),
             None => self.root().join(self.relative_path(id)),
@@ -157,9 +248,13 @@ impl Index {
         self.layout.hash()
     }
 
-    /// Bytes of shared memory, counted once for all processes.
+    /// Bytes of shared memory, counted once for all processes. They include samples in memory.
     pub fn bytes(&self) -> u64 {
-        self.sealed.bytes().len() as u64
+        let samples = self
+            .memory
+            .as_ref()
+            .map_or(0, |memory| memory.bytes().len());
+        (self.sealed.bytes().len() + samples) as u64
     }
 }
 

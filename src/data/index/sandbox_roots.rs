@@ -53,6 +53,7 @@ impl Index {
     fn files(&self) -> impl Iterator<Item = &[u8]> {
         let bytes = self.sealed.bytes();
         let (shards, samples) = match self.layout.shards() {
+            _ if self.is_in_memory() => (0, 0),
             0 => (0, self.layout.samples()),
             shards => (shards, 0),
         };

@@ -31,7 +31,10 @@ impl Index {
         let is_scattered = self.layout.are_scattered();
         let mut begin = |content: &mut IndexContent, number| {
             let bytes = self.sealed.bytes();
-            content.begin_page(self.layout.shard_path(bytes, number), self.page(number));
+            content.begin_form(
+                self.layout.shard_path(bytes, number),
+                self.layout.form(bytes, number),
+            );
             stamps.push(self.layout.stamp(bytes, number).unwrap_or_default());
         };
         if is_scattered {
@@ -55,6 +58,9 @@ impl Index {
             content.boxes.extend(self.pixel_box(id));
         }
         content.labels = self.labels_of(ids);
+        if let Some(memory) = self.memory() {
+            return Self::seal_in_memory(content, memory.clone());
+        }
         let index = Self::seal(self.root(), content)?;
         match stamps.is_empty() {
             true => Ok(index),

@@ -313,6 +313,14 @@ impl HeaderFiles {
         id: u64,
         limits: &PictureLimits,
     ) -> Result<(PictureHeader, u64), SampleFault> {
+        if let Some(shape) = index.part(id).and_then(|part| index.pixels(part.shard)) {
+            let [height, width, channels] = shape.sides();
+            let header = PictureHeader::of_pixels((width, height), channels, limits)?;
+            return Ok((header, shape.bytes()));
+        }
+        if let Some(bytes) = index.bytes_in_memory(id) {
+            return Ok((header(Cursor::new(bytes), limits)?, bytes.len() as u64));
+        }
         let (path, located) = index.locate(id, &mut self.path)?;
         let Some((range, part)) = located.zip(index.part(id)) else {
             let (fd, len) = open_regular(path)?;

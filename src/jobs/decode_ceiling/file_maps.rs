@@ -70,6 +70,12 @@ impl FileMaps {
                  shards of it)",
             ));
         }
+        if of.is_some_and(|shard| index.pixels(shard).is_some()) {
+            return Err(SampleFault::new(
+                FaultKind::Unsupported,
+                "is raw pixels of an array, which need no decoder",
+            ));
+        }
         if of.is_none() || *shard != of {
             self.maps.push(map_warm(index, of, path)?);
             *shard = of;

@@ -17,6 +17,7 @@ use crate::jobs::images::batch_mixing::BatchMixing;
 use crate::jobs::images::crop_extents::CropExtents;
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::{PackedBatch, SlotPacking};
+use crate::jobs::item_feed::ItemFeed;
 use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus, State};
 use crate::pool::batch_request::BatchRequest;
 use crate::pool::filled_batch::{BadRow, FilledBatch};
@@ -35,8 +36,10 @@ pub(crate) struct ImageRun {
     pub(crate) packed: PackedBatch,
     pub(crate) state: State,
     pub(crate) epochs: Option<u64>,
-    /// Batches from the current position on whose shards are here. None: all. Only set for a remote
-    /// data set.
+    /// Gives the samples while the run goes on, with their labels.
+    pub(crate) feed: Option<ItemFeed>,
+    /// Batches from the current position on whose samples are here. None: all. Only set for a remote
+    /// data set and with a feed.
     pub(crate) ready_batches: Option<usize>,
     pub(crate) on_error: OnError,
     /// Substitutes to try for a sample that cannot be used.
@@ -103,6 +106,23 @@ impl ImageRun {
         Ok(batch)
     }
 
+    /// The next batches of this epoch, from the current one on: at most `most`.
+    pub(crate) fn marks_ahead(&self, most: usize) -> Vec<EpochMark> {
+        let first = self.plan.skip_epoch_end(self.state.mark());
+        let is_known = |at: &EpochMark| {
+            let is_run = self.epochs.is_some_and(|last| at.epoch < last);
+            (at.epoch == first.epoch || is_run) && self.plan.has_order(at.epoch)
+        };
+        let marks = std::iter::successors(Some(first), |at| Some(self.plan.next_mark(*at)));
+        marks.take_while(is_known).take(most).collect()
+    }
+
+    /// The samples of a batch, without those of padding.
+    pub(crate) fn samples_of(&self, at: EpochMark) -> Vec<u64> {
+        let rows = 0..self.plan.filled_rows_at(at);
+        rows.map(|row| self.plan.row_at(at, row).id).collect()
+    }
+
     /// Height and width of a batch's rows, if they follow from the recipe or the plan.
     pub(crate) fn row_size(&self, place: &BatchRequest) -> (u32, u32) {
         let usual = match self.program.extent {
@@ -149,7 +169,7 @@ impl ImageRun {
             dtype: self.program.output_format.dtype,
             layout: self.program.output_format.layout,
             channels: self.program.output_format.channels(),
-            labels: self.labels(at.epoch, &rows),
+            labels: self.labels(at, &rows),
             ids: rows.iter().map(|r| r.id).collect(),
             status: rows.iter().map(|r| r.status).collect(),
             columns: BatchColumns::new(
@@ -259,16 +279,20 @@ impl ImageRun {
 
     /// The labels of the rows: the data set's, or those that an operation drew for their positions.
     /// A masked row has no label of its own.
-    fn labels(&self, epoch: u64, rows: &[RowPlan]) -> BatchLabels {
+    fn labels(&self, at: EpochMark, rows: &[RowPlan]) -> BatchLabels {
         let is_masked = |r: &RowPlan| r.status.is_masked();
         if self.program.labelling_op().is_some() {
             let drawn = rows.iter().map(|r| {
                 let label = self
                     .program
-                    .draw_label(&self.plan.random(epoch, r.position));
+                    .draw_label(&self.plan.random(at.epoch, r.position));
                 label.filter(|_| !is_masked(r)).unwrap_or(-1)
             });
             return BatchLabels::Classes(drawn.collect());
+        }
+        if let Some(feed) = &self.feed {
+            let masked: Vec<bool> = rows.iter().map(is_masked).collect();
+            return feed.labels(at, &masked).unwrap_or(BatchLabels::None);
         }
         let width = self.index.label_width();
         match self.index.label(0) {

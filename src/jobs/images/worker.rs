@@ -9,6 +9,7 @@ use crate::data::index::Index;
 use crate::data::sample_sizes::SampleSizes;
 use crate::device::jpeg_part::PartLimits;
 use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::jobs::handed_items::HandedItems;
 use crate::jobs::images::packing::{PackedBatch, SlotPacking};
 use crate::jobs::images::spec::{ImageSpec, NAME};
 use crate::jobs::open_shards::{AccessPattern, HomeShard};
@@ -28,6 +29,9 @@ pub(crate) struct ImageJob {
     index: Index,
     plan: EpochPlan,
     input: SampleInput,
+    handed: Option<HandedItems>,
+    /// The bytes of the last sample that was handed over.
+    handed_bytes: Vec<u8>,
     decoder: SampleDecoder,
     packing: SlotPacking,
     packed: PackedBatch,
@@ -43,8 +47,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     CpuLevel::detect()?;
     let spec: ImageSpec = parts.spec()?;
     let mut fds = std::mem::take(&mut parts.descriptors).into_iter();
-    let index = fds.next().map(Index::from_fd).transpose()?;
-    let index = index.ok_or_else(|| Error::protocol("an image job came without its index"))?;
+    let index = Index::from_descriptors(&mut fds)?;
     let sizes = match spec.program.extent {
         RowExtent::Fixed { .. } => None,
         RowExtent::Own => fds.next(),
@@ -57,13 +60,24 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     let table = table
         .map(|fd| SamplerTable::from_fd(fd, sampler, index.len()))
         .transpose()?;
+    let handed = match spec.handed {
+        None => None,
+        Some(shape) => {
+            let fd = fds.next();
+            let fd = fd.ok_or_else(|| Error::protocol("an image job came without its samples"))?;
+            Some(HandedItems::from_fd(fd, shape)?)
+        }
+    };
     if fds.next().is_some() {
         return Err(Error::protocol(
             "an image job came with more descriptors than its recipe and sampler need",
         ));
     }
     let mode = InputMode::of(parts.runs_in);
-    Ok(Box::new(ImageJob::new(&spec, index, sizes, table, mode)?))
+    Ok(Box::new(ImageJob {
+        handed,
+        ..ImageJob::new(&spec, index, sizes, table, mode)?
+    }))
 }
 
 impl ImageJob {
@@ -88,6 +102,8 @@ impl ImageJob {
                 true => input.without_open_shards(),
                 false => input,
             },
+            handed: None,
+            handed_bytes: Vec::new(),
             decoder: SampleDecoder::new(&spec.program, &spec.limits)?,
             packing,
             packed: PackedBatch::default(),
@@ -126,6 +142,7 @@ impl Job for ImageJob {
         meter: &mut StageMeter,
     ) -> std::result::Result<(), SampleFault> {
         let at = EpochMark::from(ticket.key);
+        let in_batch = row;
         let row = self.plan.attempt_at(at, row, attempt);
         if row.status == RowStatus::Padding {
             // Padding has no ticket, so the shared memory is corrupted.
@@ -137,11 +154,25 @@ impl Job for ImageJob {
         if row.status == RowStatus::Failed {
             return Err(SampleFault::new(
                 FaultKind::Unreadable,
-                "its identity has no further sample",
+                "no further sample takes its place",
             ));
         }
         self.home.set_current(&self.index, row.id);
-        let bytes = self.input.open(&self.index, row.id)?;
+        let opened;
+        let bytes: &[u8] = match &self.handed {
+            Some(handed) => {
+                if self.handed_bytes.capacity() > sample::KEEP {
+                    self.handed_bytes = Vec::new();
+                }
+                // There are no substitutes, so the row has its own sample.
+                handed.read(at, in_batch, self.max_scratch, &mut self.handed_bytes)?;
+                &self.handed_bytes
+            }
+            None => {
+                opened = self.input.open(&self.index, row.id)?;
+                &opened
+            }
+        };
         meter.bytes += bytes.len() as u64;
         let request = RowRequest {
             random: &self.plan.random(at.epoch, row.position),
@@ -154,8 +185,8 @@ impl Job for ImageJob {
         }
         let (decoder, out) = (&mut self.decoder, &mut *out.first);
         match &self.jpegs {
-            Some(limits) => decoder.fill_or_copy_coded(&bytes, &request, limits, out, meter),
-            None => decoder.make_row(&bytes, &request, out, meter),
+            Some(limits) => decoder.fill_or_copy_coded(bytes, &request, limits, out, meter),
+            None => decoder.make_row(bytes, &request, out, meter),
         }
     }
 

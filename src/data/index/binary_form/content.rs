@@ -12,9 +12,9 @@ use crate::data::index::binary_form::box_section;
 use crate::data::index::binary_form::head::{
     COUNTS_END, HEAD, KIND_CLASS, KIND_NONE, KIND_VECTOR, MAGIC, NAME, VERSION,
 };
+use crate::data::index::binary_form::page_section::StoredForm;
 use crate::data::index::binary_form::shard_sections::ShardContent;
 use crate::data::index::link_targets::LinkTargets;
-use crate::data::packed_page::PackedPage;
 use crate::error::Result;
 use crate::picture::PixelBox;
 use crate::sys::regular_file::FileStamp;
@@ -30,6 +30,8 @@ pub(crate) struct IndexContent {
     pub(crate) classes: ClassList,
     /// One per sample, or empty.
     pub(crate) boxes: Vec<PixelBox>,
+    /// Shards are parts of sealed memory that belongs to the index.
+    pub(in crate::data::index) in_memory: bool,
     /// Targets of links, if the scan looked at them. Not part of the sealed form.
     pub(in crate::data::index) beyond: Option<LinkTargets>,
 }
@@ -55,15 +57,15 @@ impl IndexContent {
 
     /// Starts the shard at `path`. Samples that are pushed later are parts of it.
     pub(crate) fn begin_shard(&mut self, path: &[u8]) {
-        self.begin_page(path, None);
+        self.begin_form(path, None);
     }
 
-    /// Like `begin_shard`, for a page of the file at `path`. The page is unpacked before samples
-    /// are read from it.
-    pub(crate) fn begin_page(&mut self, path: &[u8], page: Option<PackedPage>) {
+    /// Like `begin_shard`, for samples in another form than image files: parts of a page of the
+    /// file at `path`, which is unpacked before they are read, or raw pixels.
+    pub(crate) fn begin_form(&mut self, path: &[u8], form: Option<StoredForm>) {
         let first = self.ends.len() as u64;
         let parts = self.parts.get_or_insert_default();
-        parts.begin_shard(path, first, page);
+        parts.begin_shard(path, first, form);
     }
 
     /// Adds a sample: `bytes` bytes at offset `at` of the current shard. `name` is its member name.
@@ -153,7 +155,8 @@ impl IndexContent {
         let mut counts = Vec::with_capacity(COUNTS_END - HEAD);
         counts.extend_from_slice(&samples.to_le_bytes());
         counts.extend_from_slice(&[kind, end_bytes, word_bytes, parts.size_bytes]);
-        counts.extend_from_slice(&[box_bytes, parts.page_bytes, parts.number_bytes, 0]);
+        counts.extend_from_slice(&[box_bytes, parts.page_bytes, parts.number_bytes]);
+        counts.push(u8::from(self.in_memory));
         counts.extend_from_slice(&width.to_le_bytes());
         counts.extend_from_slice(&(self.paths.len() as u64).to_le_bytes());
         counts.extend_from_slice(&(self.classes.len() as u64).to_le_bytes());

@@ -9,6 +9,8 @@ use crate::error;
 #[derive(Debug, PartialEq)]
 pub(crate) enum IndexDamage {
     NotAnIndex,
+    /// The bytes of its samples were in memory, which no file has.
+    WithoutMemory,
     Version {
         found: u32,
     },
@@ -45,6 +47,7 @@ impl fmt::Display for IndexDamage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAnIndex => f.write_str("not an index file"),
+            Self::WithoutMemory => f.write_str("of samples in memory, which no file holds"),
             Self::Version { found } => {
                 write!(
                     f,

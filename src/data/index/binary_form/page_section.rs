@@ -1,24 +1,45 @@
-//! The section of packed pages: for each shard that is a page of a file, its place in that file. An
-//! index without packed pages does not have this section.
+//! The section of packed pages and pixel arrays. For a shard that is a page of a file: its place in
+//! that file. For a shard whose samples are raw pixels: their shape. An index without such shards
+//! does not have this section.
 //!
 //! Runs in every process that maps an index.
 
 use crate::data::index::binary_form::IndexDamage;
 use crate::data::index::binary_form::words::{SectionCursor, word};
 use crate::data::packed_page::{PackedPage, PageCodec};
+use crate::data::pixel_shape::PixelShape;
 
-/// Bytes of a page: offset, packed length, unpacked length, codec, each a u64. All are zero for a
-/// shard that is a file.
+/// Bytes of an entry. A page: offset, packed length, unpacked length, codec, each a u64. Raw pixels:
+/// height, width, channels, [`PIXELS`]. All are zero for a shard that is a file.
 const PAGE: usize = 32;
 
+/// The last number of an entry for raw pixels. No [`PageCodec`] has it.
+const PIXELS: u64 = 7;
+
+/// How the bytes of a shard's samples are stored, unless they are plain files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StoredForm {
+    /// Parts of a packed page.
+    Page(PackedPage),
+    /// Raw pixels of one shape.
+    Pixels(PixelShape),
+}
+
 /// The number of bytes per page for the counts, and the section.
-pub(crate) fn encode(pages: &[Option<PackedPage>]) -> (u8, Vec<u8>) {
+pub(crate) fn encode(pages: &[Option<StoredForm>]) -> (u8, Vec<u8>) {
     if pages.iter().all(Option::is_none) {
         return (0, Vec::new());
     }
-    let side_by_side = |page: &Option<PackedPage>| {
-        page.map_or([0; 4], |p| [p.at, p.packed, p.unpacked, p.codec as u64])
-            .map(u64::to_le_bytes)
+    let side_by_side = |form: &Option<StoredForm>| {
+        let words = match form {
+            None => [0; 4],
+            Some(StoredForm::Page(p)) => [p.at, p.packed, p.unpacked, p.codec as u64],
+            Some(StoredForm::Pixels(shape)) => {
+                let [height, width, channels] = shape.sides().map(u64::from);
+                [height, width, channels, PIXELS]
+            }
+        };
+        words.map(u64::to_le_bytes)
     };
     let section = pages.iter().flat_map(side_by_side).flatten().collect();
     (PAGE as u8, section)
@@ -44,11 +65,13 @@ impl PageSection {
         Ok((page_bytes != 0).then_some(Self(section.start)))
     }
 
-    /// Checks that each entry is zero, or a page whose end does not overflow.
+    /// Checks that each entry is zero, a page whose end does not overflow, or the shape of a
+    /// picture.
     pub(crate) fn check(self, bytes: &[u8], shards: u64) -> Result<(), IndexDamage> {
         for number in 0..shards {
             let is_right = match self.get(bytes, number) {
-                Some(page) => page.at.checked_add(page.packed).is_some(),
+                Some(StoredForm::Page(page)) => page.at.checked_add(page.packed).is_some(),
+                Some(StoredForm::Pixels(_)) => true,
                 None => self.words(bytes, number) == Some([0; 4]),
             };
             if !is_right {
@@ -61,15 +84,18 @@ impl PageSection {
         Ok(())
     }
 
-    /// The packed page that a shard is. `None` if the shard is a file.
-    pub(crate) fn get(self, bytes: &[u8], number: u64) -> Option<PackedPage> {
+    /// The form of a shard's samples. `None` if the shard is a file of image files.
+    pub(crate) fn get(self, bytes: &[u8], number: u64) -> Option<StoredForm> {
         let [at, packed, unpacked, codec] = self.words(bytes, number)?;
-        Some(PackedPage {
+        if codec == PIXELS {
+            return PixelShape::new([at, packed, unpacked]).map(StoredForm::Pixels);
+        }
+        Some(StoredForm::Page(PackedPage {
             at,
             packed,
             unpacked,
             codec: PageCodec::of(codec)?,
-        })
+        }))
     }
 
     fn words(self, bytes: &[u8], number: u64) -> Option<[u64; 4]> {

@@ -7,9 +7,8 @@
 use std::ops::Range;
 
 use crate::data::index::binary_form::IndexDamage;
-use crate::data::index::binary_form::page_section::{self, PageSection};
+use crate::data::index::binary_form::page_section::{self, PageSection, StoredForm};
 use crate::data::index::binary_form::words::{SectionCursor, WordArray};
-use crate::data::packed_page::PackedPage;
 
 /// The result of a scan of shards, other than names and labels.
 #[derive(Debug, Clone, Default)]
@@ -20,8 +19,8 @@ pub(crate) struct ShardContent {
     firsts: Vec<u64>,
     shard_ends: Vec<u64>,
     shard_paths: Vec<u8>,
-    /// The page that each shard is. `None` if the shard is a file.
-    pages: Vec<Option<PackedPage>>,
+    /// The form of each shard's samples. `None` if the shard is a file of image files.
+    pages: Vec<Option<StoredForm>>,
     /// The shard of each sample. Empty unless samples are scattered.
     numbers: Vec<u32>,
 }
@@ -44,11 +43,11 @@ pub(crate) struct EncodedShards {
 }
 
 impl ShardContent {
-    pub(crate) fn begin_shard(&mut self, path: &[u8], first: u64, page: Option<PackedPage>) {
+    pub(crate) fn begin_shard(&mut self, path: &[u8], first: u64, form: Option<StoredForm>) {
         self.shard_paths.extend_from_slice(path);
         self.shard_ends.push(self.shard_paths.len() as u64);
         self.firsts.push(first);
-        self.pages.push(page);
+        self.pages.push(form);
     }
 
     pub(crate) fn push(&mut self, at: u64, bytes: u64) {
@@ -265,8 +264,8 @@ impl ShardSections {
         self.shards as u64
     }
 
-    /// The packed page that a shard is. `None` if the shard is a file.
-    pub(crate) fn page(&self, bytes: &[u8], number: u64) -> Option<PackedPage> {
+    /// The form of a shard's samples. `None` if the shard is a file of image files.
+    pub(crate) fn form(&self, bytes: &[u8], number: u64) -> Option<StoredForm> {
         self.pages?.get(bytes, number)
     }
 

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::data::columns::AvailableColumn;
-use crate::data::index::binary_form::IndexContent;
+use crate::data::index::binary_form::{IndexContent, StoredForm};
 use crate::data::index::column_labels::{self, ClassNumbering, FileLabels};
 use crate::data::index::names::shown;
 use crate::data::index::parquet::column_reader;
@@ -201,7 +201,10 @@ fn add(
     for (row, place) in places.rows.iter().enumerate() {
         if last != Some(place.page) {
             let page = place.page.and_then(|n| places.pages.get(n as usize));
-            content.begin_page(path.as_os_str().as_bytes(), page.copied());
+            content.begin_form(
+                path.as_os_str().as_bytes(),
+                page.copied().map(StoredForm::Page),
+            );
             begun();
             last = Some(place.page);
         }
