@@ -54,8 +54,8 @@
 //! ```
 
 mod agreement;
-mod arrow;
 mod array_files;
+mod arrow;
 mod binary_form;
 mod boxes;
 mod cached_samples;
@@ -98,9 +98,9 @@ mod table;
 mod text_encoding;
 
 pub use crate::picture::PixelBox;
+pub use array_files::ArrayFiles;
 pub use arrow::ArrowFiles;
 pub(crate) use arrow::open_columns as open_arrow_columns;
-pub use array_files::ArrayFiles;
 pub(crate) use binary_form::SampleLocation;
 pub use binary_form::{Label, LabelVector};
 pub(crate) use cached_samples::CachedSamples;
