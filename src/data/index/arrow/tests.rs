@@ -179,9 +179,9 @@ fn damaged_files_are_errors() {
         for cut in (0..whole.len()).step_by(7) {
             check(&path, &whole[..cut]);
         }
-        for at in 0..whole.len() {
+        for at in (0..whole.len()).step_by(4) {
             let mut changed = whole.clone();
-            changed[at] ^= [0xff, 0x01, 0x80][at % 3];
+            changed[at] ^= [0xff, 0x01, 0x80][at / 4 % 3];
             check(&path, &changed);
         }
     }
