@@ -92,7 +92,7 @@ def assert_near(one: Any, other: Any, levels: float) -> None:
     """
     difference = (torch.as_tensor(one) - other).abs() * levels
     assert difference.max() <= 2.01
-    assert difference.mean() <= 0.1
+    assert difference.mean() <= 0.15
 
 
 def assert_drawn(batch: featherload.Batch, sizes: list[int]) -> None:
