@@ -398,7 +398,7 @@ _HARMLESS = {"__module__", "__doc__", "__init__", "__firstlineno__", "__static_a
 def _only_sets_up(transform: Any, base: str) -> bool:
     """Whether a class inherits from torchvision's ``base`` and only has an ``__init__``."""
     kind = type(transform)
-    parent = kind.__mro__[1]
+    parent = kind.__mro__[:2][-1]
     is_base = parent.__name__ == base
     is_torchvisions = parent.__module__.split(".")[:2] == ["torchvision", "transforms"]
     return is_base and is_torchvisions and set(vars(kind)) <= _HARMLESS
