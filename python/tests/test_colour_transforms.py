@@ -36,6 +36,7 @@ def some(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save(tmp_path_factory.mktemp("some"), [(53, 67)] * 60)
 
 
+@pytest.mark.filterwarnings("ignore:The image decoding and encoding:DeprecationWarning")
 @pytest.mark.parametrize("quality", [1, 35, 75, 98, 100])
 @pytest.mark.parametrize("place", LEVELS)
 def test_jpegs_are_torchvisions_and_pillows(
@@ -82,8 +83,9 @@ def test_distortions_are_torchvisions(loader: Make, some: Path, place: str) -> N
         off = [abs(row.astype(float) * PLACES[place] - other) for other in outcomes]
         which = int(np.argmin([one.mean() for one in off]))
         seen.add(which)
-        # Of hue: other ways to round one number.
-        assert off[which].max() < 1.5 and off[which].mean() < 0.02
+        # Hue alone is within ROUNDED: a level, and 0.1 of one in the mean. Contrast after it makes
+        # 1.4 of that, and takes another mean of the picture.
+        assert off[which].max() < 3.5 and off[which].mean() < 0.14
     assert len(seen) >= 10
 
 
