@@ -21,6 +21,7 @@ from . import _dealing
 from . import torch as _torch
 from ._dataset import Dataset
 from ._errors import ConfigError
+from ._items import Items
 from ._loader import Loader
 from ._named_batches import NamedBatches, checked_names
 from ._values import shown
@@ -85,23 +86,27 @@ class Images:
                 option="recipe",
             )
         self._classes: list[str] | None = None
-        self._samples = len(src) if self._is_dataset else None
+        self._samples: int | None = None
+        if self._is_dataset or isinstance(src, Items):
+            self._samples = len(src)
 
     def __len__(self) -> int:
         """The number of samples. Of a path, it is read once."""
-        return self._read()[0]
+        if self._samples is None:
+            self._read()
+        return self._samples or 0
 
     @property
     def classes(self) -> list[str]:
         """Names of the classes. The position in the list is the label."""
-        return self._read()[1]
+        if self._classes is None:
+            self._read()
+        return self._classes or []
 
-    def _read(self) -> tuple[int, list[str]]:
-        if self._samples is None or self._classes is None:
-            with self.loader(batch_size=1, num_workers=1, rank=0, world_size=1, depth=1) as loader:
-                self._classes = loader._class_names()
-                self._samples = len(loader.dataset)
-        return self._samples, self._classes
+    def _read(self) -> None:
+        with self.loader(batch_size=1, num_workers=1, rank=0, world_size=1, depth=1) as loader:
+            self._classes = loader._class_names()
+            self._samples = len(loader.dataset)
 
     def loader(self, **options: Any) -> Loader:
         """A loader over the data set. ``options``: its keywords, unless the data set has them."""
