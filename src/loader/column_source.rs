@@ -55,6 +55,10 @@ impl ColumnSource {
                 "a data set in an object store",
                 "use a copy of it on this machine",
             ),
+            Source::Array(_) => (
+                "an array of images",
+                "give the values with Items in Python, or a table of image files",
+            ),
             Source::Cifar(..) => ("a folder of CIFAR's batches", "remove it"),
         };
         Err(Error::option(

@@ -23,7 +23,8 @@ use crate::scene::{SceneArgs, index_scene};
 /// Saves the index with --save. Opens every image and reads its header, never a pixel.
 ///
 /// Tar shards in an object store are downloaded once each, within --fetch-limit, and their index is
-/// kept in --fetch-dir. Images there are not opened.
+/// kept in --fetch-dir. Single images there are listed, and not downloaded. Images there are not
+/// opened.
 ///
 /// For a scene (transforms.json, a COLMAP model) it reports frames, splits, cameras, masks, depths,
 /// points, all models and missing files. For an unsupported layout it names a converter.

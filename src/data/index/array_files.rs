@@ -103,7 +103,7 @@ impl ArrayFiles {
                 return Err(wrong(format!("has {count} images, and no image {row}")));
             }
             let id = self.content.samples() as u64;
-            let label = labels.next().and_then(ItemLabel::value);
+            let label = labels.next().and_then(ItemLabel::into_value);
             (self.labels.add(id, label))
                 .map_err(|what| Error::config(format!("{PLACE} {id}: {what}")))?;
             let at = data_at + row * shape.bytes();

@@ -226,7 +226,6 @@ impl IndexLayout {
             page_bytes,
             number_bytes,
             in_memory,
-            zero,
         ] = fields.take::<8>();
         let width = fields.u64();
         let path_bytes = fields.u64();

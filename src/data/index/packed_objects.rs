@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::data::index::binary_form::{IndexContent, IndexLabels};
+use crate::data::index::foreign_data;
 use crate::data::index::names::{OWN_PREFIX, has_image_extension, is_hidden, is_system_folder};
 use crate::data::index::report::{ScanReport, SkipCount, SkipReason};
 use crate::data::index::shards::{ShardLabels, ShardOptions};
@@ -48,6 +49,15 @@ impl ListedNames {
     /// and hidden names count as those of a folder on this machine.
     #[cfg_attr(not(feature = "stores"), allow(dead_code))]
     pub(crate) fn is_image(&mut self, name: &str) -> bool {
+        if let Some((top, _)) = name.split_once('/')
+            && !is_hidden(top.as_bytes())
+            && !is_system_folder(top.as_bytes())
+            && let Err(at) = self
+                .folders
+                .binary_search_by(|known| known.as_str().cmp(top))
+        {
+            self.folders.insert(at, top.to_owned());
+        }
         let (folders, file) = name.rsplit_once('/').unwrap_or(("", name));
         let parts = || folders.split('/').map(str::as_bytes);
         let reason = if file.starts_with(OWN_PREFIX) {
@@ -57,23 +67,25 @@ impl ListedNames {
         } else if parts().any(is_system_folder) {
             Some(SkipReason::SystemFolder)
         } else {
-            if let Some((top, _)) = name.split_once('/')
-                && let Err(at) = self
-                    .folders
-                    .binary_search_by(|known| known.as_str().cmp(top))
-            {
-                self.folders.insert(at, top.to_owned());
-            }
             (!has_image_extension(file.as_bytes())).then_some(SkipReason::NotAnImageName)
         };
         if let Some(reason) = reason {
             let left_out = self.left_out.entry(reason).or_default();
             left_out.count += 1;
-            if left_out.examples.len() < EXAMPLES {
-                left_out.examples.push(name.to_owned());
-            }
+            left_out.examples.push(name.to_owned());
+            left_out.examples.sort();
+            left_out.examples.truncate(EXAMPLES);
         }
         reason.is_none()
+    }
+
+    /// The folders, without what was left out.
+    #[cfg_attr(not(feature = "stores"), allow(dead_code))]
+    pub(crate) fn folders_alone(&self) -> Self {
+        Self {
+            folders: self.folders.clone(),
+            left_out: BTreeMap::new(),
+        }
     }
 
     fn report(&self, samples: u64) -> ScanReport {
@@ -134,6 +146,19 @@ impl Index {
             (Some(table), false) => table.clone(),
             (None, false) => ClassList::new(names.folders.iter().map(OsString::from))?,
         };
+        let are_splits = has_labels && options.classes.is_none() && !names.folders.is_empty() && {
+            let mut folders = names.folders.iter();
+            folders.all(|name| foreign_data::is_split(OsStr::new(name)))
+        };
+        if are_splits {
+            let folders = names.folders.join(", ");
+            return Err(wrong(format!(
+                "its folders ({folders}) are splits, not classes: give one of them, such as \
+                 {address}/{}; `labels: none` reads all without labels, and `classes` uses the \
+                 folders as classes",
+                names.folders[0]
+            )));
+        }
         let mut numbers = BTreeMap::new();
         if has_labels {
             for name in &names.folders {
@@ -227,6 +252,11 @@ mod tests {
         // A folder without images is a class, as on this machine.
         let classes: Vec<_> = index.classes().iter().map(|c| c.to_owned()).collect();
         assert_eq!(classes, ["a.txt", "ant", "bee", "cow"]);
+        let e = fault(&["train/a/1.jpg", "val/a/2.jpg"], &ShardOptions::default());
+        assert!(
+            e.contains("give one of them, such as s3://b/p/train"),
+            "{e}"
+        );
         let labels: Vec<_> = (0..4).map(|id| class(&index, id)).collect();
         assert_eq!(labels, [1, 1, 2, 3]);
         assert_eq!(index.relative_path(1), Path::new("ant/deep/2.PNG"));

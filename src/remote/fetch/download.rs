@@ -37,7 +37,8 @@ pub(super) fn fingerprint_of(meta: &ObjectMeta) -> String {
     match &meta.e_tag {
         // Some stores omit the quotes in a listing.
         Some(tag) => tag.trim_start_matches("W/").trim_matches('"').to_owned(),
-        None => meta.last_modified.to_rfc3339(),
+        // Listings may have fractions of seconds, and responses have none.
+        None => meta.last_modified.timestamp().to_string(),
     }
 }
 
@@ -70,8 +71,10 @@ pub(crate) async fn small_if_there(
     most: u64,
     patience: Duration,
 ) -> Result<Option<Vec<u8>>, HelperError> {
-    let found = whole_object(store, (&store.path(name), name), most, patience).await?;
-    Ok(found.map(|object| object.bytes))
+    let longer = |bytes| too_long(bytes, most);
+    let object = store.path(name);
+    let found = whole_object(store, (&object, name), most, &longer, patience);
+    Ok(found.await?.map(|object| object.bytes))
 }
 
 /// A downloaded object.
@@ -83,7 +86,7 @@ pub(super) struct WholeObject {
 }
 
 /// Downloads an object of at most `most` bytes into memory. `None` if it does not exist. `name` is
-/// its name in error texts.
+/// its name in error texts, `longer` the text for an object with more bytes.
 ///
 /// # Errors
 /// A longer object, or a permanent failure, or too many.
@@ -91,6 +94,7 @@ pub(super) async fn whole_object(
     store: &Store,
     (object, name): (&Path, &str),
     most: u64,
+    longer: &(dyn Fn(u64) -> String + Sync),
     patience: Duration,
 ) -> Result<Option<WholeObject>, HelperError> {
     let mut patience = RetryPolicy::new(store.address().of(name), patience);
@@ -123,13 +127,14 @@ pub(super) async fn whole_object(
                 StoreFailure::Transient("it was overwritten meanwhile".to_owned())
             }
             Ok(found) if found.meta.size > most => {
-                let what = too_long(found.meta.size, most);
+                let what = longer(found.meta.size);
                 return Err(HelperError::new(store.address().of(name), what));
             }
             Ok(found) => {
                 tag = tag.or_else(|| found.meta.e_tag.clone());
                 let size = first.get_or_insert_with(|| found.meta.clone()).size;
                 patience.set_size(size);
+                bytes.reserve_exact((size as usize).saturating_sub(bytes.len()));
                 let mut pieces = found.into_stream();
                 let mut ended = StoreFailure::Transient("the response ended early".to_owned());
                 while let Some(piece) = pieces.next().await {
@@ -311,6 +316,8 @@ pub(super) struct ShardDownload {
     pub(super) recorded: Option<HexHash128>,
     /// One shard at a time is verified.
     pub(super) comparing: Arc<Semaphore>,
+    /// Room for objects of packs in memory, for all packs.
+    pub(super) object_room: Arc<Semaphore>,
     pub(super) part: PathBuf,
     pub(super) whole: PathBuf,
 }

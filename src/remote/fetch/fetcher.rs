@@ -155,7 +155,8 @@ impl FetcherReplies {
     }
 }
 
-/// Makes a fetcher download manifest and index. `room`: the space that an earlier fetcher found.
+/// Makes a fetcher download manifest and index. `earlier`: the space and the folder that an earlier
+/// fetcher of this run found.
 ///
 /// # Errors
 /// The data set does not exist, or cannot be downloaded.
@@ -163,12 +164,12 @@ fn open(
     process: &HelperProcess,
     address: &StoreAddress,
     options: &FetchOptions,
-    room: Option<u64>,
+    earlier: Option<(u64, PathBuf)>,
 ) -> Result<DatasetInfo> {
     let request = FetchRequest::Open {
         address: address.clone(),
         options: Box::new(options.clone()),
-        room,
+        earlier,
         index: RemoteIndexBuilder::file_name(&options.shards),
     };
     match process.call(&request)? {
@@ -184,7 +185,7 @@ impl FetchTask {
             process,
             &self.address,
             &self.options,
-            Some(self.opened.room),
+            Some((self.opened.room, self.opened.folder.clone())),
         )?;
         if opened.folder != self.opened.folder {
             return Err(Error::dataset(

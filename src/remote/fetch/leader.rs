@@ -43,6 +43,8 @@ pub(super) struct FolderLeader {
     checksums: ShardChecksums,
     /// Held while a local shard is verified, so that the most urgent one is ready first.
     comparing: Arc<Semaphore>,
+    /// Room for objects of packs in memory.
+    object_room: Arc<Semaphore>,
     /// For the user, the oldest first.
     pub(super) warnings: VecDeque<String>,
     downloads: JoinSet<(usize, Result<DownloadedShard, HelperError>)>,
@@ -103,6 +105,7 @@ impl FolderLeader {
             hashes: vec![None; files.shards.len()],
             checksums: ShardChecksums::read(folder.path(), files.shards.len()),
             comparing: Arc::new(Semaphore::new(1)),
+            object_room: Arc::new(Semaphore::new(pack_download::MOST_UNITS as usize)),
             warnings: VecDeque::new(),
             places,
             parts,
@@ -197,6 +200,7 @@ impl FolderLeader {
             hash: self.hashes[number],
             recorded: self.checksums.get(number),
             comparing: self.comparing.clone(),
+            object_room: self.object_room.clone(),
             part: self.files.folder.part(&shard.name),
             whole: self.files.folder.shard(&shard.name),
             shard,

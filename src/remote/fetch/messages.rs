@@ -21,8 +21,9 @@ pub(super) enum FetchRequest {
     Open {
         address: StoreAddress,
         options: Box<FetchOptions>,
-        /// Bytes of shards that the folder may have, if an earlier fetcher found it.
-        room: Option<u64>,
+        /// Bytes of shards that the folder may have, and the folder, if an earlier fetcher of this
+        /// run found them.
+        earlier: Option<(u64, PathBuf)>,
         /// For tar shards that are no cache: name of their index file.
         index: String,
     },

@@ -32,19 +32,14 @@ impl PackedObject {
     pub(super) fn padding(&self) -> u64 {
         padding(self.bytes)
     }
-
-    /// Key of the order that a folder of the same files has: class folders by the bytes of their
-    /// names, then paths.
-    fn order(&self) -> (&[u8], &[u8]) {
-        let path = self.object.as_bytes();
-        let top = path.iter().position(|byte| *byte == b'/').unwrap_or(0);
-        (&path[..top], path)
-    }
 }
 
-/// Sorts objects, and divides them into packs.
+/// Sorts objects by the bytes of their names, as the files of a folder, and divides them into
+/// packs. Keeps one of several objects of one name: a store may list a folder's marker, which is
+/// empty, under the name of an object.
 pub(super) fn packs(mut objects: Vec<PackedObject>) -> Vec<Vec<PackedObject>> {
-    objects.sort_by(|a, b| a.order().cmp(&b.order()));
+    objects.sort_by(|a, b| a.object.cmp(&b.object).then(b.bytes.cmp(&a.bytes)));
+    objects.dedup_by(|later, first| later.object == first.object);
     let mut packs: Vec<Vec<PackedObject>> = Vec::new();
     let mut bytes = 0;
     for object in objects {
@@ -95,12 +90,15 @@ mod tests {
     #[test]
     fn objects_come_in_the_order_of_a_folder() {
         let names = ["b/1.jpg", "a-b/2.jpg", "a/b/1.jpg", "a/b-c.jpg", "a/a.jpg"];
-        let packs = packs(names.iter().map(|name| object(name, 7)).collect());
+        let mut objects: Vec<_> = names.iter().map(|name| object(name, 7)).collect();
+        objects.push(object("a/a.jpg", 0));
+        let packs = packs(objects);
         assert_eq!(packs.len(), 1);
         let order: Vec<&str> = packs[0].iter().map(|o| o.object.as_str()).collect();
-        // `a` comes before `a-b`, although `a-b/` comes before `a/`.
-        let want = ["a/a.jpg", "a/b-c.jpg", "a/b/1.jpg", "a-b/2.jpg", "b/1.jpg"];
+        // `a-b/` comes before `a/`.
+        let want = ["a-b/2.jpg", "a/a.jpg", "a/b-c.jpg", "a/b/1.jpg", "b/1.jpg"];
         assert_eq!(order, want);
+        assert_eq!(packs[0][1].bytes, 7);
     }
 
     #[test]

@@ -20,9 +20,11 @@ use crate::remote::store::retry_policy::PATIENCE;
 
 /// Parallel requests of one pack.
 const REQUESTS: usize = 16;
-/// Most bytes of objects in memory for one pack, in units of [`UNIT`]. A larger object is alone.
-const MOST_UNITS: u32 = 1024;
+/// Most bytes of objects in memory for all packs, in units of [`UNIT`]. A larger object is alone.
+pub(super) const MOST_UNITS: u32 = 2048;
 const UNIT: u64 = 64 << 10;
+/// Bytes that are written at a time. The consumer checks in between that its fetcher responds.
+const PIECE: usize = 1 << 20;
 
 /// Downloads a shard: a pack object by object, any other as one object.
 ///
@@ -41,11 +43,10 @@ pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, Help
     // An unfinished pack, or one whose checksum differs from the recorded one.
     let was_changed = left.is_some() && wanted.recorded.is_some();
     part.restart().map_err(failed)?;
-    let room = Arc::new(Semaphore::new(MOST_UNITS as usize));
     let (mut sent, mut retries) = (0, 0);
     let store = &wanted.store;
     let requests = objects.iter().map(|object| {
-        let room = room.clone();
+        let room = wanted.object_room.clone();
         async move { fetch(store, object, room).await.map(|got| (object, got)) }
     });
     let requests: Vec<_> = requests.collect();
@@ -54,7 +55,10 @@ pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, Help
         sent += got.bytes.len() as u64;
         retries += got.retries;
         part.push(&object.header()).map_err(failed)?;
-        part.push(&got.bytes).map_err(failed)?;
+        for piece in got.bytes.chunks(PIECE) {
+            part.push(piece).map_err(failed)?;
+            tokio::task::yield_now().await;
+        }
         part.push(&vec![0; object.padding() as usize])
             .map_err(failed)?;
     }
@@ -77,21 +81,23 @@ async fn fetch(
     room: Arc<Semaphore>,
 ) -> Result<(WholeObject, Option<OwnedSemaphorePermit>), HelperError> {
     let units = object.bytes.div_ceil(UNIT).clamp(1, MOST_UNITS.into());
-    // Permits are given in the order of the requests, so the first request never waits for a later
-    // one. The semaphore is never closed, so the error does not come.
+    // Permits are given in the order of the requests, and the first request of a pack comes before
+    // its others. So a pack that holds permits for later objects has the first, and can be written.
+    // The semaphore is never closed, so the error does not come.
     let permit = room.acquire_many_owned(units as u32).await.ok();
     let path = store.object(&object.object)?;
     let named = (&path, object.object.as_str());
-    let got = download::whole_object(store, named, object.bytes, PATIENCE).await?;
     let address = || store.address().of(&object.object);
     let listed_again = "start the run again, which lists the objects again";
+    let overwritten = || format!("was overwritten since it was listed: {listed_again}");
+    let longer = |_| overwritten();
+    let got = download::whole_object(store, named, object.bytes, &longer, PATIENCE).await?;
     let Some(got) = got else {
         let what = format!("was listed, and does not exist any more: {listed_again}");
         return Err(HelperError::new(address(), what));
     };
     if got.bytes.len() as u64 != object.bytes || got.state != object.state {
-        let what = format!("was overwritten since it was listed: {listed_again}");
-        return Err(HelperError::new(address(), what));
+        return Err(HelperError::new(address(), overwritten()));
     }
     Ok((got, permit))
 }

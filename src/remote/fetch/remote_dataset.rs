@@ -4,7 +4,7 @@
 //! Runs in the fetcher. Never requests members of tars: their index is made from whole shards.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,7 +77,8 @@ pub(super) struct RemoteDataset {
 }
 
 impl RemoteDataset {
-    /// Opens the data set. `index`: file name for an index of tars.
+    /// Opens the data set. `index`: file name for an index of tars. `earlier`: the folder of an
+    /// earlier fetcher of this run, whose list of single objects stays.
     ///
     /// # Errors
     /// It is neither, or cannot be downloaded; the folder is not writable.
@@ -85,9 +86,16 @@ impl RemoteDataset {
         address: &StoreAddress,
         options: &FetchOptions,
         index: &str,
+        earlier: Option<&Path>,
         patience: Duration,
         progress: &dyn Fn(ListProgress),
     ) -> Result<Self, HelperError> {
+        // Objects may have been added since. Each of the list is compared when it is downloaded.
+        let known = earlier.and_then(|folder| TarList::read(folder).ok());
+        if let Some(list) = known.filter(|list| list.has_packs() && list.base() == address) {
+            let store = Store::open(address, options.allow_redirects)?;
+            return Self::of_tars(store, list, options, index, patience).await;
+        }
         if Index::names_tars(address.as_str()) {
             let (store, list) = named(address, options, patience).await?;
             return Self::of_tars(store, list, options, index, patience).await;
@@ -174,9 +182,11 @@ impl RemoteDataset {
         patience: Duration,
     ) -> Result<Self, HelperError> {
         let address = store.address();
-        let text = serde_json::to_vec_pretty(&list)
-            .map_err(|e| HelperError::new(address.as_str(), e.to_string()))?;
-        let name = format!("{FOLDER_BEGIN}{}", HexHash128::of(&text));
+        let failed = |e: serde_json::Error| HelperError::new(address.as_str(), e.to_string());
+        let identity = list.identity().map_err(failed)?;
+        let name = format!("{FOLDER_BEGIN}{}", HexHash128::of(&identity));
+        drop(identity);
+        let text = list.text().map_err(failed)?;
         let folder = folder(address, options, &name)?;
         put_once(&folder, LIST, &text).map_err(|e| local(address, e))?;
         let kept = || {

@@ -40,7 +40,7 @@ async fn serve(connection: &HelperConnection) -> Result<()> {
                         FetchRequest::Open {
                             address,
                             options,
-                            room,
+                            earlier,
                             index,
                         },
                         None,
@@ -51,7 +51,7 @@ async fn serve(connection: &HelperConnection) -> Result<()> {
                                 .warn(&format!("{address}: the store has listed {listed}"));
                         };
                         let opened =
-                            FetchSession::open(&address, &options, &index, room, &progress);
+                            FetchSession::open(&address, &options, &index, earlier, &progress);
                         let opened = connection
                             .reporting(&mut ProgressReports::for_single_requests(), opened)
                             .await?;

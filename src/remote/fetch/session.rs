@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::data::index::Index;
@@ -81,16 +82,25 @@ impl FetchSession {
         address: &StoreAddress,
         options: &FetchOptions,
         index: &str,
-        known_room: Option<u64>,
+        earlier: Option<(u64, PathBuf)>,
         progress: &dyn Fn(ListProgress),
     ) -> std::result::Result<(Self, DatasetInfo), HelperError> {
         let began = SystemTime::now();
         // After a fetcher died, the store may be unreachable for a while.
+        let (known_room, earlier) = earlier.unzip();
         let patience = match known_room {
             Some(_) => PATIENCE,
             None => PATIENCE_AT_FIRST,
         };
-        let set = RemoteDataset::open(address, options, index, patience, progress).await?;
+        let set = RemoteDataset::open(
+            address,
+            options,
+            index,
+            earlier.as_deref(),
+            patience,
+            progress,
+        )
+        .await?;
         let DatasetFiles {
             folder,
             shards,

@@ -98,6 +98,35 @@ impl TarList {
         }
     }
 
+    /// The text that names the folder: all that decides samples and shards. Without the objects
+    /// that are no images, whose coming and going changes no sample.
+    ///
+    /// # Errors
+    /// The list has no JSON form.
+    #[cfg_attr(not(feature = "stores"), allow(dead_code))]
+    pub(super) fn identity(&self) -> serde_json::Result<Vec<u8>> {
+        let Some(names) = &self.names_of_objects else {
+            return serde_json::to_vec_pretty(self);
+        };
+        let alone = Self {
+            names_of_objects: Some(names.folders_alone()),
+            ..self.clone()
+        };
+        serde_json::to_vec(&alone)
+    }
+
+    /// The text of the list's file.
+    ///
+    /// # Errors
+    /// The list has no JSON form.
+    #[cfg_attr(not(feature = "stores"), allow(dead_code))]
+    pub(super) fn text(&self) -> serde_json::Result<Vec<u8>> {
+        match self.names_of_objects {
+            None => serde_json::to_vec_pretty(self),
+            Some(_) => serde_json::to_vec(self),
+        }
+    }
+
     /// Reads the list of a folder.
     ///
     /// # Errors

@@ -317,8 +317,11 @@ impl Store {
             StoreError::Precondition { .. } => lasting(
                 "changed while it was downloaded: wait until the writer has finished".to_owned(),
             ),
+            StoreError::InvalidPath { .. } => lasting(format!(
+                "{}: rename or remove the object, whose name this client cannot read",
+                message()
+            )),
             StoreError::AlreadyExists { .. }
-            | StoreError::InvalidPath { .. }
             | StoreError::NotSupported { .. }
             | StoreError::NotImplemented { .. }
             | StoreError::UnknownConfigurationKey { .. } => lasting(message()),

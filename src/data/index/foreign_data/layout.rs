@@ -168,7 +168,7 @@ fn has_picture(folder: &Path, below: usize) -> bool {
 }
 
 /// Whether a name is a split's, such as `train`, `training_set`, `seg_test` and `val2017`.
-fn is_split(name: &OsStr) -> bool {
+pub(crate) fn is_split(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else {
         return false;
     };
