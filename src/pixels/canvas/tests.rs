@@ -102,7 +102,7 @@ fn augment(size: (u32, u32), kind: u8, seeds: [u8; 4]) -> AugmentStep {
         21 => AugmentStep::TensorAffine {
             matrix: [1.0, part_of(seeds[0]), 2.0, part_of(seeds[1]), 0.9, -1.0],
             interpolation: FILTERS[usize::from(seeds[1]) % 2],
-            fill: (seeds[2] % 2 == 0).then_some(fill),
+            fill: (seeds[2].is_multiple_of(2)).then_some(fill),
         },
         22 => AugmentStep::TensorAutoContrast,
         23 => AugmentStep::TensorSharpness(factor.max(0.0)),
