@@ -72,6 +72,29 @@ pub(crate) fn whole_levels(what: &str, PerChannel(v): PerChannel) -> Result<(), 
     }
 }
 
+/// Of two filters, one is drawn. Both must allow the same decoding, since the forecast of memory
+/// knows one of them.
+pub(crate) fn either_filter(
+    one: InterpolationMode,
+    other: Option<InterpolationMode>,
+) -> Result<(), String> {
+    let blends = |i: InterpolationMode| {
+        matches!(
+            i,
+            InterpolationMode::Bilinear | InterpolationMode::Bicubic | InterpolationMode::Lanczos
+        )
+    };
+    match other {
+        Some(other) if !blends(one) || !blends(other) => Err(format!(
+            "interpolation is {} and interpolation_or is {}: use bilinear, bicubic or lanczos for \
+             both, or remove interpolation_or",
+            one.name(),
+            other.name()
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// The filters that Pillow's `transform` and `rotate` support.
 pub(crate) fn pillow_filter(interpolation: InterpolationMode) -> Result<(), String> {
     match interpolation {

@@ -437,7 +437,9 @@ fn sizing() -> impl Strategy<Value = Vec<Op>> {
                     ResizeKeepRatio {
                         longest: f64::from(rounding == LengthRounding::Down),
                         interpolation,
-                        interpolation_or: antialias.then_some(InterpolationMode::Bicubic),
+                        // Two filters must allow the same decoding.
+                        interpolation_or: (interpolation == InterpolationMode::Bilinear)
+                            .then_some(InterpolationMode::Bicubic),
                         scale_p: 0.5,
                         aspect_p: 0.5,
                         ..ResizeKeepRatio::new((20, 24))

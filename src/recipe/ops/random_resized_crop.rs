@@ -9,7 +9,7 @@ use crate::recipe::operation::{
     SampleFault, Step, UniformSource,
 };
 use crate::recipe::operation_docs::described;
-use crate::recipe::ranges::{range, sides};
+use crate::recipe::ranges::{either_filter, range, sides};
 use crate::recipe::size_bounds::AspectBounds;
 use crate::recipe::steps::{StepBounds, StepSink};
 use crate::recipe::values::{InterpolationMode, Size, Span};
@@ -81,6 +81,7 @@ impl Operation for RandomResizedCrop {
         sides(self.size)?;
         range("scale", self.scale, 0.0, 1.0)?;
         range("ratio", self.ratio, 0.0, f64::MAX)?;
+        either_filter(self.interpolation, self.interpolation_or)?;
         known.set_size(self.size);
         Ok(())
     }

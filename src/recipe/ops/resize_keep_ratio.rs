@@ -9,7 +9,7 @@ use crate::recipe::operation::{
     SampleFault, Step, UniformSource,
 };
 use crate::recipe::operation_docs::described;
-use crate::recipe::ranges::{MAX_SIDE, number, range, sides};
+use crate::recipe::ranges::{MAX_SIDE, either_filter, number, range, sides};
 use crate::recipe::size_bounds::SizeBounds;
 use crate::recipe::steps::StepBounds;
 use crate::recipe::values::{InterpolationMode, Size, Span};
@@ -129,6 +129,7 @@ impl Operation for ResizeKeepRatio {
         number("aspect_p", self.aspect_p, 0.0, 1.0)?;
         range("scale", self.scale, 0.0, MOST)?;
         range("ratio", self.ratio, 0.0, MOST)?;
+        either_filter(self.interpolation, self.interpolation_or)?;
         let fixed = known.size.filter(|_| !self.is_random());
         known.size = fixed.map(|size| self.output(size, (1.0, 1.0)));
         known.min_side = known.size.map(|(h, w)| h.min(w));
