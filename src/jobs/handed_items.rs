@@ -174,7 +174,8 @@ impl HandedItems {
         (0..self.shape.places as usize).find(|place| {
             let head = self.head(*place);
             let epoch = self.memory.word(head).load(Ordering::Acquire);
-            epoch == at.epoch.wrapping_add(1)
+            epoch != 0
+                && epoch == at.epoch.wrapping_add(1)
                 && self.memory.word(head + 1).load(Ordering::Relaxed) == at.samples
         })
     }

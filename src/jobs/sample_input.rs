@@ -387,13 +387,12 @@ mod tests {
         // One image of 2 x 2 x 3 bytes as a file of two images of 2 x 3.
         let mut bytes = npy::header((2, 2), 3).to_vec();
         let at = bytes.windows(9).position(|w| w == b"(2, 2, 3)").unwrap();
-        bytes[at..at + 9].copy_from_slice(b"(2, 2, 3)");
         bytes.extend(1..=12);
         std::fs::write(&file, &bytes).unwrap();
         // As N x H x W it looks like one image, so the array has an axis more.
         let e = Index::array_file(&file).unwrap_err().to_string();
         assert!(e.contains("looks like one image"), "{e}");
-        bytes[at - 9..at + 12].copy_from_slice(b"'shape': (2, 1, 2, 3)");
+        bytes[at - 9..at + 15].copy_from_slice(b"'shape': (2, 1, 2, 3), }");
         std::fs::write(&file, &bytes).unwrap();
         let of_file = Index::array_file(&file).unwrap().0;
         let mut items = MemoryItems::new().unwrap();

@@ -316,7 +316,7 @@ impl HeaderFiles {
         if let Some(shape) = index.part(id).and_then(|part| index.pixels(part.shard)) {
             let [height, width, channels] = shape.sides();
             let header = PictureHeader::of_pixels((width, height), channels, limits)?;
-            return Ok((header, shape.bytes()));
+            return Ok((header, shape.file_bytes()));
         }
         if let Some(bytes) = index.bytes_in_memory(id) {
             return Ok((header(Cursor::new(bytes), limits)?, bytes.len() as u64));
