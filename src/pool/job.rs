@@ -269,8 +269,14 @@ mod tests {
         let parts = RowParts::of(&mut memory, 2..4, &[4..5, 9..9, 19..20]).unwrap();
         assert_eq!(parts.first, [2, 3]);
         assert_eq!(parts.further, [&[4][..], &[], &[19]]);
-        for further in [&[3..5][..], &[8..9, 5..6], &[19..21], &[25..26]] {
-            assert!(RowParts::of(&mut memory, 2..4, further).is_none());
+        for further in [
+            vec![(3, 5)],
+            vec![(8, 9), (5, 6)],
+            vec![(19, 21)],
+            vec![(25, 26)],
+        ] {
+            let further: Vec<_> = further.iter().map(|(start, end)| *start..*end).collect();
+            assert!(RowParts::of(&mut memory, 2..4, &further).is_none());
         }
     }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::de;
 use super::format::RecipeFormat;
@@ -37,9 +37,20 @@ struct RecipeFile {
     name: Option<String>,
     reorder: Option<ReorderMode>,
     /// Missing only beside `crops`.
+    #[serde(default, deserialize_with = "given_list")]
     ops: Option<Vec<Op>>,
     mixing: Option<Mixing>,
+    #[serde(default, deserialize_with = "given_list")]
     crops: Option<Vec<RecipeCrop>>,
+}
+
+/// A list that may be missing, but not empty of a value.
+fn given_list<'de, T, D>(list: D) -> std::result::Result<Option<Vec<T>>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Vec::deserialize(list).map(Some)
 }
 
 /// The structure of a recipe file for writing.

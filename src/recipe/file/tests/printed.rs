@@ -154,7 +154,7 @@ const FILES: &[(&str, &str)] = &[
     (
         "featherload: 1\ntransforms:\n  - decode\n",
         "2: a recipe file has no parameter 'transforms': choose from featherload, name, reorder, \
-         ops, mixing",
+         ops, mixing, crops",
     ),
 ];
 
