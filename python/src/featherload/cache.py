@@ -58,8 +58,8 @@ def build(
     ``featherload.ray.build_cache`` does both on a Ray cluster.
 
     ``src`` may be an address of a cache, of tar shards or of images. Its shards are downloaded to
-    the folder ``fetch_dir``, within ``fetch_limit``. If the limit is too low for all of them, the cache is
-    made part by part, which needs ``shard_samples``.
+    the folder ``fetch_dir``, within ``fetch_limit``. If the limit is too low for all of them, the
+    cache is made part by part, which needs ``shard_samples``.
 
     ``dst`` may be an address (``"s3://bucket/prefix"``, ``gs://``, ``az://``, ``file://``). Each
     shard is uploaded as soon as it is complete; index and manifest are uploaded last. Shards are
