@@ -181,7 +181,7 @@ impl Job for ImageJob {
             check_size: &|size| self.packing.check_size(row.id, size),
         };
         if self.packing.crop_sections().is_some() {
-            return self.decoder.make_crops(&bytes, &request, out, meter);
+            return self.decoder.make_crops(bytes, &request, out, meter);
         }
         let (decoder, out) = (&mut self.decoder, &mut *out.first);
         match &self.jpegs {

@@ -340,7 +340,7 @@ pub(super) enum OpenedPart {
     /// It is whole, and has the shard's name now.
     Whole(DownloadedShard),
     /// The checksum of its bytes, if they are as many as the shard's.
-    Part(PartFile, Option<HexHash128>),
+    Part(Box<PartFile>, Option<HexHash128>),
 }
 
 /// Opens the file of a shard. If it is whole and has the recorded checksum, it gets the shard's
@@ -377,7 +377,7 @@ pub(super) async fn open_part(wanted: &ShardDownload) -> Result<OpenedPart, Help
             retries: 0,
         }));
     }
-    Ok(OpenedPart::Part(part, left))
+    Ok(OpenedPart::Part(Box::new(part), left))
 }
 
 /// Downloads a shard. If it is already here and complete, verifies its checksum.
@@ -387,7 +387,7 @@ pub(super) async fn open_part(wanted: &ShardDownload) -> Result<OpenedPart, Help
 pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, HelperError> {
     let (part, left) = match open_part(&wanted).await? {
         OpenedPart::Whole(shard) => return Ok(shard),
-        OpenedPart::Part(part, left) => (part, left),
+        OpenedPart::Part(part, left) => (*part, left),
     };
     let has_changed = is_other_than_recorded(left, wanted.recorded);
     downloaded(&wanted, part)

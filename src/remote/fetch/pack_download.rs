@@ -37,7 +37,7 @@ pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, Help
     };
     let (mut part, left) = match download::open_part(&wanted).await? {
         OpenedPart::Whole(pack) => return Ok(pack),
-        OpenedPart::Part(part, left) => (part, left),
+        OpenedPart::Part(part, left) => (*part, left),
     };
     let failed = |e| not_written(&wanted.whole, &e);
     // An unfinished pack, or one whose checksum differs from the recorded one.
