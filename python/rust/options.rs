@@ -7,7 +7,6 @@ use std::thread;
 
 use featherload::memory_plan::{RecipeOutline, RunMemory, RunShape};
 use featherload::options::{LoaderOptions, LoaderSetup, SourceOptions, units};
-use featherload::recipe::operations;
 use featherload::scene::{RaysOptions, SceneOptions, ViewsOptions};
 use featherload::{Index, ItemFeed, LoaderBuilder, Recipe, Result};
 use pyo3::exceptions::PyValueError;
@@ -182,12 +181,6 @@ fn told(setup: &LoaderSetup) -> Result<Vec<String>> {
         )
     });
     Ok(of_config.chain(of_dtype).collect())
-}
-
-/// The names of all operations of recipes.
-#[pyfunction]
-pub fn operation_names() -> Vec<&'static str> {
-    operations().into_iter().map(|of| of.name).collect()
 }
 
 /// The recipe of this name or file, as JSON.

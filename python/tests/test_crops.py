@@ -36,7 +36,6 @@ from torchvision.transforms import functional as F
 from torchvision.transforms import v2
 
 from featherload import ConfigError, _crops
-from featherload._featherload import operation_names
 from featherload.torch import DataLoader
 
 Make = Callable[..., featherload.Loader]
@@ -355,15 +354,16 @@ def test_solarize_of_scripts_is_pillows(loader: Make, folder: Path) -> None:
     assert np.abs(batch.images[1] * 255 - want).max() < 0.01
 
 
-def test_pillows_blur_is_refused_until_there_is_an_operation(loader: Make, folder: Path) -> None:
-    start, end = [v1.RandomResizedCrop(16)], [v1.ToTensor()]
-    blurred = v1.Compose([*start, v1.RandomApply([GaussianBlur()], p=0.5), *end])
-    if "pillow_gaussian_blur" in operation_names():
-        batch = next(iter(loader(folder, recipe=TwoCropsTransform(blurred), batch_size=2)))
-        assert len(batch.images) == 2
-    else:
-        with pytest.raises(ConfigError, match="not Pillow's"):
-            loader(folder, recipe=TwoCropsTransform(blurred))
+def test_pillows_blur_is_pillows(loader: Make, folder: Path) -> None:
+    """MoCo's blur of one radius, in one of two crops."""
+    start, end = [v1.Resize((20, 20))], [v1.ToTensor()]
+    blur = v1.RandomApply([GaussianBlur([1.5, 1.5])], p=1.0)
+    plain, blurred = v1.Compose([*start, *end]), v1.Compose([*start, blur, *end])
+    batch = next(iter(loader(folder, recipe=[plain, blurred], batch_size=11)))
+    for before, after in zip(*batch.images, strict=True):
+        levels = np.rint(before * 255).astype(np.uint8).transpose(1, 2, 0)
+        want = Image.fromarray(levels).filter(ImageFilter.GaussianBlur(1.5))
+        assert (np.rint(after * 255).transpose(1, 2, 0) == np.asarray(want)).all()
 
 
 class Augmentation:
@@ -492,9 +492,8 @@ def test_lightlys_own_operations(loader: Make, folder: Path) -> None:
         with Image.open(path) as image:
             for images, view in zip(batch.images, views, strict=True):
                 assert_near(images[row], view(image.convert("RGB")), 255)
-    if "pillow_gaussian_blur" not in operation_names():
-        with pytest.raises(ConfigError, match="not Pillow's"):
-            loader(folder, recipe=transforms.DINOTransform())
+    whole = loader(folder, recipe=transforms.DINOTransform(), batch_size=2)
+    assert [len(images) for images in next(iter(whole)).images] == [2] * 8
 
 
 def test_a_recipe_file_with_crops(loader: Make, folder: Path, tmp_path: Path) -> None:

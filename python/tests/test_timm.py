@@ -295,7 +295,6 @@ def test_what_would_make_other_pixels_is_an_error(odd: Path) -> None:
         ({"num_aug_splits": 3}, "num_aug_splits=3: the copies of an image share one crop"),
         ({"tf_preprocessing": True}, "TensorFlow's decoder"),
         ({"input_size_choices": [32, 64]}, "multi_scale .* other sizes"),
-        ({"auto_augment": "3a"}, "lack Pillow's GaussianBlur"),
         ({"auto_augment": "augmix-m5-w4"}, "chains draw operations and weights"),
         ({"auto_augment": "original-mstd0.5"}, "tables of AutoAugment"),
         ({"auto_augment": "v0r"}, "tables of AutoAugment"),

@@ -18,7 +18,7 @@ from typing import Any
 
 from . import _transforms
 from ._errors import ConfigError
-from ._featherload import operation_names, recipe_json
+from ._featherload import recipe_json
 from ._transforms import Op, Recipe, Walk, cannot
 from ._values import path_text, whole
 
@@ -464,12 +464,6 @@ def pillow_blur(walk: Walk, t: Any, radius: Any, p: float) -> list[Op]:
     """Pillow's ``GaussianBlur`` of a random radius."""
     if p == 0:
         return []
-    if "pillow_gaussian_blur" not in operation_names():
-        raise cannot(
-            _full_name(t),
-            "recipes have torchvision's blur, not Pillow's: use torchvision's GaussianBlur, or "
-            "a probability of 0",
-        )
     if walk.is_tensor or walk.values != "levels":
         raise cannot(_full_name(t), "put it before the transform to a tensor")
     low, high = radius

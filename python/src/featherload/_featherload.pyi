@@ -15,7 +15,6 @@ __all__ = [
     "Tensor",
     "ViewStream",
     "__version__",
-    "operation_names",
     "option_names",
     "plan",
     "printable",
@@ -35,7 +34,6 @@ _FrameParts: TypeAlias = tuple[
     list[float] | None,
 ]
 
-def operation_names() -> list[str]: ...
 def recipe_json(name: str) -> str: ...
 def option_names() -> tuple[list[str], list[str]]: ...
 def rays_option_names() -> tuple[list[str], list[str]]: ...
