@@ -232,7 +232,9 @@ def test_an_npy_file_is_read_where_it_lies(tmp_path: Path) -> None:
     with featherload.Loader(tmp_path / "images.npy", EVAL, 4, 2, shuffle=False) as loader:
         assert str(loader.dataset[7][0]) == str(tmp_path / "images.npy" / "7")
         np.save(tmp_path / "images.npy", an_array(200, 64, 64, 3))
-        with pytest.raises(featherload.SampleError, match="changed since its index was made"):
+        with pytest.raises(
+            featherload.SampleError, match="changed since its index was made|shrank"
+        ):
             for _ in loader:
                 pass
 

@@ -462,6 +462,8 @@ if sys.argv[1] == "error":
     assert "Fatal" not in ended.stderr
 
 
+# JAX warns of forks if another test has imported it.
+@pytest.mark.filterwarnings("ignore:os.fork")
 def test_torchs_own_workers_may_run_beside_it() -> None:
     def batches() -> Iterator[Any]:
         ours = DataLoader(Stored(), 4)

@@ -225,7 +225,7 @@ def test_what_is_no_set_is_told(url: str, store: Store, tmp_path: Path) -> None:
     store.put("sets/none/a.tar.gz", b"x")
     store.put("sets/none/deeper/a.tar", b"x")
     told = failure(store.url("sets/none"), *fetch(tmp_path / "here"))
-    assert "has neither a cache (manifest.json) nor tar shards (.tar)" in told
+    assert "has neither a cache (manifest.json), nor tar shards (.tar), nor images" in told
     store.put("sets/bad/a.tar", b"no tar at all")
     told = failure(store.url("sets/bad"), *fetch(tmp_path / "here"))
     assert f"{store.url('sets/bad')}/a.tar: is not a tar archive" in told

@@ -531,7 +531,7 @@ fn what_cannot_work_is_refused_with_what_would() {
     };
     let (_, e) = text(elsewhere("file:///nowhere/at/all"));
     assert!(
-        e.contains("file:///nowhere/at/all: has neither a cache (manifest.json) nor tar shards"),
+        e.contains("file:///nowhere/at/all: has neither a cache (manifest.json), nor tar shards"),
         "{e}"
     );
 

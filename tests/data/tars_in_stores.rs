@@ -524,7 +524,7 @@ fn what_has_no_tars_or_other_ones_is_told() {
     fs::write(empty.join("a.tar.gz"), "x").unwrap();
     let e = error(scene.store(&format!("file://{}", empty.display()), None, options()));
     assert!(
-        e.contains("deeper/empty: has neither a cache (manifest.json) nor tar shards (.tar)"),
+        e.contains("deeper/empty: has neither a cache (manifest.json), nor tar shards (.tar)"),
         "{e}"
     );
     // Of several folders, in the order of the pattern.

@@ -35,11 +35,11 @@ _INSTEAD = {
 # Policies of timm that recipes lack, and what another policy would change.
 _POLICIES = {
     "augmix": "its chains draw operations and weights as no operation of a recipe does (aug_mix "
-    "follows PaddleClas, whose chains and strengths differ): train with a policy rand-...",
+    "follows PaddleClas, whose chains and strengths differ): train with 3a or a policy rand-...",
     "original": "recipes lack timm's tables of AutoAugment (auto_augment follows PaddleClas, whose "
-    "draws and fill differ): train with a policy rand-...",
+    "draws and fill differ): train with 3a or a policy rand-...",
     "v0": "recipes lack timm's tables of AutoAugment (auto_augment follows PaddleClas, whose draws "
-    "and fill differ): train with a policy rand-...",
+    "and fill differ): train with 3a or a policy rand-...",
 }
 # timm's "random": one of these for each image, or for each operation of a policy.
 _RANDOM = ("bilinear", "bicubic")

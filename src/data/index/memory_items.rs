@@ -28,8 +28,8 @@ const NAME: &str = "featherload-samples";
 /// use featherload::index::{Index, ItemLabel, Label, MemoryItems};
 ///
 /// let mut items = MemoryItems::new()?;
-/// // Two grey images of 2 x 3 pixels.
-/// items.push_pixels(&[2, 2, 3], &[0; 12], [ItemLabel::Class(5), ItemLabel::Class(7)])?;
+/// // Two grey images of 8 x 9 pixels.
+/// items.push_pixels(&[2, 8, 9], &[0; 144], [ItemLabel::Class(5), ItemLabel::Class(7)])?;
 /// let index = Index::memory_items(items)?;
 /// assert_eq!(index.label(1), Label::Class(7));
 /// assert_eq!(index.path(1), std::path::Path::new("item 1 of the list"));
