@@ -51,8 +51,7 @@ mod _featherload {
     use crate::logs::tell_warnings;
     #[pymodule_export]
     use crate::options::{
-        option_names, plan, rays_option_names, recipe_json, size_in_bytes,
-        views_option_names,
+        option_names, plan, rays_option_names, recipe_json, size_in_bytes, views_option_names,
     };
     #[pymodule_export]
     use crate::raw_view::RawView;
