@@ -188,7 +188,8 @@ impl Recipe {
     /// The text that is hashed. Debug prints enough digits to distinguish floats, and names every
     /// field, so different recipes have different texts.
     ///
-    /// Saved states hold the hash. So the text keeps the first names of two types.
+    /// Saved states hold the hash. So the text keeps the first names of two types, and leaves out a
+    /// field that came later if it has its default.
     fn hashed_text(&self) -> String {
         let mut text = format!("{:?} {:?} {:?}", self.reorder, self.ops, self.mixing);
         for RecipeCrop { recipe, count } in &self.crops {
@@ -196,6 +197,7 @@ impl Recipe {
         }
         text.replace("BackgroundColor(", "Background(")
             .replace("MixChoice {", "Choice {")
+            .replace("interpolation_or: None, ", "")
     }
 }
 
@@ -254,7 +256,7 @@ impl From<RecipeCrop> for CropText {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipe::{MixChoice, MixOp, RandomCrop, Size};
+    use crate::recipe::{InterpolationMode, MixChoice, MixOp, RandomCrop, RandomResizedCrop, Size};
 
     /// Renaming a type, a field or a variant must not change hashes in saved states.
     #[test]
@@ -275,5 +277,16 @@ mod tests {
              0.0]), padding_mode: Constant })] Some(Mixing { num_classes: 2, ops: [OneOf([Choice \
              { p: 0.5, op: Mixup { alpha: 1.0 } }])] })"
         );
+        let mut crop = RandomResizedCrop::new(Size::from(8));
+        let text = |crop: &RandomResizedCrop| Recipe::new("any").then(*crop).hashed_text();
+        assert_eq!(
+            text(&crop),
+            "None [RandomResizedCrop(RandomResizedCrop { size: Size { height: 8, width: 8 }, \
+             scale: Span(0.08, 1.0), ratio: Span(0.75, 1.3333333333333333), interpolation: \
+             Bilinear, antialias: true })] None"
+        );
+        // A field that came later counts if it has another value than its default.
+        crop.interpolation_or = Some(InterpolationMode::Bicubic);
+        assert!(text(&crop).contains("interpolation_or: Some(Bicubic)"));
     }
 }
