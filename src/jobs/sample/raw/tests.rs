@@ -86,7 +86,7 @@ fn programs(recipe: &Recipe) -> Vec<SampleProgram> {
 fn rows_are_those_of_the_png() {
     let mut runner = TestRunner::new(ProptestConfig {
         max_global_rejects: 100_000,
-        ..ProptestConfig::with_cases(600)
+        ..ProptestConfig::with_cases(1_500)
     });
     let (all, good, crops) = (Cell::new(0u32), Cell::new(0u32), Cell::new(0u32));
     let given = (
