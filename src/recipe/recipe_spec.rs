@@ -195,9 +195,19 @@ impl Recipe {
         for RecipeCrop { recipe, count } in &self.crops {
             text.push_str(&format!(" {count} of {}", recipe.hashed_text()));
         }
-        text.replace("BackgroundColor(", "Background(")
-            .replace("MixChoice {", "Choice {")
-            .replace("interpolation_or: None, ", "")
+        let text = text.replace("BackgroundColor(", "Background(");
+        let text = text.replace("MixChoice {", "Choice {");
+        let crop = "RandomResizedCrop {";
+        let mut parts = text.split(crop);
+        let mut kept = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            // Other crops have had a field of this name from the beginning.
+            let (own, rest) = part.split_at(part.find("antialias").unwrap_or_default());
+            kept.push_str(crop);
+            kept.push_str(&own.replace("interpolation_or: None, ", ""));
+            kept.push_str(rest);
+        }
+        kept
     }
 }
 
@@ -256,7 +266,10 @@ impl From<RecipeCrop> for CropText {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipe::{InterpolationMode, MixChoice, MixOp, RandomCrop, RandomResizedCrop, Size};
+    use crate::recipe::{
+        BoundedResizedCrop, InterpolationMode, MixChoice, MixOp, RandomCrop, RandomResizedCrop,
+        Size,
+    };
 
     /// Renaming a type, a field or a variant must not change hashes in saved states.
     #[test]
@@ -285,6 +298,8 @@ mod tests {
              scale: Span(0.08, 1.0), ratio: Span(0.75, 1.3333333333333333), interpolation: \
              Bilinear, antialias: true })] None"
         );
+        let recipe = Recipe::new("any").then(BoundedResizedCrop::new(Size::from(8)));
+        assert!(recipe.hashed_text().contains("interpolation_or: None"));
         // A field that came later counts if it has another value than its default.
         crop.interpolation_or = Some(InterpolationMode::Bicubic);
         assert!(text(&crop).contains("interpolation_or: Some(Bicubic)"));
