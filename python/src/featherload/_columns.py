@@ -72,10 +72,10 @@ class HeldColumns:
 def missing(name: str, columns: Iterable[str], where: str) -> ConfigError:
     known = ", ".join(map(repr, columns))
     there = f"the columns of {where} are {known}" if known else f"{where} has no columns"
-    return ConfigError(
-        f"no column {shown(name)}: {there}; name those to read with columns=[...]",
-        option="columns",
-    )
+    fix = "name those to read with columns=[...]"
+    if where == "src" and not known:
+        fix = "give a table, dicts, or Items with the values as a keyword"
+    return ConfigError(f"no column {shown(name)}: {there}; {fix}", option="columns")
 
 
 def checked(columns: Any) -> list[str] | None:
