@@ -132,17 +132,36 @@ def test_pages_of_a_listing_and_options_of_a_folder(
         loader(url, recipe=SMALL, fetch_dir=here, label_field="cls")
 
 
-def test_an_object_that_was_overwritten_is_named(
-    url: str, store: Store, folder: Path, here: Path, loader: Any
+@pytest.mark.parametrize(
+    ("change", "why", "left"),
+    [
+        ("longer", "was overwritten since it was listed: start the run again", 256),
+        ("shorter", "was overwritten since it was listed: start the run again", 256),
+        ("gone", "was listed, and does not exist any more: start the run again", 255),
+    ],
+)
+def test_an_object_that_changed_since_it_was_listed_is_named(
+    url: str,
+    store: Store,
+    folder: Path,
+    here: Path,
+    loader: Any,
+    change: str,
+    why: str,
+    left: int,
 ) -> None:
     some = sorted(folder.rglob("*.jpg"))[5].relative_to(folder)
+    data = (folder / some).read_bytes()
     # Between the listing and the download.
     store.proxy.delay(2.0, f"*/{some}", times=1)
     one = loader(url, recipe=SMALL, fetch_dir=here, shuffle=False)
-    store.put(f"sets/photos/{some}", (folder / some).read_bytes() + b"more")
-    with pytest.raises(featherload.Error, match="was overwritten since it was listed") as caught:
+    if change == "gone":
+        store.delete(f"sets/photos/{some}")
+    else:
+        store.put(f"sets/photos/{some}", data + b"more" if change == "longer" else data[:-2])
+    with pytest.raises(featherload.Error, match=why) as caught:
         next(iter(one))
     assert str(some) in str(caught.value)
     # The next run lists again, and reads what is there now.
     two = loader(url, recipe=SMALL, fetch_dir=here, shuffle=False, on_error="skip")
-    assert sum(len(batch.ids) for batch in two) == 256
+    assert sum(len(batch.ids) for batch in two) == left

@@ -29,12 +29,14 @@ use crate::order::EpochMark;
 /// caller then answers all requests:
 ///
 /// ```no_run
-/// # fn main() -> featherload::Result<()> {
-/// # fn bytes_of(_: u64) -> (Vec<u8>, featherload::index::ItemLabel) { unimplemented!() }
+/// # use featherload::index::ItemLabel;
+/// # fn train(
+/// #     index: featherload::Index,
+/// #     bytes_of: fn(u64) -> (Vec<u8>, ItemLabel),
+/// # ) -> featherload::Result<()> {
 /// use featherload::ItemFeed;
 ///
 /// let feed = ItemFeed::new(64 << 20)?;
-/// # let index: featherload::Index = unimplemented!();
 /// let loader = featherload::Loader::builder(index).feed(&feed).build()?;
 /// std::thread::spawn(move || {
 ///     while feed.wait() {

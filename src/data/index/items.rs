@@ -266,7 +266,7 @@ mod tests {
     use crate::data::index::Label;
 
     fn of(paths: &[&str]) -> Index {
-        let mut items = ItemList::in_folder(Path::new("/work/in")).unwrap();
+        let mut items = ItemList::in_folder(Path::new("/sets/in")).unwrap();
         for path in paths {
             items.push(path, ItemLabel::None).unwrap();
         }
@@ -298,8 +298,8 @@ mod tests {
                 "/a",
                 &["b.jpg", "c.jpg", "d/e.jpg"],
             ),
-            (&["c.jpg", "d/e.jpg"], "/work/in", &["c.jpg", "d/e.jpg"]),
-            (&["c.jpg", "/work/d.jpg"], "/work", &["in/c.jpg", "d.jpg"]),
+            (&["c.jpg", "d/e.jpg"], "/sets/in", &["c.jpg", "d/e.jpg"]),
+            (&["c.jpg", "/sets/d.jpg"], "/sets", &["in/c.jpg", "d.jpg"]),
             (
                 &["/a/b/c.jpg", "/a/b/../d.jpg"],
                 "/",
@@ -315,8 +315,8 @@ mod tests {
             assert_eq!(got, want, "{given:?}");
         }
         assert_eq!(
-            paths(&of(&["c.jpg", "/work/d.jpg"])),
-            [Path::new("/work/in/c.jpg"), Path::new("/work/d.jpg")]
+            paths(&of(&["c.jpg", "/sets/d.jpg"])),
+            [Path::new("/sets/in/c.jpg"), Path::new("/sets/d.jpg")]
         );
     }
 

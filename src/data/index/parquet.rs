@@ -53,6 +53,7 @@ use crate::data::index::report::ScanReport;
 use crate::data::index::samples::Index;
 use crate::error::Result;
 
+pub(in crate::data::index) use file_paths::is_folder_of;
 pub(crate) use file_paths::{expand, is_named};
 pub use options::{ParquetLabels, ParquetOptions};
 

@@ -10,7 +10,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::data::index::names::{has_image_extension, is_hidden, is_system_folder};
+use crate::data::index::names::is_hidden;
+use crate::data::index::parquet::is_folder_of;
 use crate::data::shard::shard_patterns;
 use crate::error::{Error, Result};
 
@@ -52,7 +53,7 @@ struct SavedFile {
 /// and for a folder of such files without images and sub-folders.
 pub(crate) fn is_named(path: &Path) -> bool {
     match path.is_dir() {
-        true => path.join(SPLITS).is_file() || is_folder(path),
+        true => path.join(SPLITS).is_file() || is_folder_of(path, has_extension),
         false => has_extension(path),
     }
 }
@@ -60,24 +61,6 @@ pub(crate) fn is_named(path: &Path) -> bool {
 fn has_extension(path: &Path) -> bool {
     let extension = path.extension().unwrap_or_default();
     extension.eq_ignore_ascii_case("arrow") || extension.eq_ignore_ascii_case("feather")
-}
-
-/// Whether a folder has Arrow files, and neither images nor sub-folders. Stops at the first image
-/// or sub-folder, so that a large folder of images is not listed twice.
-fn is_folder(path: &Path) -> bool {
-    let mut found = false;
-    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        if is_hidden(name.as_bytes()) || is_system_folder(name.as_bytes()) {
-            continue;
-        }
-        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_dir || has_image_extension(name.as_bytes()) {
-            return false;
-        }
-        found |= has_extension(Path::new(&name));
-    }
-    found
 }
 
 /// The files that a path names: a file, the matches of a pattern, the files that `state.json`

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// images and sub-folders.
 pub(crate) fn is_named(path: &Path) -> bool {
     match path.is_dir() {
-        true => is_folder(path),
+        true => is_folder_of(path, has_extension),
         false => has_extension(path),
     }
 }
@@ -27,9 +27,9 @@ fn has_extension(path: &Path) -> bool {
         .is_some_and(|e| e.eq_ignore_ascii_case("parquet"))
 }
 
-/// Whether a folder has Parquet files, and neither images nor sub-folders. Stops at the first
-/// image or sub-folder, so that a large folder of images is not listed twice.
-fn is_folder(path: &Path) -> bool {
+/// Whether a folder has files that `has_extension` accepts, and neither images nor sub-folders.
+/// Stops at the first image or sub-folder, so that a large folder of images is not listed twice.
+pub(in crate::data::index) fn is_folder_of(path: &Path, has_extension: fn(&Path) -> bool) -> bool {
     let mut found = false;
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         let name = entry.file_name();
