@@ -286,3 +286,45 @@ def test_what_recipes_cannot_is_refused_by_name(
 
     with pytest.raises(featherload.ConfigError, match=why):
         recipes.torchvision(placed(v2, place, [make(v2)]))
+
+
+@pytest.mark.filterwarnings("ignore:Unused augmentation cfg items:UserWarning")
+def test_open_clips_transforms_are_torchvisions(loader: Make, some: Path) -> None:
+    need("open_clip")
+    import open_clip
+    from torchvision import transforms as v1
+
+    mean, std = (0.48, 0.46, 0.41), (0.27, 0.26, 0.28)
+    end = [v1.ToTensor(), v1.Normalize(mean, std)]
+    bicubic = v1.InterpolationMode.BICUBIC
+    settings = {"color_jitter": (0.3, 0.2, 0.1, 0.05), "color_jitter_prob": 1.0}
+    train = open_clip.image_transform(32, True, mean, std, aug_cfg=settings)
+    crop = v1.RandomResizedCrop(32, (0.9, 1.0), interpolation=bicubic)
+    for theirs, same in (
+        (
+            open_clip.image_transform(32, False, mean, std),
+            [v1.Resize(32, bicubic), v1.CenterCrop(32), *end],
+        ),
+        (
+            open_clip.image_transform(32, False, mean, std, resize_mode="squash"),
+            [v1.Resize((32, 32), bicubic), *end],
+        ),
+        (open_clip.image_transform(32, True, mean, std), [crop, *end]),
+        (train, [crop, v1.ColorJitter(0.3, 0.2, 0.1, 0.05), *end]),
+        (
+            open_clip.image_transform(32, True, mean, std, aug_cfg={"gray_scale_prob": 0.5}),
+            [crop, v1.RandomGrayscale(0.5), *end],
+        ),
+    ):
+        ours, wanted = (
+            next(iter(loader(some, recipe=recipe, batch_size=60, shuffle=False))).images.copy()
+            for recipe in (theirs, v1.Compose(same))
+        )
+        np.testing.assert_array_equal(ours, wanted)
+    with pytest.raises(
+        featherload.ConfigError, match="MaybeConvertMode.'L'. cannot .*leave it out"
+    ):
+        loader(some, recipe=[open_clip.transform.MaybeConvertMode("L"), *end])
+    longest = open_clip.image_transform(32, False, mean, std, resize_mode="longest")
+    with pytest.raises(featherload.ConfigError, match="ResizeKeepRatio"):
+        loader(some, recipe=longest)

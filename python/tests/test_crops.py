@@ -5,6 +5,7 @@ images.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import os
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import kill_one
+from conftest import kill_one, need
 
 import featherload
 
@@ -414,7 +415,8 @@ def test_the_blur_of_dino_is_inverted(
 
 
 def lightly_transforms() -> Any:
-    return pytest.importorskip("lightly.transforms", reason="SKIP: lightly is not installed")
+    need("lightly")
+    return importlib.import_module("lightly.transforms")
 
 
 PLAIN: dict[str, Any] = {"cj_prob": 0.0, "random_gray_scale": 0.0}

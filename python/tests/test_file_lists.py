@@ -157,6 +157,12 @@ def places365(root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return datasets.Places365(root, transform=SMALL)
 
 
+def eurosat(root: Path) -> Any:
+    for name in ("Forest/Forest_1.jpg", "River/River_1.jpg", "River/River_2.jpg"):
+        image(root / "eurosat/2750" / name)
+    return datasets.EuroSAT(str(root), SMALL)
+
+
 def folder(root: Path, kind: Any = datasets.ImageFolder, **options: Any) -> Any:
     for name in ("ant/1.jpg", "ant/2.png", "bee/3.jpg", "bee/4.jpg", "cat/5.png"):
         image(root / "folder" / name)
@@ -208,6 +214,7 @@ def assert_same(make: Callable[..., DataLoader], dataset: Any) -> None:
         inaturalist,
         lambda root: inaturalist(root, "class"),
         caltech256,
+        eurosat,
         folder,
         lambda root: folder(
             root, datasets.DatasetFolder, loader=pil_loader, extensions=(".jpg", ".png")

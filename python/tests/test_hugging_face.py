@@ -371,3 +371,36 @@ def test_parquet_has_the_same_columns(saved: Path, tmp_path: Path) -> None:
                         assert np.array_equal(found, want_array, equal_nan=True), (name, options)
         with pytest.raises(DatasetError, match="no column 'x' .its columns: '/image/bytes'"):
             featherload.Loader(path, EVAL, columns=["x"])
+
+
+def test_images_are_turned_upright_as_datasets_does(tmp_path: Path) -> None:
+    import datasets
+    import torch
+    from PIL import Image
+    from torchvision.transforms import v2
+
+    from featherload.torch import DataLoader
+
+    pixels = np.arange(40 * 24 * 3, dtype=np.uint32).reshape(40, 24, 3) // 12
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    file = io.BytesIO()
+    Image.fromarray(pixels.astype(np.uint8)).save(file, "PNG", exif=exif)
+    rows = [{"image": {"bytes": file.getvalue(), "path": None}, "label": 0}]
+    features = datasets.Features({"image": datasets.Image(), "label": datasets.Value("int64")})
+    folder = tmp_path / "turned"
+    datasets.Dataset.from_list(rows, features=features).save_to_disk(folder)
+    turned = datasets.load_from_disk(folder)
+    transform = v2.Compose([v2.CenterCrop((16, 30)), v2.PILToTensor()])
+    upright = transform(turned[0]["image"].convert("RGB"))
+    stored = transform(Image.fromarray(pixels.astype(np.uint8)))
+    assert not torch.equal(upright, stored)
+    for src, options, want in (
+        (turned, {}, upright),
+        (folder, {}, upright),
+        (turned, {"orientation": "stored"}, stored),
+    ):
+        with featherload.Loader(src, transform, 1, 1, framework="torch", **options) as loader:
+            assert torch.equal(next(iter(loader)).images[0], want)
+    with DataLoader(turned, recipe=transform) as loader:
+        assert torch.equal(next(iter(loader)).images[0], upright)

@@ -29,7 +29,7 @@ for module in ("torch", "torchvision"):
         pytest.skip(f"SKIP: {module} is not installed", allow_module_level=True)
 
 import torch
-from conftest import kill_one
+from conftest import kill_one, need
 from PIL import Image
 from torch.utils.data import ConcatDataset, Dataset, Subset, random_split
 from torch.utils.data import DataLoader as Theirs
@@ -475,17 +475,10 @@ def test_torchs_own_workers_may_run_beside_it() -> None:
         assert torch.equal(batch.images, images)
 
 
-def test_hdf5_and_lmdb(tmp_path: Path) -> None:
-    """The real libraries, where they are installed."""
-    done = 0
-    for name in ("h5py", "lmdb"):
-        if importlib.util.find_spec(name) is None:
-            print(f"SKIP: {name} is not installed")
-            continue
-        assert_same(OPENED[name](tmp_path))
-        done += 1
-    if not done:
-        pytest.skip("SKIP: h5py and lmdb are not installed")
+@pytest.mark.parametrize("name", ["h5py", "lmdb"])
+def test_hdf5_and_lmdb(tmp_path: Path, name: str) -> None:
+    need(name)
+    assert_same(OPENED[name](tmp_path))
 
 
 class Hdf5(Stored):

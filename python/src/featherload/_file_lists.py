@@ -97,8 +97,10 @@ def resolve(dataset: Any) -> FileList:
     read = None if base is None else _reader(base)
     if base is None or read is None:
         raise _refused(_without_method(kind))
-    for method in ("__getitem__", "__getitems__", "__len__"):
-        if getattr(kind, method, None) is not getattr(base, method, None):
+    # EuroSAT counts its samples itself, with the result of its base.
+    counts = next(b for b in kind.__mro__ if _is_torchvisions(b))
+    for method, of in (("__getitem__", base), ("__getitems__", base), ("__len__", counts)):
+        if getattr(kind, method, None) is not getattr(of, method, None):
             raise _refused(
                 f"{kind.__name__} has a {method} of its own, which workers cannot call: "
                 f"{_method_text(kind)}"
@@ -221,9 +223,13 @@ _COLUMNS = {
 }
 
 
+def _is_torchvisions(kind: type[Any]) -> bool:
+    return kind.__module__.startswith("torchvision.datasets.")
+
+
 def _reader(base: type[Any]) -> Callable[[Any], _Samples] | None:
     """How the samples of torchvision's class ``base`` are listed; None for other classes."""
-    if not base.__module__.startswith("torchvision.datasets."):
+    if not _is_torchvisions(base):
         return None
     name = base.__name__
     if name in _PAIRS:

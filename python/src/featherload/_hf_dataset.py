@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,6 +30,23 @@ _LABELS = ("label", "labels", "class", "category", "target", "y")
 def is_one(src: Any) -> bool:
     """Whether ``src`` is an object of ``datasets``."""
     return type(src).__module__.split(".")[0] == "datasets"
+
+
+def is_folder(src: Any) -> bool:
+    """Whether ``src`` is a folder of ``save_to_disk``."""
+    names = ("dataset_info.json", "state.json")
+    return isinstance(src, (str, os.PathLike)) and all(
+        os.path.isfile(os.path.join(os.fsdecode(src), name)) for name in names
+    )
+
+
+def orientation(recipe: Any, given: str | None) -> str | None:
+    """The option ``orientation`` for images of such a data set. ``datasets`` turns images upright
+    before a transform gets them. A recipe by name, of a file or of a dict says it itself.
+    """
+    if given is not None or isinstance(recipe, (str, os.PathLike, Mapping)):
+        return given
+    return "exif"
 
 
 @dataclass(frozen=True)

@@ -201,6 +201,10 @@ def is_path(src: Any) -> bool:
 def taken(keywords: dict[str, Any]) -> Items | AskedItems | None:
     """The samples of the keywords of ``Loader``, which then name no source. None for a path."""
     src, labels = keywords["src"], keywords["labels"]
+    if _hf_dataset.is_one(src) or _hf_dataset.is_folder(src):
+        keywords["orientation"] = _hf_dataset.orientation(
+            keywords["recipe"], keywords["orientation"]
+        )
     if labels is None or isinstance(labels, str):
         if is_path(src):
             return None

@@ -438,6 +438,17 @@ def pillow_grey(p: float) -> Op:
     return {"color_jitter": {"style": "pillow", "saturation": [0.0, 0.0], "p": p}}
 
 
+def _open_clip_mode(walk: Walk, t: Any) -> list[Op]:
+    if t.mode != "RGB":
+        raise cannot(f"MaybeConvertMode({t.mode!r})", "images are RGB: leave it out")
+    return _rgb(walk, t)
+
+
+def _open_clip_color_jitter(walk: Walk, t: Any) -> list[Op]:
+    [op] = _color_jitter(walk, t.transf)
+    return [{"color_jitter": {**op["color_jitter"], "p": _probability(t)}}]
+
+
 def _nothing(walk: Walk, t: Any) -> list[Op]:
     return []
 
@@ -798,6 +809,14 @@ TRANSFORMS: dict[str, Known] = {
 OTHERS: dict[str, Known] = {
     "lightly.transforms.gaussian_blur.GaussianBlur": Known(
         _pillow_blur("sigmas", "prob"), "`pillow_gaussian_blur`", "on a Pillow image"
+    ),
+    "open_clip.transform.MaybeConvertMode": Known(_open_clip_mode, "none", "`mode='RGB'`"),
+    "open_clip.transform.MaybeToTensor": Known(_to_tensor, "`cast`", "on a Pillow image"),
+    "open_clip.transform.color_jitter": Known(
+        _open_clip_color_jitter, "`color_jitter`", "on a Pillow image"
+    ),
+    "open_clip.transform.gray_scale": Known(
+        _random_grayscale, "`color_jitter`: Pillow's rounding", "on a Pillow image"
     ),
     "moco.loader.GaussianBlur": Known(
         _pillow_blur("sigma"), "`pillow_gaussian_blur`", "on a Pillow image"

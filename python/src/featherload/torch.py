@@ -178,6 +178,7 @@ class DataLoader(Loader):
                     "such as torchvision's transforms",
                     option="recipe",
                 )
+            options["orientation"] = _hf_dataset.orientation(recipe, options.get("orientation"))
             named = [options.pop(name, None) for name in of_columns]
             files, samples = _hf_dataset.resolve(dataset, *named), range(len(dataset))
         else:
