@@ -67,6 +67,9 @@ pub fn raised(error: &Error) -> PyErr {
 /// The library's name for a recipe that is not a file.
 const IN_PYTHON: &str = "the recipe";
 
+/// An option with its value, as a recipe file and as Python write it.
+const NO_LABELS: (&str, &str) = ("`labels: none`", "labels='none'");
+
 fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let name = match error {
         Error::Config { .. } => "ConfigError",
@@ -83,6 +86,7 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     what.set_item("line", error.line())?;
     what.set_item("id", error.id())?;
     what.set_item("kind", error.fault().map(|fault| fault.kind.name()))?;
-    let exception = class(py, name)?.call((error.to_string(),), Some(&what))?;
+    let text = error.to_string().replace(NO_LABELS.0, NO_LABELS.1);
+    let exception = class(py, name)?.call((text,), Some(&what))?;
     Ok(PyErr::from_value(exception))
 }

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use featherload::index::{
-    ArrayFiles, ClassList, FilePartList, Index, ItemLabel, ItemList, MemoryItems,
+    ArrayFiles, ClassList, FilePartList, Index, ItemLabel, ItemList, MemoryItems, UsualColumns,
 };
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -271,9 +271,42 @@ fn read_path(py: Python<'_>, path: &Bound<'_, PyAny>) -> Result<PathBuf, String>
     let encoded = py
         .import("os")
         .and_then(|os| os.call_method1("fsencode", (path,)))
-        .map_err(|_| format!("is {}: give text or a pathlib.Path", describe(path)))?;
+        .map_err(|_| format!("is {}: {}", describe(path), in_place_of(path)))?;
     let bytes = encoded.cast::<PyBytes>().map_err(|e| e.to_string())?;
     Ok(OsString::from_vec(bytes.as_bytes().to_vec()).into())
+}
+
+/// The column of paths among `names`, as in tables in files.
+#[pyfunction]
+pub fn usual_path_column(names: Vec<String>) -> PyResult<Option<String>> {
+    UsualColumns(&names).path().map_err(|e| raised(&e))
+}
+
+/// The columns of images among `names`, as in tables in files.
+#[pyfunction]
+pub fn usual_image_columns(names: Vec<String>) -> Vec<String> {
+    UsualColumns(&names).images()
+}
+
+/// The column of labels among `names`, as in tables in files.
+#[pyfunction]
+pub fn usual_label_column(names: Vec<String>) -> PyResult<Option<String>> {
+    UsualColumns(&names).label().map_err(|e| raised(&e))
+}
+
+/// What to give in place of an object that is no path.
+fn in_place_of(value: &Bound<'_, PyAny>) -> &'static str {
+    let has = |name| value.hasattr(name).unwrap_or(false);
+    let module = value.get_type().module();
+    if module.is_ok_and(|name| name.to_string().starts_with("PIL.")) {
+        "give the path of its file, or its pixels by numpy.asarray(image)"
+    } else if has("getvalue") {
+        "give the bytes of the image file by getvalue()"
+    } else if has("dtype") && has("tobytes") {
+        "give text or a pathlib.Path; if the array holds an image file, its bytes by tobytes()"
+    } else {
+        "give text or a pathlib.Path"
+    }
 }
 
 /// A label, or the end of a sentence that begins with "the label".

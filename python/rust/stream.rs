@@ -21,9 +21,10 @@ const TEXTS: StreamTexts = StreamTexts {
     closed: "the loader was closed: make a new one",
 };
 
-/// The fix that the error of a failed sample names.
 const ON_ERROR: &str = "give on_error='skip' to mask such samples, or on_error='substitute' to take \
                         the next ones instead";
+/// If a method gives the bytes of samples. It cannot be asked for others.
+const ON_ERROR_OF_METHODS: &str = "give on_error='skip' to mask such samples";
 
 /// The batches of one loader, in order.
 #[pyclass(frozen, weakref, module = "featherload._featherload")]
@@ -36,6 +37,8 @@ pub struct Stream {
     #[pyo3(get)]
     told: Vec<String>,
     form: BatchForm,
+    /// The fix that the error of a failed sample names.
+    advice: &'static str,
 }
 
 #[pymethods]
@@ -55,11 +58,16 @@ impl Stream {
     ) -> PyResult<Self> {
         let options: LoaderKeywords = options::parse(py, options)?;
         let form = BatchForm {
-            has_float_labels: items.is_some_and(RawItems::has_float_labels),
+            // A column of a file has one float a sample, or vectors of several.
+            has_float_labels: items.is_none_or(RawItems::has_float_labels),
             has_one_channel,
         };
         let items = items.map(RawItems::index).transpose()?;
         let feed = feed.map(|feed| feed.feed().clone());
+        let advice = match feed {
+            Some(_) => ON_ERROR_OF_METHODS,
+            None => ON_ERROR,
+        };
         let (loader, recipe, told) = in_thread(py, move || {
             let wanted = options.wanted(items)?;
             let builder = match &feed {
@@ -74,6 +82,7 @@ impl Stream {
             recipe,
             told,
             form,
+            advice,
         })
     }
 
@@ -104,7 +113,7 @@ impl Stream {
                     return Ok(Some(None));
                 }
                 let next = loader.next_batch_within(LOOK);
-                let Some(batch) = next.map_err(|e| e.advise_on_sample(ON_ERROR))? else {
+                let Some(batch) = next.map_err(|e| e.advise_on_sample(self.advice))? else {
                     return Ok(None);
                 };
                 let (held, last) = self.state.counted();

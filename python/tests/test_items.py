@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +148,17 @@ def test_errors_name_the_item(files: list[Path]) -> None:
         ([one, b"\xff\xd8"], r"item 1: the path is b'.*bytes"),
         ([(one, 1), (one,)], r"item 1 is \('.*give a pair"),
         ([(one, 1), one], "item 1 is '.*give a pair"),
-        ([(one, "a"), (one, 3)], "item 1: the label is a whole number, and that of item 0 is a cl"),
+        ([(one, "a"), (one, 3)], "item 1: the label is a whole .* item 0 is a class name: use one"),
+        ([(one, 1, "x")], r"item 0 is .*: give pairs \(path, label\), or dicts such as"),
+        ([io.BytesIO(b"x")], r"item 0: the path is .*: give the bytes .* by getvalue\(\)"),
+        (
+            ["a/1.tar", "a/2.tar"],
+            "src is a list of tar shards, such as .*: give a pattern, .*/[*].t",
+        ),
+        (
+            {"path": [one], "image_path": [one]},
+            "several columns may be the path: name one|'path', ",
+        ),
         ([(one, True)], "item 0: the label is True"),
         ([(one, float("nan"))], "item 0: the label has NaN"),
         ([(one, [])], "item 0: the label is an empty list"),
@@ -156,8 +168,8 @@ def test_errors_name_the_item(files: list[Path]) -> None:
         ([("", 1)], "item 0: the path is empty"),
         (["s3://bucket/a.jpg"], "item 0: path 's3://bucket/a.jpg' is an address"),
         (
-            {"picture": [one]},
-            "the dict has no column of paths or of images as bytes among .'picture'.: rename",
+            {"crop": [one]},
+            "the dict has no column of paths or of images as bytes among .'crop'.: name it with",
         ),
         ([{"path": one}, {"x": one}], "item 1 is .*, and item 0 has the keys"),
         ({"path": [one], "label": [1, 2]}, "1 paths have 2 labels"),
@@ -172,3 +184,77 @@ def test_errors_name_the_item(files: list[Path]) -> None:
         featherload.Items([one], ["b"], classes=["a"])
     with pytest.raises(featherload.ConfigError, match="paths is '.*': give a list"):
         featherload.Items(one)
+
+
+def test_keywords_name_the_columns_of_tables(photos: Path, files: list[Path]) -> None:
+    names = [str(path.relative_to(photos)) for path in files]
+    rows = {"picture": names, "breed": [n % 3 for n in range(len(names))], "text": names}
+    few = [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
+    for src in (rows, few, Table(rows)):
+        loader = featherload.Loader(
+            src,
+            EVAL,
+            len(names),
+            2,
+            shuffle=False,
+            path_column="picture",
+            label_column="breed",
+            root=photos,
+            columns=["text"],
+        )
+        (batch,) = loader
+        assert batch.paths() == files
+        assert batch.labels.tolist() == rows["breed"]
+        assert batch["text"] == names
+        loader.close()
+    for options, why in [
+        ({"path_column": "nothing"}, "has no column 'nothing': its columns are"),
+        ({"label_column": "nothing"}, "has no column 'nothing': its columns are"),
+        ({"path_column": "picture", "image_column": "text"}, "give one of them"),
+        ({"path_column": "picture", "delimiter": " "}, "delimiter says how a path is read"),
+    ]:
+        with pytest.raises(featherload.ConfigError, match=why) as caught:
+            featherload.Loader(rows, EVAL, **options)
+        assert caught.value.option in (*options, "image_column")
+
+
+def test_tables_have_the_usual_names_of_files(
+    photos: Path, files: list[Path], tmp_path: Path
+) -> None:
+    """The same columns are found in a table, and in a CSV file."""
+    for path, label in (("image", "fine_label"), ("img_path", "Class"), ("File Name", "target")):
+        rows = {path: [*map(str, files)], label: [n % 3 for n in range(len(files))]}
+        table = tmp_path / "table.csv"
+        lines = [",".join(rows), *(f"{a},{b}" for a, b in zip(*rows.values(), strict=True))]
+        table.write_text("\n".join(lines))
+        found = [batches(src, **of) for src, of in ((rows, {}), (table, {"allow_outside": True}))]
+        for a, b in zip(*found, strict=True):
+            assert a[:2] == b[:2]
+            np.testing.assert_array_equal(a[2], b[2])
+            np.testing.assert_array_equal(a[3], b[3])
+
+
+def test_floats_of_a_file_are_those_of_a_list(files: list[Path], tmp_path: Path) -> None:
+    scores = [n / 4 for n in range(len(files))]
+    table = tmp_path / "table.csv"
+    rows = [f"{path},{score}" for path, score in zip(files, scores, strict=True)]
+    table.write_text("\n".join(["path,label", *rows]))
+    of_file = batches(table, allow_outside=True)
+    of_list = batches([*zip(files, scores, strict=True)])
+    for a, b in zip(of_file, of_list, strict=True):
+        assert a[3].shape == b[3].shape == (len(a[0]),)
+        np.testing.assert_array_equal(a[3], b[3])
+
+
+def test_a_table_without_known_labels_gives_a_warning(files: list[Path]) -> None:
+    rows = {"path": files[:2], "breed": ["a", "b"]}
+    with pytest.warns(
+        UserWarning, match="known to hold labels among .'breed'.*label_column"
+    ) as all_:
+        assert batches(rows)[0][3] is None
+    assert all_[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert batches(rows, labels="none")[0][3] is None
+        assert batches(rows, columns=["breed"])[0][3] is None
+        assert batches({"path": files[:2]})[0][3] is None

@@ -207,6 +207,51 @@ def test_accelerates_metrics_count_each_sample_once(photos: Path, tmp_path: Path
     assert sorted(counted[0]) == sorted(counted[1]) == list(range(255))
 
 
+def test_accelerate_skips_batches_without_other_images(photos: Path, tmp_path: Path) -> None:
+    need("accelerate")
+    need("torchvision")
+    import torch
+    from accelerate import Accelerator, skip_first_batches
+    from torchvision.datasets import ImageFolder
+    from torchvision.transforms import v2
+
+    from featherload.accelerate import DataLoader
+
+    accelerator = Accelerator(cpu=True)
+    transform = v2.Compose([v2.CenterCrop(16), v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
+    pictures = ImageFolder(photos, transform)
+    recipe = {"ops": [{"center_crop": {"size": 8}}]}
+    made = DataLoader(pictures, 32, shuffle=True, seed=3, names=("x", "y"), recipe=recipe)
+    whole = accelerator.prepare(made)
+    batches = [batch["y"].tolist() for _ in range(2) for batch in whole]
+    again = accelerator.prepare(
+        DataLoader(pictures, 32, shuffle=True, seed=3, names=("x", "y"), recipe=recipe)
+    )
+    for skip in (accelerator.skip_first_batches, skip_first_batches):
+        again.set_epoch(0)
+        skipped = skip(again, 3)
+        assert len(skipped) == len(whole) - 3
+        found = [*skipped]
+        assert [batch["y"].tolist() for batch in found] == batches[3:8]
+        assert all(batch["x"].shape[1:] == (3, 8, 8) for batch in found)
+        # The epoch after it is whole.
+        assert [batch["y"].tolist() for batch in again] == batches[8:]
+    # torch's own loaders are skipped as before.
+    torchs = torch.utils.data.DataLoader(range(10), 2)
+    assert [batch.tolist() for batch in skip_first_batches(torchs, 3)] == [[6, 7], [8, 9]]
+    whole.close()
+    again.close()
+
+
+def test_a_loader_of_torch_made_of_ours_is_an_error(loader: Make) -> None:
+    need("accelerate")
+    from accelerate.data_loader import skip_first_batches
+
+    one = loader(framework="torch")
+    with pytest.raises((featherload.ConfigError, RuntimeError), match="the data set's own images"):
+        next(iter(skip_first_batches(one, 1)))
+
+
 METRICS = """
 import json, sys, torch
 from accelerate import Accelerator

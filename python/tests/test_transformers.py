@@ -214,6 +214,41 @@ def test_other_names_orders_and_data_sets_without_labels(photos: Path, tmp_path:
     assert found.predictions.shape == (10, 8) and found.label_ids is None
 
 
+def test_failed_samples_are_left_out_of_the_loss_and_columns_are_entries(
+    photos: Path, tmp_path: Path
+) -> None:
+    import torch
+
+    from featherload.transformers import Images, Trainer
+
+    paths = [path for path, _ in photo_set(photos).dataset.samples[:8]]
+    rows = {
+        "path": [*paths[:3], tmp_path / "none.jpg", *paths[3:]],
+        "label": [n % 8 for n in range(9)],
+        "score": [n / 2 for n in range(9)],
+    }
+    small = {"ops": [{"center_crop": {"size": 24}}, {"cast": {"dtype": "f32"}}]}
+    images = Images(rows, small, on_error="skip", columns=["score"])
+    seen = []
+
+    class Scored(Trainer):  # type: ignore[misc]
+        def compute_loss(self, model: Any, inputs: Any, *args: Any, **options: Any) -> Any:
+            seen.append(inputs.pop("score"))
+            assert inputs["labels"].tolist() == [0, 1, 2, -100, 4, 5, 6, 7, 0]
+            return super().compute_loss(model, inputs, *args, **options)
+
+    args = arguments(
+        tmp_path, train_sampling_strategy="sequential", max_steps=1, remove_unused_columns=False
+    )
+    result = Scored(tiny_resnet(), args, train_dataset=images).train()
+    assert 0 < result.training_loss < 10
+    assert torch.equal(seen[0].cpu(), torch.arange(9) / 2)
+    with pytest.raises(featherload.ConfigError, match="colums .*did you mean columns"):
+        Images(rows, small, colums=["score"])
+    with pytest.raises(TypeError, match="give it to featherload.transformers.Trainer"):
+        images[0]
+
+
 def test_what_would_load_other_rows_is_an_error(photos: Path, tmp_path: Path) -> None:
     from featherload.transformers import Images, Trainer
 

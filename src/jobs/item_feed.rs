@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-use crate::data::index::{Index, ItemLabel, Label};
+use crate::data::index::{Index, ItemLabel, Label, shown};
 use crate::error::{Error, Result, size};
 use crate::jobs::handed_items::{HandedItems, HandedShape};
 use crate::jobs::images::batch::BatchLabels;
@@ -450,10 +450,24 @@ impl LabelKind {
         match fits {
             true => Ok(()),
             false => Err(Error::config(format!(
-                "the label of sample {id} is {label:?}, and the first sample has {kind}: give all \
-                 samples the same kind of label"
+                "the label of sample {id} is {}, and the first sample has {kind}: give all \
+                 samples the same kind of label",
+                text(label)
             ))),
         }
+    }
+}
+
+/// A label for an error text.
+fn text(label: &ItemLabel) -> String {
+    match label {
+        ItemLabel::None => "missing".to_owned(),
+        ItemLabel::Class(number) => number.to_string(),
+        ItemLabel::Name(name) => format!("the name '{}'", shown(name.as_bytes())),
+        ItemLabel::Vector(values) => match values.as_slice() {
+            [value] => value.to_string(),
+            values => format!("{} numbers", values.len()),
+        },
     }
 }
 

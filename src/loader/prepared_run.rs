@@ -337,13 +337,15 @@ fn check_feed(request: &RunRequest<'_>) -> Result<()> {
     let refused = |option: &'static str, what: String| {
         Err(Error::option(
             option,
-            format!("{what}, and the bytes and labels of samples come while the run goes on"),
+            format!(
+                "{what}: a method gives the bytes and labels of samples while the run goes on"
+            ),
         ))
     };
     if request.on_error == OnError::Substitute {
         return refused(
             "on_error",
-            "`on_error` substitute takes other samples: use skip or stop".into(),
+            "substitute needs samples that are known before the run; use skip or stop".into(),
         );
     }
     if sampler.reads_classes() || sampler.reads_sizes() {

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from . import _columns
 from ._columns import HeldColumns
+from ._errors import ConfigError
 from ._featherload import RawBatch, Tensor
 from ._values import handle
 
@@ -113,7 +114,14 @@ class Batch(tuple[Any, Any]):
 
     def __getitem__(self, key: Any) -> Any:
         """``batch["caption"]``: a column. ``batch[0]``, ``batch[1]``: images and labels."""
-        return self.column(key) if isinstance(key, str) else super().__getitem__(key)
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        if key.rstrip("s") in ("image", "label") and key not in self.columns:
+            raise ConfigError(
+                f"no column {key!r}: images and labels are batch.images and batch.labels",
+                option="columns",
+            )
+        return self.column(key)
 
     @property
     def columns(self) -> list[str]:

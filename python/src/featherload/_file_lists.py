@@ -145,6 +145,17 @@ def _by_method(dataset: Any) -> FileList:
 
 
 def _without_method(kind: type[Any]) -> str:
+    package = kind.__module__.split(".")[0]
+    if package == "builtins":
+        return (
+            f"dataset is a {kind.__name__}, and no data set of torch: give it to "
+            "featherload.Loader, which takes paths, shards, lists and tables"
+        )
+    if package == "webdataset":
+        return (
+            f"{kind.__name__} reads shards in this process: give their paths to "
+            "featherload.Loader, such as 'train-*.tar'"
+        )
     return f"{kind.__name__} is not known as a list of image files: {_method_text(kind)}"
 
 

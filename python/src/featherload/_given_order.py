@@ -38,6 +38,12 @@ class GivenOrder(Sampler):
 
     def __init__(self, sampler: Any) -> None:
         self.sampler = sampler
+        if isinstance(sampler, type):
+            raise ConfigError(
+                f"{self.option} is the class {sampler.__name__}: give an object of it, such as "
+                f"{sampler.__name__}()",
+                option=self.option,
+            )
         try:
             self.length = len(sampler)
         except TypeError:

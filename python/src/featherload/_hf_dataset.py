@@ -78,7 +78,10 @@ class HuggingFaceSnapshot:
 
 
 def resolve(
-    dataset: Any, image_column: str | None = None, label_column: str | None = None
+    dataset: Any,
+    image_column: str | None = None,
+    label_column: str | None = None,
+    has_labels: bool = True,
 ) -> HuggingFaceSamples:
     """The samples of ``dataset``. Reads no image.
 
@@ -87,7 +90,7 @@ def resolve(
     _check(dataset)
     table, features = dataset.data.table, dataset.features
     image = _image_column(features, image_column)
-    label = _label_column(features, label_column, image)
+    label = _label_column(features, label_column, image) if has_labels else None
     order = _order(dataset)
     labels, classes = _labels(dataset, features, label, order)
     raw = _raw(table.column(image), image, order, labels, classes)
@@ -169,7 +172,11 @@ def _label_column(features: Any, named: str | None, image: str) -> str | None:
             "label_column",
             option="label_column",
         )
-    return found[0] if found else None
+    if found:
+        return found[0]
+    names = [name for name in features if name != image]
+    label: str | None = _featherload.usual_label_column(names)
+    return label
 
 
 def _no_column(name: str, features: Any, option: str) -> ConfigError:

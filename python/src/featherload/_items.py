@@ -9,6 +9,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,11 +22,40 @@ from ._values import path_text, shown
 
 _Path = str | os.PathLike[str]
 
-# Keys of dicts and columns of tables, the first that is there. Those of list files and tables have
-# more; they are detected by the library.
-_PATH_COLUMNS = ("path", "file_name", "filename", "filepath", "file_path", "file", "image_path")
-_IMAGE_COLUMNS = ("image", "img", "images", "bytes", "image_bytes", "data", "jpg", "jpeg", "png")
-_LABEL_COLUMNS = ("label", "labels", "class", "category", "target", "y")
+
+@dataclass(frozen=True)
+class ColumnChoice:
+    """What the keywords of ``Loader`` say about a table, or about dicts. None: the usual names."""
+
+    path: str | None = None
+    image: str | None = None
+    label: str | None = None
+    root: Any = None
+    has_labels: bool | None = None
+    """False: without labels. None: a missing column of labels is worth a warning."""
+    columns: Sequence[str] = ()
+    """Columns that batches have."""
+
+    @classmethod
+    def take(cls, keywords: dict[str, Any]) -> ColumnChoice:
+        """Takes them out of the keywords."""
+        names = ("path_column", "image_column", "label_column", "root")
+        path, image, label, root = (keywords[name] for name in names)
+        labels = keywords["labels"]
+        keywords.update(dict.fromkeys(names), labels=None)
+        if path is not None and image is not None:
+            raise ConfigError(
+                "path_column and image_column are two places of the images: give one of them",
+                option="image_column",
+            )
+        return cls(
+            path,
+            image,
+            label,
+            root,
+            None if labels is None else labels != "none",
+            keywords["columns"] or (),
+        )
 
 
 class Items:
@@ -208,11 +238,7 @@ def taken(keywords: dict[str, Any]) -> Items | AskedItems | None:
     if labels is None or isinstance(labels, str):
         if is_path(src):
             return None
-        named = [None, None]
-        if _hf_dataset.is_one(src):
-            named = [keywords["image_column"], keywords["label_column"]]
-            keywords.update(image_column=None, label_column=None)
-        items = of(src, *named)
+        items = of(src, ColumnChoice.take(keywords) if _has_columns(src) else ColumnChoice())
     else:
         items = with_labels(src, labels)
         keywords["labels"] = None
@@ -240,30 +266,44 @@ def with_labels(src: Any, labels: Any) -> Items:
     )
 
 
-def of(
-    src: Any, image_column: str | None = None, label_column: str | None = None
-) -> Items | AskedItems:
+def _has_columns(src: Any) -> bool:
+    """Whether it is a table, dicts, or a ``datasets.Dataset``."""
+    return (
+        _hf_dataset.is_one(src)
+        or isinstance(src, Mapping)
+        or (isinstance(src, (list, tuple)) and bool(src) and isinstance(src[0], Mapping))
+        or (not isinstance(src, np.ndarray) and _table_columns(src) is not None)
+    )
+
+
+def of(src: Any, choice: ColumnChoice) -> Items | AskedItems:
     """``src`` as items: ``Items``, a list of paths, of images in memory, of pairs with a label or
-    of dicts, an array of images, a table, a data set of torch, or a ``datasets.Dataset``, whose
-    columns the other arguments name.
+    of dicts, an array of images, a table, a data set of torch, or a ``datasets.Dataset``.
 
     Raises ``ConfigError`` for anything else, which names its type.
     """
     if isinstance(src, (Items, AskedItems)):
         return src
     if _hf_dataset.is_one(src):
-        return of_hugging_face(_hf_dataset.resolve(src, image_column, label_column))
+        if choice.path is not None or choice.root is not None:
+            raise ConfigError(
+                "path_column and root are for tables, and a Dataset has a column of images: give "
+                "image_column",
+                option="path_column" if choice.root is None else "root",
+            )
+        has_labels = choice.has_labels is not False
+        return of_hugging_face(_hf_dataset.resolve(src, choice.image, choice.label, has_labels))
     if isinstance(src, np.ndarray) and src.dtype.kind in "UO":
         return Items(src)
     if _pixel_arrays.is_array(src) and not hasattr(src, "columns"):
         return Items(images=src)
     columns = _table_columns(src)
     if columns is not None:
-        return _of_columns(columns, src)
+        return _of_columns(columns, src, choice)
     if isinstance(src, Mapping):
-        return _of_columns({str(name): name for name in src}, src)
+        return _of_columns({str(name): name for name in src}, src, choice)
     if isinstance(src, (list, tuple)):
-        return _of_list(src)
+        return _of_list(src, choice)
     if _is_dataset(src):
         return _of_dataset(src)
     raise ConfigError(
@@ -290,10 +330,11 @@ def _of_dataset(dataset: Any) -> Items | AskedItems:
     files = _file_lists.resolve(dataset)
     if any(getattr(leaf, "transform", None) is not None for leaf in files.leaves):
         warnings.warn(
-            f"the transform of the {type(dataset).__name__} is not used, because recipe says what "
-            "is done with images: give it as recipe, or use featherload.torch.DataLoader",
+            f"the transform of the {type(dataset).__name__} is not used: recipe (by default "
+            "train224) says what is done with images. Give the transform as recipe, or use "
+            "featherload.torch.DataLoader",
             UserWarning,
-            stacklevel=4,
+            stacklevel=_outside(),
         )
     return of_samples(files.samples, files.first_target)
 
@@ -315,13 +356,13 @@ def of_samples(
     return Items(images, labels)
 
 
-def _of_list(src: Sequence[Any]) -> Items:
+def _of_list(src: Sequence[Any], choice: ColumnChoice) -> Items:
     if not src:
         raise ConfigError("src is an empty list: give at least one sample", option="src")
     first = src[0]
     if isinstance(first, Mapping):
         columns = {str(name): name for name in first}
-        path, label = _names(columns, "dict", first.__getitem__)
+        path, label = _names(columns, "dict", first.__getitem__, choice)
         for number, row in enumerate(src):
             if not isinstance(row, Mapping) or row.keys() != first.keys():
                 raise ConfigError(
@@ -329,9 +370,8 @@ def _of_list(src: Sequence[Any]) -> Items:
                     "give all items the same keys",
                     option="src",
                 )
-        items = _of_values(
-            [row[path] for row in src], None if label is None else [row[label] for row in src]
-        )
+        labels = None if label is None else [row[label] for row in src]
+        items = _of_values([row[path] for row in src], labels, choice.root)
         items._columns = {name: partial(_of_rows, name, key, src) for name, key in columns.items()}
         return items
     if isinstance(first, (list, tuple)):
@@ -343,20 +383,33 @@ def _of_list(src: Sequence[Any]) -> Items:
                 if not isinstance(row, (list, tuple)) or len(row) != 2
             )
             raise ConfigError(
-                f"item {number} is {shown(src[number])}: give a pair (path, label) like item 0",
+                f"item {number} is {shown(src[number])}: give pairs (path, label), or dicts such "
+                "as {'path': ..., 'label': ..., 'caption': ...}",
                 option="src",
             )
         return _of_values([image for image, _ in pairs], [label for _, label in pairs])
+    _check_no_shards(src)
     return _of_values(src, None)
 
 
-def _of_columns(columns: Mapping[str, Any], table: Any) -> Items:
+def _check_no_shards(paths: Sequence[Any]) -> None:
+    if isinstance(paths[0], (str, os.PathLike)) and os.fspath(paths[0]).endswith(".tar"):
+        folder = os.path.dirname(os.fspath(paths[0]))
+        raise ConfigError(
+            f"src is a list of tar shards, such as {shown(paths[0])}: give a pattern, such as "
+            f"{os.path.join(folder, '*.tar')!r}, or braces, such as 'train-{{000..127}}.tar'",
+            option="src",
+        )
+
+
+def _of_columns(columns: Mapping[str, Any], table: Any, choice: ColumnChoice) -> Items:
     def first(name: Any) -> Any:
         values = _listed("src", table[name])
         return values[0] if values else None
 
-    path, label = _names(columns, type(table).__name__, first)
-    items = _of_values(_listed("src", table[path]), None if label is None else table[label])
+    path, label = _names(columns, type(table).__name__, first, choice)
+    labels = None if label is None else table[label]
+    items = _of_values(_listed("src", table[path]), labels, choice.root)
     count = len(items)
     items._columns = {
         name: partial(_of_table, name, key, table, count) for name, key in columns.items()
@@ -372,29 +425,67 @@ def _of_rows(name: str, key: Any, rows: Sequence[Any]) -> _columns.Held:
     return _columns.hold(name, [row[key] for row in rows], len(rows))
 
 
-def _of_values(values: Sequence[Any], labels: Any) -> Items:
+def _of_values(values: Sequence[Any], labels: Any, root: Any = None) -> Items:
     """Items of paths or of images in memory."""
     if values and (_is_image(values[0]) or hasattr(values[0], "dtype")):
         return Items(images=values, labels=labels)
-    return Items(values, labels)
+    return Items(values, labels, root=root)
 
 
-def _names(columns: Mapping[str, Any], kind: str, first: Callable[[Any], Any]) -> tuple[Any, Any]:
+def _names(
+    columns: Mapping[str, Any], kind: str, first: Callable[[Any], Any], choice: ColumnChoice
+) -> tuple[Any, Any]:
     """The columns of images or paths, and of labels; None without labels. ``first``: the first
     value of a column.
     """
-    known = (columns[name] for name in _IMAGE_COLUMNS if name in columns)
-    path = next((name for name in known if _is_image(first(name))), None)
+    for option, name in (
+        ("path_column", choice.path),
+        ("image_column", choice.image),
+        ("label_column", choice.label),
+    ):
+        if name is not None and name not in columns:
+            raise ConfigError(
+                f"the {kind} has no column {name!r}: its columns are {shown(list(columns))}",
+                option=option,
+            )
+    path = choice.path or choice.image
+    label = choice.label if choice.has_labels is not False else None
+    rest = [name for name in columns if name != label]
     if path is None:
-        path = next((columns[name] for name in _PATH_COLUMNS if name in columns), None)
+        images = _featherload.usual_image_columns(rest)
+        path = next((name for name in images if _is_image_value(first(columns[name]))), None)
+    if path is None:
+        path = _featherload.usual_path_column(rest)
     if path is None:
         raise ConfigError(
             f"the {kind} has no column of paths or of images as bytes among "
-            f"{shown(list(columns))}: rename the column to path or image, or give "
-            "featherload.Items(table[...], table[...])",
+            f"{shown(list(columns))}: name it with path_column or image_column",
             option="src",
         )
-    return path, next((columns[name] for name in _LABEL_COLUMNS if name in columns), None)
+    if label is None and choice.has_labels is not False:
+        rest = [name for name in columns if name != path]
+        label = _featherload.usual_label_column(rest)
+        others = [name for name in rest if name not in choice.columns]
+        if label is None and others and choice.has_labels is None:
+            warnings.warn(
+                f"no column of the {kind} is known to hold labels among {shown(others)}, so the "
+                "samples have none: name it with label_column, or give labels='none'",
+                UserWarning,
+                stacklevel=_outside(),
+            )
+    return columns[path], None if label is None else columns[label]
+
+
+def _is_image_value(value: Any) -> bool:
+    return _is_image(value) or hasattr(value, "dtype")
+
+
+def _outside() -> int:
+    """The ``stacklevel`` of the first caller outside the package."""
+    frame, level = sys._getframe(1), 1
+    while frame is not None and frame.f_globals.get("__package__") == __package__:
+        frame, level = frame.f_back, level + 1  # type: ignore[assignment]
+    return level
 
 
 def _table_columns(src: Any) -> dict[str, Any] | None:

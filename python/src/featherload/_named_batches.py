@@ -14,16 +14,38 @@ from ._values import shown
 
 
 class NamedBatches(Iterator[dict[str, Any]]):
-    """The batches of an epoch as dicts. Without labels, or with one name, they have one entry."""
+    """The batches of an epoch as dicts. Without labels, or with one name, they have no entry for
+    labels. Columns have their own names.
 
-    def __init__(self, epoch: Iterator[Batch], names: tuple[str, ...]) -> None:
+    ``failed_label``: the label of samples that failed, in place of -1.
+    """
+
+    def __init__(
+        self, epoch: Iterator[Batch], names: tuple[str, ...], failed_label: int | None = None
+    ) -> None:
         self._epoch = epoch
         self._names = names
+        self._failed_label = failed_label
 
     def __next__(self) -> dict[str, Any]:
-        images, labels = next(self._epoch)
+        batch = next(self._epoch)
+        images, labels = batch
+        if self._failed_label is not None and labels is not None and batch.faults:
+            labels = _masked(batch, labels, self._failed_label)
         pairs = zip(self._names, (images, labels), strict=False)
-        return {name: value for name, value in pairs if value is not None}
+        entries = {name: value for name, value in pairs if value is not None}
+        return entries | {name: batch[name] for name in batch.columns}
+
+
+def _masked(batch: Batch, labels: Any, value: int) -> Any:
+    """A copy of whole labels, with ``value`` for each failed sample."""
+    if labels.is_floating_point():
+        return labels
+    labels = labels.clone()
+    good = set(batch.good_rows())
+    failed = [row for row in range(len(labels)) if row not in good]
+    labels[failed] = value
+    return labels
 
 
 def checked_names(names: Any) -> tuple[str, str]:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from . import samplers
 from ._errors import ConfigError
 from ._featherload import option_names, rays_option_names
 from ._helper import helper
@@ -161,6 +162,13 @@ def order_options(sampler: str | Sampler | None, shuffle: bool | None) -> dict[s
         return sampler._options()
     if sampler is not None:
         if sampler not in ("shuffle", "sequential"):
+            kinds = {name.lower(): name for name in samplers.__all__}
+            kind = kinds.get(str(sampler).replace("-", "").replace("_", "").lower())
+            if kind is not None:
+                raise ConfigError(
+                    f"sampler {shown(sampler)} has settings: give featherload.samplers.{kind}()",
+                    option="sampler",
+                )
             raise ConfigError(
                 f"sampler {shown(sampler)} is unknown: use 'shuffle', 'sequential' or one of "
                 "featherload.samplers",
@@ -204,8 +212,8 @@ def check_items(keywords: Mapping[str, Any]) -> None:
     for name in SOURCE:
         if keywords[name] is not None:
             raise ConfigError(
-                f"{name} says how a path is read, and src is a list of samples: remove {name}, or "
-                "give root and classes to featherload.Items",
+                f"{name} says how a path is read, and src is no path: remove {name}. "
+                "featherload.Items takes root and classes of lists",
                 option=name,
             )
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from . import _dealing, _file_lists, _torch_order
 from . import torch as _torch
 from ._errors import ConfigError
 from ._named_batches import NamedBatches, checked_names
+from ._values import whole
 from .samplers import Sampler
 
 __all__ = ["DataLoader"]
@@ -94,9 +96,53 @@ class DataLoader(_torch.DataLoader):
         if dealt and not drop_last:
             self._kept_of_last = _dealing.kept_of_last(samples, batch_size, world)
 
+        _support_skipping()
+
     def __iter__(self) -> Iterator[Any]:
         epoch = super().__iter__()
         return epoch if self._entries is None else NamedBatches(epoch, self._entries)
+
+
+class SkippedBatches:
+    """The next epoch of a loader without its first batches, which are not loaded."""
+
+    def __init__(self, loader: DataLoader, batches: int) -> None:
+        self._loader, self._batches = loader, whole("num_batches", batches, 0)
+
+    def __len__(self) -> int:
+        return max(len(self._loader) - self._batches, 0)
+
+    def __iter__(self) -> Iterator[Any]:
+        loader = self._loader
+        samples = self._batches * loader.batch_size * loader._place[1]
+        loader.load_state_dict({**loader.state_dict(), "samples": samples})
+        return iter(loader)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_loader"], name)
+
+
+def _support_skipping() -> None:
+    """Makes ``skip_first_batches`` of accelerate accept these loaders. It would make a loader of
+    torch of the data set, with other images.
+    """
+    import accelerate
+    import accelerate.accelerator
+    import accelerate.data_loader
+
+    theirs = accelerate.data_loader.skip_first_batches
+    if getattr(theirs, "_takes_featherload", False):
+        return
+
+    @functools.wraps(theirs)
+    def skip_first_batches(dataloader: Any, num_batches: int = 0) -> Any:
+        if isinstance(dataloader, DataLoader):
+            return SkippedBatches(dataloader, num_batches)
+        return theirs(dataloader, num_batches)
+
+    skip_first_batches._takes_featherload = True  # type: ignore[attr-defined]
+    for module in (accelerate, accelerate.accelerator, accelerate.data_loader):
+        module.skip_first_batches = skip_first_batches
 
 
 def _check_sampler(sampler: Any, shuffle: Any, samples: int, batch_size: int) -> bool:

@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import json
 import os
 from collections.abc import Iterator
@@ -29,6 +31,8 @@ from ._values import shown
 __all__ = ["Images", "Trainer", "TrainerMixin"]
 
 _STATE = "featherload_state.json"
+# The label that losses of torch and of transformers leave out.
+IGNORED = -100
 # Keywords of loaders that follow from the arguments of the Trainer.
 _OF_ARGUMENTS = {
     "batch_size": "per_device_train_batch_size and per_device_eval_batch_size",
@@ -59,7 +63,11 @@ class Images:
     ``options``
         Further keywords of the loader, such as ``device``, ``dtype`` or ``on_error``. Batch size,
         order, rank and ``drop_last`` follow from the arguments of the Trainer. So do
-        ``num_workers``, ``seed`` and ``depth``, unless they are given here.
+        ``num_workers``, ``seed`` and ``depth``, unless they are given here. ``columns`` become
+        entries of the batches, which the model or ``compute_loss`` takes.
+
+    With ``on_error="skip"``, a failed sample has the label -100, which losses leave out. The model
+    still sees its black image.
     """
 
     def __init__(self, src: Any, recipe: Any = None, **options: Any) -> None:
@@ -74,6 +82,15 @@ class Images:
                 "leave it out",
                 option="framework",
             )
+        known = inspect.signature(Loader).parameters
+        for name in options:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                raise ConfigError(
+                    f"{name} is no keyword of a loader"
+                    + (f": did you mean {near[0]}?" if near else ": leave it out"),
+                    option=name,
+                )
         self.src = src
         self.options = options
         self._is_dataset = _is_dataset(src)
@@ -115,6 +132,12 @@ class Images:
             return _torch.DataLoader(self.src, **given)
         return Loader(self.src, framework="torch", **given)
 
+    def __getitem__(self, index: Any) -> Any:
+        raise TypeError(
+            "Images has no items, because workers load whole batches: give it to "
+            "featherload.transformers.Trainer in place of transformers.Trainer"
+        )
+
     def __repr__(self) -> str:
         return f"Images({shown(self.src)})"
 
@@ -143,7 +166,7 @@ class _TrainerLoader:
         return len(self.loader)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        return NamedBatches(iter(self.loader), self._names)
+        return NamedBatches(iter(self.loader), self._names, IGNORED)
 
     def set_epoch(self, epoch: int) -> None:
         resumed, self._resumed = self._resumed, None

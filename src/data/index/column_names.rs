@@ -4,6 +4,7 @@
 //! `-` do not matter. If several columns match, the error lists them.
 
 use crate::data::index::names::shown;
+use crate::error::{self, Error};
 
 /// Names of path columns, the best first. Names in one group have the same rank.
 const PATHS: &[&[&str]] = &[
@@ -46,6 +47,8 @@ const PICTURES: &[&str] = &[
     "imagebytes",
     "imgbytes",
     "imagedata",
+    "bytes",
+    "data",
 ];
 /// The words that end the name of a label column, before a word of `ENDS`.
 const OF_LABELS: [&str; 9] = [
@@ -65,6 +68,37 @@ const ENDS: [&str; 6] = ["id", "idx", "index", "name", "names", "no"];
 const OF_OTHERS: [&str; 6] = ["num", "n", "nb", "count", "is", "has"];
 /// Maximum number of names in a message.
 const NAMED: usize = 8;
+
+/// Finds columns of a table by usual names, as in CSV and Parquet files.
+#[derive(Clone, Copy, Debug)]
+pub struct UsualColumns<'a>(
+    /// The names of all columns.
+    pub &'a [String],
+);
+
+impl UsualColumns<'_> {
+    /// The column of paths. `None` if no name is that of paths.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for `path_column`, if several names are equally good.
+    pub fn path(&self) -> error::Result<Option<String>> {
+        path(self.0).map_err(|why| Error::option("path_column", why))
+    }
+
+    /// Columns with names of images, in the order of the table.
+    pub fn images(&self) -> Vec<String> {
+        let images = self.0.iter().filter(|name| is_picture(name));
+        images.cloned().collect()
+    }
+
+    /// The column of labels. `None` if no name sounds like labels.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for `label_column`, if several names are equally good.
+    pub fn label(&self) -> error::Result<Option<String>> {
+        label(self.0).map_err(|why| Error::option("label_column", why))
+    }
+}
 
 /// The best path column. An error if several have the best rank.
 pub(crate) fn path<S: AsRef<str>>(names: &[S]) -> Result<Option<String>, String> {

@@ -107,6 +107,7 @@ pub(crate) use cached_samples::CachedSamples;
 pub use cifar::{CifarClasses, CifarOptions};
 pub use class_counts::ClassCount;
 pub use classes::ClassList;
+pub use column_names::UsualColumns;
 pub use file_parts::FilePartList;
 pub use folder::{FolderLabels, FolderOptions};
 pub use items::{ItemLabel, ItemList};

@@ -38,7 +38,7 @@ use crate::error::{Error, Result};
 pub(crate) use column_reader::open_columns;
 use csv::CsvRows;
 use json::JsonRows;
-use labels::TableLabelCollector;
+use labels::{LINE, TableLabelCollector};
 pub use options::{TableLabels, TableOptions};
 use row::{TableReader, TableRow};
 use table_format::TableFormat;
@@ -56,7 +56,7 @@ pub(crate) fn read(
     let mut rows = open(file, options)?;
     let roots = ListRoot::new(file, options.root.as_deref(), options.allow_outside)?;
     let mut content = IndexContent::default();
-    let mut labels = TableLabelCollector::new("line", options.classes.as_ref().map(Cow::Borrowed));
+    let mut labels = TableLabelCollector::new(LINE, options.classes.as_ref().map(Cow::Borrowed));
     let mut row = TableRow::default();
     while rows.next(&mut row)? {
         let failed = |what: String| Error::dataset_line(file, row.line, what);

@@ -200,7 +200,9 @@ pub(crate) fn open_columns(index: &Index, names: &[String]) -> Result<NamedReade
         let place = place_of(name, &extensions);
         let kind = match &place.pointer {
             None => kind_of(&place.extension),
-            Some(pointer) => json_kind(index, probed.clone(), &place, pointer, name)?,
+            Some(pointer) => {
+                json_kind(index, probed.clone(), (&place, pointer), name, &extensions)?
+            }
         };
         if !extensions.contains(&place.extension) {
             return Err(missing(index, name, &extensions, ""));
@@ -250,9 +252,9 @@ fn place_of(name: &str, extensions: &[String]) -> MemberPlace {
 fn json_kind(
     index: &Index,
     probed: std::ops::Range<u64>,
-    place: &MemberPlace,
-    pointer: &str,
+    (place, pointer): (&MemberPlace, &str),
     name: &str,
+    extensions: &[String],
 ) -> Result<ColumnKind> {
     let mut kind = JsonKind::None;
     let mut keys: Vec<String> = Vec::new();
@@ -284,8 +286,7 @@ fn json_kind(
                 true => String::new(),
                 false => format!("; the keys of its JSON are {}", listed(&keys)),
             };
-            let extensions = [place.extension.clone()];
-            Err(missing(index, name, &extensions, &known))
+            Err(missing(index, name, extensions, &known))
         }
         kind => Ok(kind.with_fractions().column(true)),
     }

@@ -15,6 +15,8 @@ use crate::data::index::label_value::LabelValue;
 use crate::data::index::names::shown;
 
 const MOST_CLASSES: usize = 1 << 20;
+/// A word for the place of a label in files with one record a line. Such files have `classes`.
+pub(super) const LINE: &str = "line";
 /// Maximum bytes of a class name.
 const LONGEST_CLASS: usize = 4 << 10;
 
@@ -180,7 +182,9 @@ fn add_name(names: &mut HashMap<Vec<u8>, i64>, name: Vec<u8>) -> Result<i64, Str
 fn unlike(this: TableLabelKind, all: TableLabelKind, place: &str, first: u64) -> String {
     let fix = match (this, all) {
         (TableLabelKind::Number, TableLabelKind::Name)
-        | (TableLabelKind::Name, TableLabelKind::Number) => {
+        | (TableLabelKind::Name, TableLabelKind::Number)
+            if place == LINE =>
+        {
             "use one kind, or give `classes`, which makes all labels of a CSV names"
         }
         _ => "use one kind",
@@ -205,7 +209,7 @@ mod tests {
 
     #[test]
     fn names_are_counted_before_there_is_memory_for_all() {
-        let mut labels = TableLabelCollector::new("line", None);
+        let mut labels = TableLabelCollector::new(LINE, None);
         let name = |i: usize| Some(LabelValue::Name(format!("{i}x").into_bytes()));
         for i in 0..MOST_CLASSES {
             labels.add(1, name(i)).unwrap();
