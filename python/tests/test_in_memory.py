@@ -83,8 +83,8 @@ def test_bytes_give_the_batches_of_their_files(files: list[Path]) -> None:
         [[bytearray(image), label] for image, label in zip(contents, numbers, strict=True)],
         [{"image": image, "label": name} for image, name in zip(contents, names, strict=True)],
         {"jpg": contents, "label": np.array(numbers)},
-        Table({"image": [{"bytes": image, "path": None} for image in contents], "y": numbers}),
-        Table({"path": [str(path) for path in files], "bytes": contents, "y": numbers}),
+        Table({"image": [{"bytes": image, "path": None} for image in contents], "label": numbers}),
+        Table({"path": [str(path) for path in files], "bytes": contents, "label": numbers}),
         featherload.Items(images=map(memoryview, contents), labels=numbers),
     ):
         same(batches(src), want)
@@ -177,7 +177,7 @@ def test_a_killed_worker_changes_nothing(files: list[Path]) -> None:
         ([("a.jpg", 0), (b"x", 1)], "item 1: the path is b'x'"),
         ([b"x", 5], "item 1: the image is 5"),
         ([(b"x", 0), (b"y", "cat")], "item 1: the label is a class name"),
-        (Table({"image": ["a.jpg"], "label": [0]}), "no column of paths or of images as bytes"),
+        (Table({"text": ["a.jpg"], "label": [0]}), "no column of paths or of images as bytes"),
     ],
 )
 def test_what_is_no_list_of_bytes(src: Any, text: str) -> None:

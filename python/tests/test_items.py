@@ -146,8 +146,8 @@ def test_errors_name_the_item(files: list[Path]) -> None:
         ([], "src is an empty list"),
         ([1], r"item 0: the path is 1 \(type int\)"),
         ([one, b"\xff\xd8"], r"item 1: the path is b'.*bytes"),
-        ([(one, 1), (one,)], r"item 1 is \('.*give a pair"),
-        ([(one, 1), one], "item 1 is '.*give a pair"),
+        ([(one, 1), (one,)], r"item 1 is \('.*give pairs"),
+        ([(one, 1), one], "item 1 is '.*give pairs"),
         ([(one, "a"), (one, 3)], "item 1: the label is a whole .* item 0 is a class name: use one"),
         ([(one, 1, "x")], r"item 0 is .*: give pairs \(path, label\), or dicts such as"),
         ([io.BytesIO(b"x")], r"item 0: the path is .*: give the bytes .* by getvalue\(\)"),
@@ -214,7 +214,7 @@ def test_keywords_name_the_columns_of_tables(photos: Path, files: list[Path]) ->
         ({"path_column": "picture", "delimiter": " "}, "delimiter says how a path is read"),
     ]:
         with pytest.raises(featherload.ConfigError, match=why) as caught:
-            featherload.Loader(rows, EVAL, **options)
+            featherload.Loader(rows, EVAL, labels="none", **options)
         assert caught.value.option in (*options, "image_column")
 
 

@@ -172,10 +172,8 @@ def _label_column(features: Any, named: str | None, image: str) -> str | None:
             "label_column",
             option="label_column",
         )
-    if found:
-        return found[0]
     names = [name for name in features if name != image]
-    label: str | None = _featherload.usual_label_column(names)
+    label: str | None = found[0] if found else _featherload.usual_label_column(names)
     return label
 
 
