@@ -52,12 +52,12 @@ _FIXED = {
 _Path = str | os.PathLike[str]
 
 
-def _made_again(samples: Any) -> Any:
+def made_again(samples: Any) -> Any:
     """The ``collate_fn`` of a loader. Only a loader of torch calls it that was made of this one."""
     raise ConfigError(
         "a loader of torch was made of this one, and would give the data set's own images: resume "
-        "with state_dict and load_state_dict, or use featherload.accelerate.DataLoader for "
-        "accelerate's skip_first_batches",
+        "with state_dict and load_state_dict, or call accelerator.skip_first_batches with a "
+        "featherload.accelerate.DataLoader",
         option="dataset",
     )
 
@@ -291,7 +291,7 @@ class Loader:
         # Attributes of torch's loader that trainers read.
         self.num_workers = len(json.loads(self._stream.report())["workers"])
         self.pin_memory = False
-        self.collate_fn = _made_again
+        self.collate_fn: Any = made_again
         self.mixup_enabled = False
         self.end_of_dataloader = False
         self.remainder = -1

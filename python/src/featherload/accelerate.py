@@ -15,6 +15,7 @@ from typing import Any
 from . import _dealing, _file_lists, _torch_order
 from . import torch as _torch
 from ._errors import ConfigError
+from ._loader import made_again
 from ._named_batches import NamedBatches, checked_names
 from ._values import whole
 from .samplers import Sampler
@@ -96,6 +97,7 @@ class DataLoader(_torch.DataLoader):
         if dealt and not drop_last:
             self._kept_of_last = _dealing.kept_of_last(samples, batch_size, world)
 
+        self.__dict__["collate_fn"] = made_again
         _support_skipping()
 
     def __iter__(self) -> Iterator[Any]:
