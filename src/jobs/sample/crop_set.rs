@@ -2,7 +2,13 @@
 //!
 //! Runs where `sample` does. A JPEG is decoded at the finest scale that a crop needs, so no crop is
 //! made from a smaller image than alone. Each crop then is made as from an uncompressed file.
+//!
+//! - `hull_writer`, `level_steps`: the row, if a device makes the crops.
 
+pub(super) mod hull_writer;
+mod level_steps;
+
+use self::hull_writer::HullSource;
 use crate::decode_plan::CropGeometry;
 use crate::decode_plan::canvas_memory::check_reduction;
 use crate::decode_plan::stored_picture::{DecodePlan, SampleMemory, StoredPicture};
@@ -44,8 +50,12 @@ impl SampleDecoder {
         out: &mut RowParts<'_>,
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
-        // The crops, then the geometries.
-        if out.further.len() != self.parts.len() {
+        // The crops, then the geometries. A row for a device has all in one piece.
+        let further = match &self.hulls {
+            Some(_) => 0,
+            None => self.parts.len(),
+        };
+        if out.further.len() != further {
             return Err(SampleFault::new(
                 FaultKind::Corrupt,
                 "its ticket names a row with another number of crops",
@@ -181,6 +191,14 @@ impl SampleDecoder {
         out: &mut RowParts<'_>,
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
+        if let Some(hulls) = &mut self.hulls {
+            let source = HullSource {
+                stored,
+                shared,
+                from,
+            };
+            return hulls.write(&self.parts, source, &mut self.resampler, out.first, meter);
+        }
         let Some((geometries, crops)) = out.further.split_last_mut() else {
             return Ok(());
         };
