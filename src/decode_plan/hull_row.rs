@@ -407,7 +407,10 @@ mod tests {
         let first = rule.crops[0].table_bytes();
         assert!(first >= HULL_WEIGHT_BYTES + 18 * 12 && first.is_multiple_of(64));
         assert_eq!(rule.tables_at(1), 2 * HULL_HEADER + first);
-        assert_eq!(rule.pixels_at(), rule.tables_at(1) + rule.crops[1].table_bytes());
+        assert_eq!(
+            rule.pixels_at(),
+            rule.tables_at(1) + rule.crops[1].table_bytes()
+        );
         assert!(rule.row_bytes() >= rule.pixels_at() + rule.pixels);
         assert!(rule.between_bytes() >= 3 * 9 * 9 && rule.made_bytes() >= 3 * 9 * 9);
         let floats = HullRule {

@@ -250,7 +250,9 @@ mod tests {
             let line = lines.iter().find(|l| l.starts_with(&[name.as_str(), "="]));
             assert_eq!(line.unwrap_or_else(|| panic!("no {name}"))[2], wanted);
         }
-        let kinds = lines.iter().filter(|l| l.first().is_some_and(|w| w.starts_with("LEVEL_")));
+        let kinds = lines
+            .iter()
+            .filter(|l| l.first().is_some_and(|w| w.starts_with("LEVEL_")));
         let kinds = kinds.filter(|l| l.get(1) == Some(&"="));
         assert_eq!(kinds.count(), LevelKind::ALL.len());
     }

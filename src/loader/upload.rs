@@ -201,7 +201,8 @@ impl UploadPlanner<'_> {
     /// The modes to try. With a reason if there is only one.
     fn ways(&self) -> (&'static [UploadMode], Option<String>) {
         if self.program.hulls.is_some() {
-            let why = "the decoded pixels of each image are copied once, and one launch makes all crops";
+            let why =
+                "the decoded pixels of each image are copied once, and one launch makes all crops";
             return (&[UploadMode::Copied], Some(why.into()));
         }
         let Some(rule) = &self.program.crops else {

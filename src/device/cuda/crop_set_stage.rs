@@ -164,7 +164,10 @@ impl CropSetStage {
                     // SAFETY: `written` is kept by `StageQueue::submit`, unwritten, until the event
                     // behind this; `descriptors` was read by kernels that are before this in the
                     // stream.
-                    unsafe { lane.stream.upload(descriptors, written.as_ptr(), described)? };
+                    unsafe {
+                        lane.stream
+                            .upload(descriptors, written.as_ptr(), described)?
+                    };
                 }
                 let lines = CopyRect {
                     first: 0,

@@ -24,12 +24,12 @@ use crate::jobs::images::jpeg_batches::{
     self, ClosedBatch, DecodeOutcome, RowSplit, destroyed_row, header_of, kernel_row, split_rows,
 };
 use crate::order::{EpochPlan, RowStatus};
+use crate::pixels::emit::RowEmitter;
 use crate::pool::batch_request::BatchRequest;
 use crate::pool::filled_batch::FilledBatch;
 use crate::pool::pool_report::PoolReport;
 use crate::pool::ring::Ring;
 use crate::pool::ring::slots::{HeldSlot, WatchedSlot};
-use crate::pixels::emit::RowEmitter;
 use crate::recipe::{ColorOrder, CropRule, HullRule, MemoryLayout, RowExtent, SampleProgram};
 use crate::sys::clock::RunningClock;
 
@@ -234,8 +234,11 @@ impl DeviceSpec<'_> {
 
     /// Pinned host bytes for JPEGs or descriptors, in addition to the ring.
     pub(crate) fn pinned_bytes(&self) -> u64 {
-        let of_sets = self.set_shape().map_or(0, |(shape, _)| shape.pinned_bytes());
-        self.jpeg_shape().map_or(of_sets, |jpegs| jpegs.pinned_bytes())
+        let of_sets = self
+            .set_shape()
+            .map_or(0, |(shape, _)| shape.pinned_bytes());
+        self.jpeg_shape()
+            .map_or(of_sets, |jpegs| jpegs.pinned_bytes())
     }
 
     /// The sizes of the stage for several crops, if a device makes them.
