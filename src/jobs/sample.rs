@@ -6,14 +6,17 @@
 //!
 //! - `crop`: the row, if a device finishes the batch's rows;
 //! - `crop_set`: several crops of one image, from one decode;
+//! - `hull_writer`, `level_steps`: the row, if a device makes the crops;
 //! - `raw`: files whose pixels are not compressed.
 
 mod crop;
 mod crop_set;
+mod hull_writer;
+mod level_steps;
 mod raw;
 
 use self::crop::CropWriter;
-use self::crop_set::hull_writer::HullWriter;
+use self::hull_writer::HullWriter;
 use crate::decode_plan::canvas_memory::check_reduction;
 use crate::decode_plan::stored_picture::{DecodePlan, MAX_KEPT_BYTES, StoredPicture};
 use crate::device::jpeg_part::PartLimits;

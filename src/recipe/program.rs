@@ -340,7 +340,7 @@ impl SampleProgram {
             recipe: &program.recipe,
             extent: program.extent,
             fuses: program.fuses,
-            format: &program.output_format,
+            zero_channels: program.output_format.zero_channels,
             order: &program.order,
         });
         Ok(Self {

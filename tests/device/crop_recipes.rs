@@ -14,7 +14,7 @@ use featherload::recipe::{
 };
 use featherload::{DataType, MemoryLayout, Recipe};
 
-use crate::common::{Picture, npy};
+use crate::common::{Picture, Random, npy};
 
 fn cut(size: impl Into<featherload::recipe::Size>, scale: Span) -> Recipe {
     let crop = RandomResizedCrop {
@@ -206,7 +206,7 @@ pub fn recipes() -> Vec<Recipe> {
 }
 
 /// Images of all kinds: tiny ones, thin ones, some whose hull has no room in a row, grey and
-/// progressive ones, and arrays.
+/// progressive ones, arrays, and files that are read row by row.
 pub fn images(folder: &Path) {
     let class = folder.join("class");
     fs::create_dir_all(&class).unwrap();
@@ -232,6 +232,13 @@ pub fn images(folder: &Path) {
         fs::write(class.join(format!("{i:02}.jpg")), picture.encode()).unwrap();
     }
     for (i, shape) in (20..).zip(["(50, 61, 3)", "(7, 90, 3)"]) {
-        fs::write(class.join(format!("{i}.npy")), npy(shape, i)).unwrap();
+        // Arrays are read by their content, whatever the name says.
+        fs::write(class.join(format!("{i}.png")), npy(shape, i)).unwrap();
+    }
+    for (i, (width, height)) in (30..).zip([(61, 50), (400, 300)]) {
+        let mut random = Random(i);
+        let mut file = format!("P6 {width} {height} 255\n").into_bytes();
+        file.extend((0..3 * width * height).map(|_| random.next() as u8));
+        fs::write(class.join(format!("{i}.ppm")), file).unwrap();
     }
 }

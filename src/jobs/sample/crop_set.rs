@@ -2,17 +2,12 @@
 //!
 //! Runs where `sample` does. A JPEG is decoded at the finest scale that a crop needs, so no crop is
 //! made from a smaller image than alone. Each crop then is made as from an uncompressed file.
-//!
-//! - `hull_writer`, `level_steps`: the row, if a device makes the crops.
 
-pub(super) mod hull_writer;
-mod level_steps;
-
-use self::hull_writer::HullSource;
 use crate::decode_plan::CropGeometry;
 use crate::decode_plan::canvas_memory::check_reduction;
-use crate::decode_plan::stored_picture::{DecodePlan, SampleMemory, StoredPicture};
+use crate::decode_plan::stored_picture::{SampleMemory, StoredPicture};
 use crate::error::{FaultKind, Result, SampleFault};
+use crate::jobs::sample::hull_writer::{DecodedPixels, HullSource, SharedDecode};
 use crate::jobs::sample::{OpenedAs, PIXEL, PartMaker, RowRequest, SampleDecoder, WindowRows};
 use crate::jobs::stages;
 use crate::picture::FileFormat;
@@ -20,25 +15,6 @@ use crate::picture::jpeg::{DecodeScale, JpegDecoder, PixelRegion};
 use crate::pool::job::RowParts;
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::random::CropStreams;
-
-/// What is decoded for all crops of an image.
-struct SharedDecode {
-    scale: DecodeScale,
-    /// The smallest window with the windows of all crops.
-    window: PixelRegion,
-    /// The plan of each crop, at this scale.
-    plans: Vec<DecodePlan>,
-}
-
-/// Decoded pixels: of the window, and perhaps of more around it.
-#[derive(Clone, Copy)]
-struct DecodedPixels<'a> {
-    pixels: &'a [u8],
-    /// Pixels from a line to the next.
-    stride: usize,
-    /// Place of the first pixel in the scaled, stored image.
-    origin: (u32, u32),
-}
 
 impl SampleDecoder {
     /// Fills the crops of a row from the bytes of a file, and their geometries behind them. Like
@@ -193,11 +169,12 @@ impl SampleDecoder {
     ) -> Result<(), SampleFault> {
         if let Some(hulls) = &mut self.hulls {
             let source = HullSource {
-                stored,
+                upright: stored.upright_size(),
                 shared,
                 from,
             };
-            return hulls.write(&self.parts, source, &mut self.resampler, out.first, meter);
+            let steps = self.parts.iter().map(|part| &part.steps[..]);
+            return hulls.write(steps, source, &mut self.resampler, out.first, meter);
         }
         let Some((geometries, crops)) = out.further.split_last_mut() else {
             return Ok(());

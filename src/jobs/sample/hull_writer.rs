@@ -4,24 +4,27 @@
 //! Runs in workers. If the hull or a table does not fit the row, all crops are resized here, with
 //! the same pixels. Which samples those are depends on the sample alone.
 
-use super::level_steps::CropLevels;
-use super::{DecodedPixels, SharedDecode};
 use crate::decode_plan::CropGeometry;
 use crate::decode_plan::hull_row::{
     HULL_DOWN_FIRST, HULL_HEADER, HULL_WEIGHT_BYTES, HullCropHeader,
 };
-use crate::decode_plan::stored_picture::{DecodePlan, StoredPicture};
+use crate::decode_plan::stored_picture::DecodePlan;
 use crate::error::{FaultKind, SampleFault};
-use crate::jobs::sample::{PIXEL, PartMaker};
+use crate::jobs::sample::level_steps::CropLevels;
 use crate::jobs::stages;
+use crate::picture::jpeg::{DecodeScale, PixelRegion};
 use crate::pixels::resample::{ImageResampler, PixelSource, ResizeAxes, down_first};
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::HullRule;
+use crate::recipe::steps::OpStep;
 use crate::recipe::weights::{AxisGeometry, FixedTable, WeightTable};
+
+/// Bytes of a decoded pixel.
+const PIXEL: usize = 3;
 
 /// Writes rows. Keeps the tables of the last crop.
 #[derive(Debug)]
-pub(in crate::jobs::sample) struct HullWriter {
+pub(super) struct HullWriter {
     rule: HullRule,
     across: AxisCoefficients,
     down: AxisCoefficients,
@@ -34,16 +37,36 @@ struct AxisCoefficients {
     fixed: FixedTable,
 }
 
+/// What is decoded for all crops of an image.
+pub(super) struct SharedDecode {
+    pub(super) scale: DecodeScale,
+    /// The hull: the smallest window with the windows of all crops.
+    pub(super) window: PixelRegion,
+    /// The plan of each crop, at this scale.
+    pub(super) plans: Vec<DecodePlan>,
+}
+
+/// Decoded pixels: of the hull, and perhaps of more around it.
+#[derive(Clone, Copy)]
+pub(super) struct DecodedPixels<'a> {
+    pub(super) pixels: &'a [u8],
+    /// Pixels from a line to the next.
+    pub(super) stride: usize,
+    /// Place of the first pixel in the scaled, stored image.
+    pub(super) origin: (u32, u32),
+}
+
 /// The image of a row, and what was decoded of it.
 #[derive(Clone, Copy)]
 pub(super) struct HullSource<'a> {
-    pub(super) stored: StoredPicture,
+    /// Height and width of the upright image.
+    pub(super) upright: (u32, u32),
     pub(super) shared: &'a SharedDecode,
     pub(super) from: DecodedPixels<'a>,
 }
 
 impl HullWriter {
-    pub(in crate::jobs::sample) fn new(rule: HullRule) -> Self {
+    pub(super) fn new(rule: HullRule) -> Self {
         Self {
             rule,
             across: AxisCoefficients::default(),
@@ -51,17 +74,17 @@ impl HullWriter {
         }
     }
 
-    pub(in crate::jobs::sample) fn held_bytes(&self) -> usize {
+    pub(super) fn held_bytes(&self) -> usize {
         let axes = [&self.across, &self.down];
         axes.map(|axis| axis.exact.bytes() + axis.fixed.bytes())
             .iter()
             .sum()
     }
 
-    /// Fills a row.
-    pub(super) fn write(
+    /// Fills a row. `steps`: the drawn steps of each crop.
+    pub(super) fn write<'s>(
         &mut self,
-        parts: &[PartMaker],
+        steps: impl Iterator<Item = &'s [OpStep]>,
         source: HullSource<'_>,
         resampler: &mut ImageResampler,
         row: &mut [u8],
@@ -75,19 +98,18 @@ impl HullWriter {
             ));
         }
         let mut headers = Vec::with_capacity(plans.len());
-        for (crop, (plan, part)) in plans.iter().zip(parts).enumerate() {
+        for (crop, (plan, steps)) in plans.iter().zip(steps).enumerate() {
             let mut header = HullCropHeader {
                 out_width: plan.size.0,
                 out_height: plan.size.1,
-                geometry: CropGeometry::of(source.stored.upright_size(), &part.steps),
+                geometry: CropGeometry::of(source.upright, steps),
                 ..HullCropHeader::default()
             };
             let levels = CropLevels {
                 header: &mut header,
                 weights: &mut row[self.rule.tables_at(crop)..],
             };
-            let rest = &part.steps[plan.fold.steps..];
-            levels.write(rest, plan.fold.placement)?;
+            levels.write(&steps[plan.fold.steps..], plan.fold.placement)?;
             headers.push(header);
         }
         if self.has_tables(&mut headers, plans, row) && self.has_hull(&mut headers, source, row) {
