@@ -15,6 +15,9 @@ pub(crate) const SET_KERNEL: &str = "crop_sets";
 pub(crate) const SET_THREADS: u32 = 512;
 /// Blocks of a launch, if it has as many crops: two on each multiprocessor of an H100.
 const MOST_BLOCKS: usize = 264;
+/// Most bytes of the memory of all blocks, unless one block takes more. Large crops have fewer
+/// blocks.
+const MOST_SCRATCH: usize = 256 << 20;
 /// Batches whose descriptors lie in pinned memory at one time.
 pub(crate) const SET_TURNS: usize = 3;
 /// Flag: the row holds no sample, and the kernel writes zeros.
@@ -162,7 +165,8 @@ impl CropSetShape {
 
     /// Blocks of a launch for this number of rows.
     pub(crate) fn blocks(&self, rows: usize) -> usize {
-        MOST_BLOCKS.min(rows * self.crops)
+        let fit = MOST_SCRATCH / (self.between + self.made).max(1);
+        MOST_BLOCKS.min(rows * self.crops).min(fit.max(1))
     }
 
     pub(crate) fn source_bytes(&self) -> usize {
@@ -279,6 +283,8 @@ mod tests {
         let wanted = 100 + 2 + scratch + 2 + 8 + 3 * 6;
         assert_eq!(shape.device_bytes(), wanted << 20);
         assert_eq!(shape.blocks(3), 30);
+        let large = |between| CropSetShape { between, ..shape }.blocks(100);
+        assert_eq!((large(12 << 20), large(1 << 30)), (21, 1));
         let pinned = 3 * 1000 * size_of::<KernelSetCrop>() + 10 * size_of::<KernelSetForm>();
         assert_eq!(shape.pinned_bytes(), pinned as u64);
     }

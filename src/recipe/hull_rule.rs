@@ -44,6 +44,8 @@ const MOST_REDUCTION: f64 = 4.0;
 const HULL_REDUCTION: (f64, f64) = (2.0, 4.0 / 3.0);
 /// Filters read pixels outside of the box: the number on both sides together.
 const REACH: f64 = 16.0;
+/// Most bytes for the pixels of a row. Places in a row are 32-bit numbers.
+const MOST_PIXEL_BYTES: usize = 1 << 30;
 /// Half the width of the widest filter, for resizes whose filter is drawn.
 const WIDEST: f64 = 3.0;
 
@@ -93,8 +95,12 @@ impl HullRule {
         }
         let resized = crops.iter().map(HullCropRoom::rgb_bytes).sum();
         let hulls = crops.iter().map(HullCropRoom::hull_bytes).max();
+        let pixels = hulls.unwrap_or(0).max(resized);
+        if pixels > MOST_PIXEL_BYTES {
+            return Err("crops are so large that a hull takes over 1 GiB".into());
+        }
         Ok(Self {
-            pixels: hulls.unwrap_or(0).max(resized),
+            pixels,
             crops,
             has_float_sums,
         })
@@ -298,6 +304,9 @@ mod tests {
         if let Ok(program) = SampleProgram::compile(&separate) {
             assert!(program.with_hulls().is_err());
         }
+        let large = Recipe::new("large").then(RandomResizedCrop::new(9000));
+        let large = SampleProgram::compile(&Recipe::new("r").with_crop(large, 1)).unwrap();
+        assert!(large.with_hulls().unwrap_err().contains("1 GiB"));
         let one = SampleProgram::compile(&Recipe::train224()).unwrap();
         assert!(one.with_hulls().unwrap_err().contains("one crop"));
     }

@@ -10,9 +10,10 @@ use featherload::recipe::{
     RandomVerticalFlip, Resize,
 };
 use featherload::recipe::{
-    DecodeMode, InterpolationMode, JitterStyle, Normalize, Op, OrientationMode, Span,
+    ColorOrder, Decode, DecodeMode, InterpolationMode, JitterStyle, Normalize, Op, OrientationMode,
+    Span,
 };
-use featherload::{DataType, MemoryLayout, Recipe};
+use featherload::{DataType, MemoryLayout, Recipe, ReorderMode};
 
 use crate::common::{Picture, Random, npy};
 
@@ -146,6 +147,21 @@ fn others() -> Vec<Recipe> {
             .then(CornerCrop::new(33, corner))
             .with_dtype(DataType::U8)
     };
+    let full = |recipe| plain(recipe).with_decode(DecodeMode::Full);
+    let opened = |color| {
+        let decode = Decode {
+            color,
+            ..Decode::default()
+        };
+        let crop = Recipe::new("opened")
+            .then(decode)
+            .then(RandomResizedCrop::new((20, 30)))
+            .then(RandomHorizontalFlip::default());
+        match color {
+            ColorOrder::Grey => crop.then(Normalize::new([0.4; 3], [0.3; 3])),
+            _ => crop.then(Normalize::imagenet()),
+        }
+    };
     let middle = Recipe::new("middle")
         .then(Resize::shorter(40))
         .then(CenterCrop::new(33))
@@ -180,6 +196,20 @@ fn others() -> Vec<Recipe> {
                 .with_dtype(DataType::F32),
                 1,
             ),
+        // Strong reductions, whose resize begins with the pass down.
+        Recipe::new("down")
+            .with_crop(full(Recipe::new("small").then(Resize::exact(50, 70))), 1)
+            .with_crop(full(cut(150, Span(0.5, 1.0))), 1),
+        Recipe::new("bgr")
+            .with_crop(opened(ColorOrder::Bgr), 2)
+            .with_crop(opened(ColorOrder::Bgr).with_layout(MemoryLayout::Nchw), 1),
+        Recipe::new("bgr, last")
+            .with_crop(opened(ColorOrder::Bgr).with_layout(MemoryLayout::Nhwc), 2),
+        Recipe::new("luma").with_crop(
+            // In this order the grey is made after the resize.
+            opened(ColorOrder::Grey).with_reorder(ReorderMode::Fast),
+            2,
+        ),
         Recipe::new("corners")
             .with_crop(corner(ImageCorner::TopLeft), 1)
             .with_crop(corner(ImageCorner::BottomRight), 1)
