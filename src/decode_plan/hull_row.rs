@@ -29,7 +29,7 @@ pub(crate) const HULL_BLUR_WEIGHTS: usize = MAX_BLUR_RADIUS as usize + 1;
 pub(crate) const HULL_WEIGHT_BYTES: usize = 2 * HULL_BLUR_WEIGHTS * size_of::<f32>();
 
 /// Passes of a resize read at most this many times the lines of their result.
-const MOST_LINES: u64 = 3;
+const MOST_LINES: u64 = 4;
 /// Sections begin at multiples of this.
 const HULL_ALIGNMENT: usize = 64;
 /// The most fractional bits of coefficients.
