@@ -196,6 +196,19 @@ def test_entries_are_anything_that_recipe_accepts(
     assert streams(again) == streams(loader(folder, recipe=entries[:3], batch_size=2))
 
 
+@pytest.mark.parametrize("number", [Image.Resampling.BICUBIC, 3])
+def test_pillows_numbers_of_filters_are_their_filters(number: Any) -> None:
+    """lightly gives torchvision Pillow's number of bicubic."""
+    ends = [v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]
+    numbered = v2.Compose([v2.RandomResizedCrop(9, interpolation=number), *ends])
+    mode = v2.InterpolationMode.BICUBIC
+    named = v2.Compose([v2.RandomResizedCrop(9, interpolation=mode), *ends])
+    assert _crops.one(numbered) == _crops.one(named)
+    box = v2.Compose([v2.RandomResizedCrop(9, interpolation=4), *ends])
+    with pytest.raises(ConfigError, match="interpolation=box"):
+        _crops.one(box)
+
+
 def test_one_compose_and_lists_of_transforms_are_still_one_recipe(
     loader: Make, folder: Path
 ) -> None:

@@ -4,8 +4,8 @@
 //!
 //! - `choice`: the user's choices; `device_info`: information about devices; `usage`: memory and
 //!   times of a run on a device;
-//! - `crop_launch`, `ray_launch`, `view_launch`: arguments of launches, as the kernels read them;
-//!   `scene_launch`: arguments that the scene kernels share;
+//! - `crop_launch`, `crop_set_launch`, `ray_launch`, `view_launch`: arguments of launches, as the
+//!   kernels read them; `scene_launch`: arguments that the scene kernels share;
 //! - `coded_rows`: rows of coded JPEGs, and their results;
 //! - `jpeg_part`: images that are decoded together, and the memory for it;
 //! - `stage_shapes`: sizes of the stages, and their memory;
@@ -17,6 +17,7 @@
 mod choice;
 pub(crate) mod coded_rows;
 pub(crate) mod crop_launch;
+pub(crate) mod crop_set_launch;
 pub(crate) mod cuda;
 mod device_info;
 pub(crate) mod jpeg_part;

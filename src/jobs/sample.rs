@@ -6,13 +6,17 @@
 //!
 //! - `crop`: the row, if a device finishes the batch's rows;
 //! - `crop_set`: several crops of one image, from one decode;
+//! - `hull_writer`, `level_steps`: the row, if a device makes the crops;
 //! - `raw`: files whose pixels are not compressed.
 
 mod crop;
 mod crop_set;
+mod hull_writer;
+mod level_steps;
 mod raw;
 
 use self::crop::CropWriter;
+use self::hull_writer::HullWriter;
 use crate::decode_plan::canvas_memory::check_reduction;
 use crate::decode_plan::stored_picture::{DecodePlan, MAX_KEPT_BYTES, StoredPicture};
 use crate::device::jpeg_part::PartLimits;
@@ -66,6 +70,8 @@ pub(crate) struct SampleDecoder {
     canvas: PictureCanvas,
     /// One for each crop of a sample, at least one.
     parts: Vec<PartMaker>,
+    /// If a device makes the crops of a sample.
+    hulls: Option<HullWriter>,
 }
 
 /// How one crop of a sample is made. A row of one image has one.
@@ -122,6 +128,7 @@ impl SampleDecoder {
             resampler: ImageResampler::new(CpuLevel::detect()?),
             canvas: PictureCanvas::default(),
             parts: program.crop_programs().iter().map(PartMaker::new).collect(),
+            hulls: program.hulls.clone().map(HullWriter::new),
         })
     }
 
@@ -249,6 +256,7 @@ impl SampleDecoder {
             + self.resampler.scratch_bytes()
             + self.canvas.held_bytes()
             + (self.parts[ONLY].device.as_ref()).map_or(0, CropWriter::held_bytes)
+            + self.hulls.as_ref().map_or(0, HullWriter::held_bytes)
     }
 
     fn fill_by_policy(

@@ -325,11 +325,38 @@ impl LoaderBuilder {
         let program = SampleProgram::compile(&self.recipe)?;
         Ok(match self.device {
             Device::Cpu => program,
+            Device::Cuda(_) if program.is_crop_set() => match self.with_hulls(&program) {
+                Ok(hulls) => hulls,
+                Err(why) => {
+                    tracing::info!("workers finish the crops: {why}");
+                    program
+                }
+            },
             Device::Cuda(_) => program.with_crops().unwrap_or_else(|why| {
                 tracing::info!("workers finish the rows: {why}");
                 program
             }),
         })
+    }
+
+    /// The same program for a device that makes several crops, if its memory suffices.
+    ///
+    /// # Errors
+    /// The reason why workers finish the crops.
+    fn with_hulls(&self, program: &SampleProgram) -> std::result::Result<SampleProgram, String> {
+        let hulls = program.with_hulls()?;
+        let uploads = UploadPlanner {
+            program: &hulls,
+            plan: self.plan.clone(),
+            limits: self.limits,
+            requested: None,
+            limit: self.gpu_memory_limit,
+            jpegs: None,
+        };
+        match uploads.fits(self.depth) {
+            true => Ok(hulls),
+            false => Err("gpu_memory_limit leaves no room to make them on the device".into()),
+        }
     }
 
     /// The ways in which the device can read what workers hand over. None without a device.

@@ -77,6 +77,9 @@ fn obstacle(on: DecodeOn, device: Device, program: &SampleProgram) -> Option<Str
                 .into(),
         );
     }
+    if program.is_crop_set() {
+        return Some("workers decode the images of recipes with several crops".into());
+    }
     match (&program.crops, program.with_crops()) {
         (Some(_), _) => None,
         (None, Err(why)) => Some(format!("workers finish the rows: {why}")),

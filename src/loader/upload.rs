@@ -143,6 +143,15 @@ impl UploadPlanner<'_> {
         Ok(plan)
     }
 
+    /// Whether the run fits the limit with the requested slots, or with fewer.
+    pub(super) fn fits(&self, depth: RingDepth) -> bool {
+        let chosen = self.batches(self.plan.batch).and_then(|plan| {
+            let slot_bytes = self.slot_bytes(&plan)?;
+            self.choose(slot_bytes, depth)
+        });
+        chosen.is_ok()
+    }
+
     /// The upload mode, and the most slots that fit with it. Tries each mode with the requested
     /// slots first, then fewer slots. `slot_bytes`: bytes of a ring slot.
     ///
@@ -191,11 +200,17 @@ impl UploadPlanner<'_> {
 
     /// The modes to try. With a reason if there is only one.
     fn ways(&self) -> (&'static [UploadMode], Option<String>) {
+        if self.program.hulls.is_some() {
+            let why =
+                "the decoded pixels of each image are copied once, and one launch makes all crops";
+            return (&[UploadMode::Copied], Some(why.into()));
+        }
         let Some(rule) = &self.program.crops else {
-            let why = match self.program.with_crops() {
-                Err(why) => format!(": {why}"),
-                Ok(_) => String::new(),
+            let why = match self.program.is_crop_set() {
+                true => self.program.with_hulls().map(drop),
+                false => self.program.with_crops().map(drop),
             };
+            let why = why.err().map_or_else(String::new, |why| format!(": {why}"));
             let only = "finished rows are always copied, with one copy per batch";
             return (&[UploadMode::Copied], Some(format!("{only}{why}")));
         };

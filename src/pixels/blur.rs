@@ -80,7 +80,7 @@ fn kept_rows(height: usize, radius: usize) -> usize {
 
 /// The weights from the centre outwards. Like torchvision, it spaces the points by 1 / sqrt(2)
 /// pixels, so that their square is the exponent. It computes in `f64`, torch in `f32`.
-pub(super) fn half_kernel(sigma: f64, weights: &mut [f32]) {
+pub(crate) fn half_kernel(sigma: f64, weights: &mut [f32]) {
     let exponential = |k: usize| {
         let x = k as f64 / sigma;
         libm::exp(-0.5 * x * x)

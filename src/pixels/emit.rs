@@ -83,6 +83,21 @@ impl RowEmitter {
         }
     }
 
+    /// The bits of the element for each level of each source channel, in the low bytes of a number.
+    pub(crate) fn elements(&self) -> [[u32; 256]; CHANNELS] {
+        let mut all = [[0; 256]; CHANNELS];
+        for (c, channel) in all.iter_mut().enumerate() {
+            for (v, to) in channel.iter_mut().enumerate() {
+                *to = match &self.tables {
+                    ElementTables::F32(table) => u32::from_ne_bytes(table[c][v]),
+                    ElementTables::Half(table) => u32::from(u16::from_ne_bytes(table[c][v])),
+                    ElementTables::U8 => v as u32,
+                };
+            }
+        }
+        all
+    }
+
     /// Bytes of an output image of `width` x `height`.
     pub fn row_bytes(&self, width: usize, height: usize) -> usize {
         width * height * self.emission.channels() * self.emission.dtype.size()

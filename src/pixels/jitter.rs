@@ -17,13 +17,13 @@ pub(crate) fn brightness<T: ChannelLevel>(pixels: PixelViewMut<'_, T>, factor: f
 /// Mixes with the mean grey of the image (factor 0) or away from it.
 pub(crate) fn contrast<T: ChannelLevel>(pixels: PixelViewMut<'_, T>, factor: f32) {
     let mean = mean_grey(pixels.as_view());
-    let blend = Blend::new(factor);
+    let blend = ColorBlend::new(factor);
     each(pixels, |pixel| pixel.map(|v| blend.of(v, mean)));
 }
 
 /// Mixes with the pixel's own grey (factor 0) or away from it.
 pub(crate) fn saturation<T: ChannelLevel>(pixels: PixelViewMut<'_, T>, factor: f32) {
-    let blend = Blend::new(factor);
+    let blend = ColorBlend::new(factor);
     each(pixels, |pixel| {
         let grey = whole::<T>(weighted(pixel));
         pixel.map(|v| blend.of(v, grey))
@@ -74,18 +74,23 @@ fn whole<T: ChannelLevel>(level: f32) -> f32 {
 
 /// torchvision's `_blend`.
 #[derive(Clone, Copy)]
-struct Blend {
+pub(crate) struct ColorBlend {
     ratio: f32,
     rest: f32,
 }
 
-impl Blend {
-    fn new(ratio: f32) -> Self {
+impl ColorBlend {
+    pub(crate) fn new(ratio: f32) -> Self {
         Self {
             ratio,
             // Subtracts in `f64`, then rounds.
             rest: (1.0 - f64::from(ratio)) as f32,
         }
+    }
+
+    /// The shares of both sides.
+    pub(crate) fn numbers(self) -> [f32; 2] {
+        [self.ratio, self.rest]
     }
 
     #[inline(always)]

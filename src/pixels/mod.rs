@@ -21,15 +21,15 @@
 //! - `augment/`: Pillow's operations, for augmentation policies;
 //! - `emit`: converts pixels to the elements of a row.
 
-mod augment;
-mod blur;
+pub(crate) mod augment;
+pub(crate) mod blur;
 pub(crate) mod canvas;
 mod convert;
 mod elastic;
 pub(crate) mod emit;
 mod erase;
 mod grey;
-mod jitter;
+pub(crate) mod jitter;
 mod level;
 mod noise;
 mod normal_numbers;

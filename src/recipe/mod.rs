@@ -17,7 +17,7 @@
 //! - `row_extent`: the size of rows;
 //! - `planner`: which operation may move after which; `move_unit`: the units that it moves;
 //! - `program`: the compiled recipe; `crop_check`: the checks of several crops of an image;
-//! - `crop_rule`: what a device does of a program;
+//! - `crop_rule`, `hull_rule`: what a device does of a program, with one crop and with several;
 //! - `profile`: the numeric profile.
 //!
 //! Draws:
@@ -39,6 +39,7 @@ mod crop_sizes;
 mod defaults;
 pub mod file;
 pub(crate) mod geometry;
+mod hull_rule;
 mod mixing;
 pub(crate) mod move_unit;
 mod nested_ops;
@@ -70,6 +71,7 @@ pub use catalogue::{OperationInfo, ParameterInfo};
 pub(crate) use crop_rule::{CropRowBytes, CropRule, MAX_COLOR_STEPS};
 pub use file::RecipeFormat;
 pub use geometry::PixelRect;
+pub(crate) use hull_rule::{HullCropRoom, HullRule, MAX_BLUR_RADIUS, MAX_LEVEL_STEPS};
 pub use mixing::{MixChoice, MixOp, Mixing};
 pub use op::*;
 pub use ops::auto_augment::AutoPolicy;

@@ -13,6 +13,7 @@ use super::check::{CheckedRecipe, RecipeFault, check};
 use super::crop_check::{CropFormat, check_crop, check_format, check_whole, name_of};
 use super::crop_rule::CropRule;
 use super::file::{de as tree, toml};
+use super::hull_rule::{HullCrop, HullRule};
 use super::move_unit::{MoveUnit, OperationPart};
 use super::op::Op;
 use super::operation::Operation;
@@ -79,6 +80,8 @@ pub(crate) struct SampleProgram {
     pub(crate) fuses: bool,
     /// Set if a device makes the rows: workers hand over crops instead of rows.
     pub(crate) crops: Option<CropRule>,
+    /// Set if a sample has several crops and a device makes them: workers hand over hulls.
+    pub(crate) hulls: Option<HullRule>,
     ops: Vec<ProgramOp>,
     /// Units in the order in which they run, without those of the output format.
     order: Vec<MoveUnit>,
@@ -271,6 +274,7 @@ impl SampleProgram {
             },
             fuses: reorder != ReorderMode::Off,
             crops: None,
+            hulls: None,
             sizer: sizer(&recipe.ops),
             followers: followers(&recipe.ops),
             set: None,
@@ -320,6 +324,27 @@ impl SampleProgram {
         let rule = CropRule::of(&self.recipe, self.extent, self.fuses, &self.order)?;
         Ok(Self {
             crops: Some(rule),
+            ..self.clone()
+        })
+    }
+
+    /// The same program for a device that makes all crops of an image from its hull.
+    ///
+    /// # Errors
+    /// The reason why a device cannot. Workers then hand over finished crops.
+    pub(crate) fn with_hulls(&self) -> std::result::Result<Self, String> {
+        let Some(set) = &self.set else {
+            return Err("the recipe makes one crop of each image".into());
+        };
+        let crops = set.programs.iter().map(|program| HullCrop {
+            recipe: &program.recipe,
+            extent: program.extent,
+            fuses: program.fuses,
+            zero_channels: program.output_format.zero_channels,
+            order: &program.order,
+        });
+        Ok(Self {
+            hulls: Some(HullRule::of(crops)?),
             ..self.clone()
         })
     }
@@ -620,18 +645,23 @@ fn sizer(ops: &[Op]) -> Option<usize> {
     ops[last].with_size((1, 1)).map(|_| last)
 }
 
-/// The serialized form: the recipe as text, and the crop rule. The receiver compiles it again.
+/// The serialized form: the recipe as text, and the rules for a device. The receiver compiles it again.
 #[derive(Serialize, Deserialize)]
 struct ProgramMessage {
     recipe: String,
     crops: Option<CropRule>,
+    hulls: Option<HullRule>,
 }
 
 impl Serialize for SampleProgram {
     fn serialize<S: Serializer>(&self, s: S) -> std::result::Result<S::Ok, S::Error> {
         let recipe = toml::to_toml(self.whole_recipe()).map_err(serde::ser::Error::custom)?;
-        let crops = self.crops;
-        ProgramMessage { recipe, crops }.serialize(s)
+        ProgramMessage {
+            recipe,
+            crops: self.crops,
+            hulls: self.hulls.clone(),
+        }
+        .serialize(s)
     }
 }
 
@@ -643,6 +673,7 @@ impl<'de> Deserialize<'de> for SampleProgram {
         let program = Self::compile(&recipe).map_err(|e: Error| serde::de::Error::custom(e))?;
         Ok(Self {
             crops: sent.crops,
+            hulls: sent.hulls,
             ..program
         })
     }

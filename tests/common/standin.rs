@@ -99,7 +99,7 @@ impl Standin {
 
 fn compile(source: &str, library: &Path, flags: &[&str]) {
     let out = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O1"])
+        .args(["-shared", "-fPIC", "-O1", "-ffp-contract=off"])
         .args(flags)
         .arg("-o")
         .arg(library)

@@ -4,9 +4,11 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod crop_recipes;
 mod crops;
 mod doctor;
 mod failures;
+mod gpu_crops;
 mod gpu_jpegs;
 mod jpegs;
 mod loader;

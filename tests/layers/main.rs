@@ -224,6 +224,7 @@ const UNSAFE: &[&str] = &[
     "python/rust/tensor.rs",
     "src/camera/unprojector.rs",
     "src/device/cuda/context.rs",
+    "src/device/cuda/crop_set_stage.rs",
     "src/device/cuda/crop_stage.rs",
     "src/device/cuda/driver.rs",
     "src/device/cuda/gpu_failure_tests.rs",

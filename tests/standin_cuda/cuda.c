@@ -1,7 +1,7 @@
 // A driver library without a device, for tests on machines without one: memory of
 // the device is memory of the host, copies are done at once, a launch writes what
 // shows which bytes it was told to read. Each call is a line of a log. Kernels: `crops`,
-// those of JPEGs, of which `jpeg_rows` copies and `jpeg_tables` does the rest, and `views` of
+// `crop_sets` as it is, those of JPEGs, of which `jpeg_rows` copies and `jpeg_tables` does the rest, and `views` of
 // images as they are.
 //
 //   STANDIN_LOG=path           where the log goes
@@ -645,6 +645,35 @@ struct Emission {
     unsigned order, dtype, nhwc, height, width;
 };
 
+// kernels/crop_sets.cu, in C: one thread for each block.
+#define KERNEL static
+#define __device__
+#define __forceinline__ inline __attribute__((unused))
+#define __shared__ static
+#define __launch_bounds__(threads, blocks)
+#define __syncthreads() ((void)0)
+#define atomicAdd(to, more) (*(to) += (more))
+
+static struct {
+    unsigned x;
+} threadIdx, blockIdx, blockDim = {1}, gridDim;
+
+static float __uint_as_float(unsigned bits) {
+    float number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+#include "../../kernels/crop_sets.cu"
+
+// All crops of a batch, as the kernel makes them.
+static void make_crops(unsigned blocks, void **a) {
+    gridDim.x = blocks;
+    for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)
+        crop_sets(*(const u8 **)a[0], *(const SetCrop **)a[1], *(u32 *)a[2],
+                  *(const SetForm **)a[3], *(u8 **)a[4], *(u64 *)a[5], *(u64 *)a[6], *(u8 **)a[7]);
+}
+
 // Of each row: the first byte of its tables, then everywhere that of its pixels; in
 // rows with contrast the second byte is the sum of the launch before, which counts
 // the first byte of the pixels thrice. Rows that are masked are zeros.
@@ -663,6 +692,14 @@ Result cuLaunchKernel(struct Function *function, unsigned x, unsigned y, unsigne
         if (!strcmp(function->name, "jpeg_tables")) decode(arguments[0], x);
         // Two passes, of 64 blocks a window.
         if (!strcmp(function->name, "jpeg_second_pass")) resize(arguments[0], x / 64);
+        return 0;
+    }
+    if (!strcmp(function->name, "crop_sets")) {
+        if (extra || !x || y != 1 || z != 1 || block_x != SET_THREADS || block_y != 1 ||
+            block_z != 1 || shared)
+            return INVALID_VALUE;
+        make_crops(x, arguments);
+        say("cuLaunchKernel crop_sets %u x %u x %u %s", x, y, z, stream_name(stream));
         return 0;
     }
     if (!strcmp(function->name, "views")) {

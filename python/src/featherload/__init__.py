@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import logging
 
-from . import cache, recipes, samplers
+from . import cache, masks, recipes, samplers
 from ._batch import Batch, CropGeometry, Fault, RowStatus
 from ._columns import Ragged
 from ._dataset import Dataset
@@ -88,6 +88,7 @@ __all__ = [
     "cache",
     "doctor",
     "index",
+    "masks",
     "plan",
     "recipes",
     "rss",

@@ -19,6 +19,14 @@ Op = dict[str, Any]
 Recipe = dict[str, Any]
 
 _FILTERS = ("nearest", "bilinear", "bicubic", "lanczos")
+_NUMBERED_FILTERS = {
+    "0": "nearest",
+    "1": "lanczos",
+    "2": "bilinear",
+    "3": "bicubic",
+    "4": "box",
+    "5": "hamming",
+}
 
 # Operations on levels, 0 to 255, only. On floats, torchvision computes them in another way.
 _ONLY_LEVELS = {
@@ -228,6 +236,8 @@ def _both(size: Any) -> list[int]:
 def _filter(t: Any) -> str:
     mode = getattr(t, "interpolation", "bilinear")
     name = str(getattr(mode, "value", mode))
+    # Pillow's numbers of filters, which torchvision accepts, too.
+    name = _NUMBERED_FILTERS.get(name, name)
     if name not in _FILTERS:
         raise cannot(f"{type(t).__name__}(interpolation={name})", "recipes have no such filter")
     return name

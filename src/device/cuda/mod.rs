@@ -6,7 +6,7 @@
 //! - `pinned_ring`: the ring, pinned for the device;
 //! - `loaded_kernel`: kernels from PTX; `crop_kernel`: the crops kernel and its launch;
 //! - `output_pool`, `device_rows`: memory of batches on the device, and its return;
-//! - `stage_queue`, `crop_stage`: from a slot to a batch; `bounds`: the checks that the kernel
+//! - `stage_queue`, `crop_stage`, `crop_set_stage`: from a slot to a batch; `bounds`: the checks that the kernel
 //!   relies on;
 //! - `gpu_jpeg_decoder`: decodes JPEGs with our kernels; `jpeg_lane`: from coded rows to rows of a
 //!   batch; `jpeg_redecode`: rows that the CPU decodes again; `jpeg_feeder`: sends rows to lanes;
@@ -22,6 +22,7 @@
 mod bounds;
 mod context;
 mod crop_kernel;
+mod crop_set_stage;
 mod crop_stage;
 mod device_rows;
 mod driver;
@@ -59,6 +60,7 @@ mod tests;
 
 pub(crate) use context::CudaContext;
 pub use context::RawStream;
+pub(crate) use crop_set_stage::CropSetStage;
 pub(crate) use crop_stage::{BatchTarget, CropStage};
 pub use device_rows::DeviceRows;
 pub use driver::probe;

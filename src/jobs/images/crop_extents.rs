@@ -5,6 +5,7 @@
 use crate::decode_plan::CropGeometry;
 use crate::error::Error;
 use crate::jobs::images::crop_sections::CropSections;
+use crate::recipe::HullRule;
 
 /// The crops of a batch. The geometries are a copy of those in the slot, since workers could change
 /// what is in shared memory.
@@ -48,6 +49,35 @@ impl CropExtents {
                     geometry: (0..batch).map(|row| read(row, crop)).collect(),
                 })
                 .collect(),
+        }
+    }
+
+    /// The same for a batch whose crops a device makes. `rows`: whether each row is masked.
+    pub(crate) fn read_hulls(
+        sections: &CropSections,
+        rule: &HullRule,
+        rows: &[bool],
+        slot: &[u8],
+    ) -> Self {
+        let batch = rows.len() as u32;
+        let read = |row: usize, masked: bool, crop: usize| {
+            let at = row * rule.row_bytes() + rule.geometry_at(crop);
+            let bytes = slot.get(at..at + CropGeometry::BYTES).filter(|_| !masked);
+            bytes.map_or_else(CropGeometry::default, bytemuck::pod_read_unaligned)
+        };
+        let crops = sections.sizes().zip(sections.starts(batch)).enumerate();
+        let crops = crops.map(|(crop, ((height, width), start))| CropExtent {
+            height: height as usize,
+            width: width as usize,
+            start: start as usize,
+            geometry: (rows.iter().enumerate())
+                .map(|(row, masked)| read(row, *masked, crop))
+                .collect(),
+        });
+        Self {
+            rows: rows.len(),
+            bytes: sections.pixel_bytes(batch) as usize,
+            crops: crops.collect(),
         }
     }
 

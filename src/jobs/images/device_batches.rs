@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::decode_plan::crop_row::RowContents;
 use crate::device::crop_launch::{KernelEmission, KernelRow, MASKED};
-use crate::device::cuda::{CropStage, CudaContext, JpegThread, RowsStage};
+use crate::device::crop_set_launch::{CropSetShape, KernelSetForm};
+use crate::device::cuda::{CropSetStage, CropStage, CudaContext, JpegThread, RowsStage};
 use crate::device::jpeg_part::PartLimits;
 use crate::device::stage_shapes::{
     CropShape, JpegParts, JpegRoom, JpegShape, RowPlaces, rows_bytes,
@@ -18,16 +19,18 @@ use crate::device::{Device, DeviceMemory, DeviceRows, DeviceTimes, UploadMode};
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, BatchStorage, RowsExtent};
 use crate::jobs::images::coded_batch::{BatchOutline, BatchRows, CpuJob, OpenCodedBatch};
+use crate::jobs::images::crop_sections::CropSections;
 use crate::jobs::images::jpeg_batches::{
     self, ClosedBatch, DecodeOutcome, RowSplit, destroyed_row, header_of, kernel_row, split_rows,
 };
 use crate::order::{EpochPlan, RowStatus};
+use crate::pixels::emit::RowEmitter;
 use crate::pool::batch_request::BatchRequest;
 use crate::pool::filled_batch::FilledBatch;
 use crate::pool::pool_report::PoolReport;
 use crate::pool::ring::Ring;
 use crate::pool::ring::slots::{HeldSlot, WatchedSlot};
-use crate::recipe::{CropRule, RowExtent, SampleProgram};
+use crate::recipe::{ColorOrder, CropRule, HullRule, MemoryLayout, RowExtent, SampleProgram};
 use crate::sys::clock::RunningClock;
 
 /// Sleep while every batch on the device is held.
@@ -98,6 +101,8 @@ enum DeviceStage {
     /// Copies finished rows.
     Rows(RowsStage),
     Crops(Box<CropMaker>),
+    /// Several crops of each sample.
+    CropSets(Box<CropSetStage>),
 }
 
 /// Makes rows with the crops kernel.
@@ -227,13 +232,29 @@ impl DeviceSpec<'_> {
         self.jpegs.and(self.row_room()).map(JpegShape::of_pictures)
     }
 
-    /// Pinned host bytes for JPEGs, in addition to the ring.
+    /// Pinned host bytes for JPEGs or descriptors, in addition to the ring.
     pub(crate) fn pinned_bytes(&self) -> u64 {
-        self.jpeg_shape().map_or(0, |jpegs| jpegs.pinned_bytes())
+        let of_sets = self
+            .set_shape()
+            .map_or(0, |(shape, _)| shape.pinned_bytes());
+        self.jpeg_shape()
+            .map_or(of_sets, |jpegs| jpegs.pinned_bytes())
+    }
+
+    /// The sizes of the stage for several crops, if a device makes them.
+    fn set_shape(&self) -> Option<(CropSetShape, &HullRule)> {
+        let rule = self.program.hulls.as_ref()?;
+        let sections = CropSections::of(self.program)?;
+        let rows = self.plan.most_rows();
+        let outputs = (self.outputs, sections.pixel_bytes(rows) as usize);
+        Some((CropSetShape::new(rule, rows as usize, outputs), rule))
     }
 
     /// Most device bytes of the run, without the context. `slot_bytes`: bytes of a ring slot.
     pub(crate) fn device_bytes(&self, slot_bytes: u64) -> u64 {
+        if let Some((shape, _)) = self.set_shape() {
+            return shape.device_bytes();
+        }
         match self.program.crops {
             Some(rule) => self.shape(rule).device_bytes(),
             None => rows_bytes(self.outputs, slot_bytes as usize),
@@ -276,14 +297,20 @@ impl DeviceBatches {
         };
         let shape = ring.layout().shape();
         let slot_bytes = shape.slot_bytes;
-        let stage = match work.program.crops {
-            None => DeviceStage::Rows(RowsStage::new(
+        let stage = match (work.program.crops, work.set_shape()) {
+            (_, Some((shape, rule))) => DeviceStage::CropSets(Box::new(CropSetStage::new(
+                &context,
+                ring,
+                (shape, rule.clone()),
+                &set_forms(work.program),
+            )?)),
+            (None, None) => DeviceStage::Rows(RowsStage::new(
                 &context,
                 ring,
                 work.outputs,
                 slot_bytes as usize,
             )?),
-            Some(rule) => DeviceStage::Crops(Box::new(CropMaker {
+            (Some(rule), None) => DeviceStage::Crops(Box::new(CropMaker {
                 stage: CropStage::new(&context, ring, work.shape(rule))?,
                 rule,
                 read: work.upload,
@@ -340,6 +367,7 @@ impl DeviceBatches {
         let mut times = match &self.stage {
             DeviceStage::Rows(stage) => stage.times(),
             DeviceStage::Crops(crops) => crops.stage.times(),
+            DeviceStage::CropSets(stage) => stage.times(),
         };
         if let Some(jpegs) = &self.jpegs {
             times.jpegs = jpegs.thread.times();
@@ -354,7 +382,7 @@ impl DeviceBatches {
     pub(crate) fn memory(&self) -> Result<DeviceMemory> {
         Ok(DeviceMemory {
             upload: match &self.stage {
-                DeviceStage::Rows(_) => UploadMode::Copied,
+                DeviceStage::Rows(_) | DeviceStage::CropSets(_) => UploadMode::Copied,
                 DeviceStage::Crops(crops) => crops.read,
             },
             planned_bytes: self.planned,
@@ -364,6 +392,7 @@ impl DeviceBatches {
             pinned_bytes: match &self.stage {
                 DeviceStage::Rows(stage) => stage.pinned_bytes(),
                 DeviceStage::Crops(crops) => crops.stage.pinned_bytes(),
+                DeviceStage::CropSets(stage) => stage.pinned_bytes(),
             } as u64,
         })
     }
@@ -426,6 +455,7 @@ impl DeviceBatches {
         match &mut self.stage {
             DeviceStage::Rows(stage) => stage.drop_read_slots()?,
             DeviceStage::Crops(crops) => crops.stage.drop_read_slots()?,
+            DeviceStage::CropSets(stage) => stage.drop_read_slots()?,
         }
         Ok(())
     }
@@ -436,6 +466,7 @@ impl DeviceBatches {
         match &mut self.stage {
             DeviceStage::Rows(stage) => stage.wait_one(),
             DeviceStage::Crops(crops) => crops.stage.wait_one(),
+            DeviceStage::CropSets(stage) => stage.wait_one(),
         }
     }
 
@@ -458,6 +489,7 @@ impl DeviceBatches {
         match &self.stage {
             DeviceStage::Rows(stage) => stage.under_way(),
             DeviceStage::Crops(crops) => crops.stage.under_way(),
+            DeviceStage::CropSets(stage) => stage.under_way(),
         }
     }
 
@@ -465,6 +497,7 @@ impl DeviceBatches {
         match &self.stage {
             DeviceStage::Rows(stage) => stage.has_room(),
             DeviceStage::Crops(crops) => crops.stage.has_room(),
+            DeviceStage::CropSets(stage) => stage.has_room(),
         }
     }
 
@@ -491,6 +524,11 @@ impl DeviceBatches {
     ) -> Result<DeviceRows> {
         match &mut self.stage {
             DeviceStage::Rows(stage) => stage.submit_rows(slot, contents.used),
+            DeviceStage::CropSets(stage) => {
+                let masked = |row: usize| status[row].is_masked();
+                let submitted = stage.submit(slot, status.len(), masked)?;
+                submitted.map_err(|malformed| destroyed_row(malformed.row, &malformed.why))
+            }
             DeviceStage::Crops(crops) => {
                 let CropMaker {
                     stage,
@@ -596,7 +634,7 @@ impl DeviceBatches {
     pub(crate) fn take_rows(&mut self) -> Result<DeviceRows> {
         match &mut self.stage {
             DeviceStage::Crops(crops) => crops.stage.finish(),
-            DeviceStage::Rows(_) => Err(Error::Device {
+            DeviceStage::Rows(_) | DeviceStage::CropSets(_) => Err(Error::Device {
                 what: "no batch was begun, so none can be finished".into(),
             }),
         }
@@ -613,6 +651,24 @@ impl DeviceBatches {
             let _ = self.take_rows();
         }
     }
+}
+
+/// How levels become elements, for each crop of a sample. The elements are those of the CPU.
+fn set_forms(program: &SampleProgram) -> Vec<KernelSetForm> {
+    let form = |program: &SampleProgram| {
+        let format = &program.output_format;
+        let (height, width) = program.extent.of((0, 0));
+        KernelSetForm {
+            height,
+            width,
+            channels: format.channels() as u32,
+            reversed: u32::from(format.order == ColorOrder::Bgr),
+            nhwc: u32::from(format.layout == MemoryLayout::Nhwc),
+            bytes: format.dtype.size() as u32,
+            elements: RowEmitter::new(*format).elements(),
+        }
+    };
+    program.crop_programs().iter().map(form).collect()
 }
 
 /// The kernel's rows for a slot, with every number checked. `masked`: whether a row holds no

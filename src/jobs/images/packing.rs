@@ -38,6 +38,8 @@ enum PackingRule {
     },
     /// A sample has several crops.
     Crops(CropSections),
+    /// A device makes several crops from a row of this number of bytes.
+    Hulls { row: usize, sections: CropSections },
     /// A row has its image's size.
     Own {
         sizes: SampleSizes,
@@ -91,7 +93,13 @@ impl SlotPacking {
     ) -> Result<Self> {
         let rule = match (program.extent, sizes) {
             (RowExtent::Fixed { height, width }, None) => match CropSections::of(program) {
-                Some(sections) => PackingRule::Crops(sections),
+                Some(sections) => match &program.hulls {
+                    Some(rule) => PackingRule::Hulls {
+                        row: rule.row_bytes(),
+                        sections,
+                    },
+                    None => PackingRule::Crops(sections),
+                },
                 None => PackingRule::Equal {
                     size: (height, width),
                     row: match program.crops {
@@ -132,6 +140,9 @@ impl SlotPacking {
                 largest.unwrap_or_else(|| of_scale((*size, self.plan.most_rows())))
             }
             PackingRule::Crops(sections) => sections.slot_bytes(self.plan.most_rows()),
+            PackingRule::Hulls { row, .. } => {
+                (*row as u64).saturating_mul(u64::from(self.plan.most_rows()))
+            }
             PackingRule::Own { table, .. } => {
                 let largest = self.largest(self.least_samples_per_slot());
                 self.bound(*table, largest.into_iter().map(|(bytes, _)| bytes))
@@ -146,6 +157,7 @@ impl SlotPacking {
                 Some(row.bytes(*size))
             }
             PackingRule::Crops(sections) => Some(sections.sample_bytes()),
+            PackingRule::Hulls { row, .. } => Some(*row as u64),
             _ => None,
         }
     }
@@ -202,7 +214,7 @@ impl SlotPacking {
     /// not be.
     pub(crate) fn scanned_size(&self, id: u64) -> Option<(u32, u32)> {
         match &self.rule {
-            PackingRule::Equal { .. } | PackingRule::Crops(_) => None,
+            PackingRule::Equal { .. } | PackingRule::Crops(_) | PackingRule::Hulls { .. } => None,
             PackingRule::Own { sizes, .. } => sizes.get(id),
         }
     }
@@ -248,7 +260,7 @@ impl SlotPacking {
     /// The sections of the slot, if samples have several crops.
     pub(crate) fn crop_sections(&self) -> Option<&CropSections> {
         match &self.rule {
-            PackingRule::Crops(sections) => Some(sections),
+            PackingRule::Crops(sections) | PackingRule::Hulls { sections, .. } => Some(sections),
             PackingRule::Equal { .. } | PackingRule::Own { .. } => None,
         }
     }
@@ -261,7 +273,10 @@ impl SlotPacking {
                 .places(self.plan.rows_at(at), row)
                 .skip(1)
                 .collect(),
-            PackingRule::Equal { .. } | PackingRule::Own { .. } => Vec::new(),
+            // A row for a device has all in one piece.
+            PackingRule::Equal { .. } | PackingRule::Hulls { .. } | PackingRule::Own { .. } => {
+                Vec::new()
+            }
         }
     }
 
@@ -272,6 +287,10 @@ impl SlotPacking {
             PackingRule::Equal { size, row: equal } => {
                 let of_batch = self.plan.size_at(at);
                 let bytes = equal.bytes(of_batch.unwrap_or(*size)) as usize;
+                let start = row as usize * bytes;
+                start..start + bytes
+            }
+            PackingRule::Hulls { row: bytes, .. } => {
                 let start = row as usize * bytes;
                 start..start + bytes
             }

@@ -204,9 +204,9 @@ impl ImageRun {
         let packed = &mut self.packed;
         let bytes = storage.bytes_mut();
         // A device zeroes its rows itself.
-        let rows_to_clear = match self.program.crops {
-            Some(_) => &[],
-            None => rows,
+        let rows_to_clear = match self.program.crops.is_some() || self.program.hulls.is_some() {
+            true => &[],
+            false => rows,
         };
         for (row, _) in (0..)
             .zip(rows_to_clear)
@@ -216,6 +216,10 @@ impl ImageRun {
             for place in self.packing.further_places(at, row) {
                 bytes[place].fill(0);
             }
+        }
+        if let (Some(sections), Some(rule)) = (self.packing.crop_sections(), &self.program.hulls) {
+            let masked: Vec<bool> = rows.iter().map(|row| row.status.is_masked()).collect();
+            return RowsExtent::Crops(CropExtents::read_hulls(sections, rule, &masked, bytes));
         }
         if let Some(sections) = self.packing.crop_sections() {
             return RowsExtent::Crops(CropExtents::read(sections, rows.len(), bytes));

@@ -5,8 +5,9 @@
 
 use crate::decode_plan::CropGeometry;
 use crate::decode_plan::canvas_memory::check_reduction;
-use crate::decode_plan::stored_picture::{DecodePlan, SampleMemory, StoredPicture};
+use crate::decode_plan::stored_picture::{SampleMemory, StoredPicture};
 use crate::error::{FaultKind, Result, SampleFault};
+use crate::jobs::sample::hull_writer::{DecodedPixels, HullSource, SharedDecode};
 use crate::jobs::sample::{OpenedAs, PIXEL, PartMaker, RowRequest, SampleDecoder, WindowRows};
 use crate::jobs::stages;
 use crate::picture::FileFormat;
@@ -14,25 +15,6 @@ use crate::picture::jpeg::{DecodeScale, JpegDecoder, PixelRegion};
 use crate::pool::job::RowParts;
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::random::CropStreams;
-
-/// What is decoded for all crops of an image.
-struct SharedDecode {
-    scale: DecodeScale,
-    /// The smallest window with the windows of all crops.
-    window: PixelRegion,
-    /// The plan of each crop, at this scale.
-    plans: Vec<DecodePlan>,
-}
-
-/// Decoded pixels: of the window, and perhaps of more around it.
-#[derive(Clone, Copy)]
-struct DecodedPixels<'a> {
-    pixels: &'a [u8],
-    /// Pixels from a line to the next.
-    stride: usize,
-    /// Place of the first pixel in the scaled, stored image.
-    origin: (u32, u32),
-}
 
 impl SampleDecoder {
     /// Fills the crops of a row from the bytes of a file, and their geometries behind them. Like
@@ -44,8 +26,12 @@ impl SampleDecoder {
         out: &mut RowParts<'_>,
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
-        // The crops, then the geometries.
-        if out.further.len() != self.parts.len() {
+        // The crops, then the geometries. A row for a device has all in one piece.
+        let further = match &self.hulls {
+            Some(_) => 0,
+            None => self.parts.len(),
+        };
+        if out.further.len() != further {
             return Err(SampleFault::new(
                 FaultKind::Corrupt,
                 "its ticket names a row with another number of crops",
@@ -181,6 +167,15 @@ impl SampleDecoder {
         out: &mut RowParts<'_>,
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
+        if let Some(hulls) = &mut self.hulls {
+            let source = HullSource {
+                upright: stored.upright_size(),
+                shared,
+                from,
+            };
+            let steps = self.parts.iter().map(|part| &part.steps[..]);
+            return hulls.write(steps, source, &mut self.resampler, out.first, meter);
+        }
         let Some((geometries, crops)) = out.further.split_last_mut() else {
             return Ok(());
         };

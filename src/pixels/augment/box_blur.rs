@@ -66,7 +66,7 @@ fn blur_columns<const L: usize>(
 
 /// A box blur of a line: whole pixels at each side, the weight of a pixel inside the box, and the
 /// weight of those just outside. Weights have 24 bits of fraction.
-struct BoxLine {
+pub(crate) struct BoxLine {
     radius: usize,
     inside: u32,
     edge: u32,
@@ -75,13 +75,18 @@ struct BoxLine {
 impl BoxLine {
     /// The box of which three make the Gaussian with this deviation (`_gaussian_blur_radius`), in
     /// Pillow's precisions.
-    fn of_gaussian(deviation: f32) -> Self {
+    pub(crate) fn of_gaussian(deviation: f32) -> Self {
         let variance = deviation * deviation / PASSES;
         let length = (12.0 * f64::from(variance) + 1.0).sqrt() as f32;
         let whole = ((f64::from(length) - 1.0) / 2.0).floor() as f32;
         let part = (2.0 * whole + 1.0) * (whole * (whole + 1.0) - 3.0 * variance);
         let part = part / (6.0 * (variance - (whole + 1.0) * (whole + 1.0)));
         Self::new(whole + part)
+    }
+
+    /// Whole pixels at each side, the weight inside of the box, and that of the pixels outside.
+    pub(crate) fn numbers(&self) -> [u32; 3] {
+        [self.radius as u32, self.inside, self.edge]
     }
 
     fn new(radius: f32) -> Self {

@@ -17,7 +17,7 @@
 
 pub(super) mod affine;
 pub(super) mod blend;
-pub(super) mod box_blur;
+pub(crate) mod box_blur;
 pub(super) mod histogram;
 pub(super) mod hue;
 mod interpolate;

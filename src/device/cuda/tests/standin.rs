@@ -61,7 +61,7 @@ pub(in crate::device::cuda) fn with_compiled(
 
 fn compile(source: &str, library: &Path, flags: &[&str]) {
     let out = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O1"])
+        .args(["-shared", "-fPIC", "-O1", "-ffp-contract=off"])
         .args(flags)
         .arg("-o")
         .arg(library)

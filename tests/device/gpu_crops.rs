@@ -1,0 +1,128 @@
+//! Several crops of each image that a real device makes: bit for bit those of the CPU, whatever the
+//! number of workers. Memory is what was planned, and rates are printed. Without a device it says
+//! `SKIP`.
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use featherload::{Device, LoaderBuilder, OnError, Recipe};
+
+use crate::common::rows::{Row, assert_same, rows};
+use crate::common::{builder, cuda, photos};
+use crate::crop_recipes::{dino, dino2, images, recipes, simclr};
+
+/// Rows of an epoch.
+fn epoch(make: LoaderBuilder, recipe: &Recipe) -> Vec<Row> {
+    let mut loader = make.recipe(recipe.clone()).epochs(1).build().unwrap();
+    let all = loader.epoch().flat_map(|batch| {
+        let batch = batch.unwrap();
+        match batch.on_device() {
+            Some(_) => rows(&batch.to_host().unwrap()),
+            None => rows(&batch),
+        }
+    });
+    all.collect()
+}
+
+#[test]
+fn gpu_crops_of_all_recipes_are_those_of_the_cpu() {
+    if !cuda::is_there() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    images(dir.path());
+    fs::write(dir.path().join("class/zzz.jpg"), "no image").unwrap();
+    for recipe in recipes() {
+        let make = |workers, batch| {
+            builder(dir.path())
+                .num_workers(workers)
+                .batch_size(batch)
+                .on_error(OnError::Skip)
+        };
+        for (workers, batch) in [(2, 5), (1, 1), (4, 14)] {
+            let want = epoch(make(workers, batch), &recipe);
+            let got = epoch(make(workers, batch).device(Device::Cuda(0)), &recipe);
+            assert_same(&got, &want, &format!("{}, batches of {batch}", recipe.name));
+        }
+    }
+}
+
+/// Images in a second, and the memory of the device.
+fn measure(folder: &Path, recipe: &Recipe, device: Device, batch: u32, workers: usize) -> f64 {
+    let mut loader = builder(folder)
+        .batch_size(batch)
+        .num_workers(workers)
+        .device(device)
+        .recipe(recipe.clone())
+        .epochs(1000)
+        .build()
+        .unwrap();
+    loader.epoch().for_each(drop);
+    let (began, mut images) = (Instant::now(), 0);
+    for _ in 0..5 {
+        for batch in loader.epoch() {
+            images += batch.unwrap().len();
+        }
+    }
+    let rate = images as f64 / began.elapsed().as_secs_f64();
+    let report = loader.report().unwrap();
+    let name = &recipe.name;
+    println!("{name}, {device}, {workers} workers, batches of {batch}: {rate:.0} images/s");
+    println!("  resized by workers: {}", report.resized_by_workers);
+    if let Some(memory) = loader.device_memory().unwrap() {
+        println!("  {memory:?} {:?}", report.device);
+        assert!(memory.used_bytes <= memory.planned_bytes, "{memory:?}");
+    }
+    rate
+}
+
+#[test]
+fn gpu_crops_of_photos_are_those_of_the_cpu_and_their_rates() {
+    let name = "gpu_crops_of_photos_are_those_of_the_cpu_and_their_rates";
+    let Some(folder) = cuda::is_there().then(|| photos(name)).flatten() else {
+        return;
+    };
+    for recipe in [dino(224, 96), simclr(224), dino2(224, 98)] {
+        let make = || builder(&folder).num_workers(4).batch_size(16);
+        let want = epoch(make(), &recipe);
+        let got = epoch(make().device(Device::Cuda(0)), &recipe);
+        assert_same(&got, &want, &recipe.name);
+        for workers in [4, 15] {
+            measure(&folder, &recipe, Device::Cpu, 64, workers);
+            measure(&folder, &recipe, Device::Cuda(0), 64, workers);
+        }
+    }
+}
+
+/// Another loader of the same process may work on the device, too, and batches may be held.
+#[test]
+fn gpu_crops_are_right_while_batches_are_held() {
+    if !cuda::is_there() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    images(dir.path());
+    let recipe = dino(48, 21);
+    let make = || {
+        builder(dir.path())
+            .num_workers(2)
+            .batch_size(3)
+            .recipe(recipe.clone())
+            .epochs(3)
+    };
+    let mut want = make().build().unwrap();
+    let mut one = make().device(Device::Cuda(0)).build().unwrap();
+    let mut other = make().device(Device::Cuda(0)).build().unwrap();
+    for _ in 0..3 {
+        let mut held: Option<(featherload::Batch, &Vec<Row>)> = None;
+        let want: Vec<_> = want.epoch().map(|b| rows(&b.unwrap())).collect();
+        for (batch, (a, b)) in want.iter().zip(one.epoch().zip(other.epoch())) {
+            let (a, b) = (a.unwrap(), b.unwrap());
+            assert_same(&rows(&b.to_host().unwrap()), batch, "the second loader");
+            if let Some((before, rows_before)) = held.replace((a, batch)) {
+                assert_same(&rows(&before.to_host().unwrap()), rows_before, "held");
+            }
+        }
+    }
+}
