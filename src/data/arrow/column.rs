@@ -39,10 +39,11 @@ impl ArrowBytes {
         }
     }
 
-    fn at_random(file: &Arc<File>, len: u64) -> Self {
+    /// For values here and there. `end`: where the bytes of the Arrow file end.
+    pub(crate) fn at_random(file: &Arc<File>, end: u64) -> Self {
         Self {
             file: file.clone(),
-            len,
+            len: end,
             piece: 0,
             windows: Vec::new(),
         }
@@ -87,12 +88,10 @@ fn damaged(at: u64) -> String {
     format!("is damaged: a value at byte {at} lies outside of its buffer: write it again")
 }
 
-/// One column of a file.
+/// One column of a file: where its values are. It keeps no file open.
 #[derive(Debug)]
 pub(crate) struct ArrowColumn {
     pub(crate) field: ArrowField,
-    file: Arc<File>,
-    len: u64,
     /// For each record batch the arrays on the way to the column's own, which is the last.
     batches: Vec<Vec<ArrayPlace>>,
     /// The first row of each record batch.
@@ -114,8 +113,6 @@ impl ArrowColumn {
         }
         Ok(Self {
             field: found.ok_or("has no such column")?,
-            file: file.file.clone(),
-            len: file.len,
             batches: file.arrays_of(path)?,
             firsts: file.batches.iter().map(|batch| batch.first).collect(),
         })
@@ -179,12 +176,6 @@ impl ArrowColumn {
     ///
     /// # Errors
     /// The file is damaged or cannot be read; a missing value that the column cannot express.
-    pub(crate) fn read(&self, row: u64, into: &mut ColumnBuilder) -> Result<(), String> {
-        let mut bytes = ArrowBytes::at_random(&self.file, self.len);
-        self.read_from(&mut bytes, row, into)
-    }
-
-    /// Like [`ArrowColumn::read`], with bytes that are kept from row to row.
     pub(crate) fn read_from(
         &self,
         bytes: &mut ArrowBytes,

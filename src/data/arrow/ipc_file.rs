@@ -4,6 +4,7 @@
 //! values. A file is read by its footer, a stream from its beginning. Memory: the schema, and 48 bytes for each record batch.
 
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,12 +18,12 @@ use crate::error::{Error, Result};
 use crate::sys::regular_file;
 
 /// What a file begins and ends with. A stream has neither.
-const MAGIC: &[u8; 6] = b"ARROW1";
+pub(super) const MAGIC: &[u8; 6] = b"ARROW1";
 /// The word before the length of a message's metadata.
-const CONTINUATION: u32 = u32::MAX;
+pub(super) const CONTINUATION: u32 = u32::MAX;
 /// The kinds of messages that are read.
-const SCHEMA: u8 = 1;
-const RECORD_BATCH: u8 = 3;
+pub(super) const SCHEMA: u8 = 1;
+pub(super) const RECORD_BATCH: u8 = 3;
 /// Bytes of the place of a message in a footer: offset, length of the metadata, length of the data.
 const BLOCK: usize = 24;
 /// Most bytes of a message's metadata, and of a footer.
@@ -65,16 +66,19 @@ impl ArrowFile {
     /// A file that cannot be read, is not of Arrow, is damaged, or has numbers in big-endian order.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let (file, len) = regular_file::open(path).map_err(|e| Error::io_at("open", path, e))?;
-        Self::parse(Arc::new(file), len).map_err(|what| Error::dataset(path, what))
+        Self::read_part(Arc::new(file), 0..len).map_err(|what| Error::dataset(path, what))
     }
 
-    fn parse(file: Arc<File>, len: u64) -> Result<Self, String> {
-        if len == 0 {
+    /// Like [`ArrowFile::read`], for an Arrow file that is a part of another file, such as a tar.
+    /// All places are those in the other file.
+    pub(crate) fn read_part(file: Arc<File>, part: Range<u64>) -> Result<Self, String> {
+        let (start, len) = (part.start, part.end);
+        if part.is_empty() {
             return Err("is an empty file: remove it, or write it again".into());
         }
-        let (schema, messages) = match footer(&file, len)? {
-            Some(footer) => of_footer(&footer)?,
-            None => of_stream(&file, len)?,
+        let (schema, messages) = match footer(&file, part)? {
+            Some(footer) => of_footer(&footer, start)?,
+            None => of_stream(&file, start, len)?,
         };
         let mut batches = Vec::new();
         let mut rows: u64 = 0;
@@ -140,8 +144,8 @@ fn damaged_at(at: u64) -> String {
     format!("is damaged: it has no valid message at byte {at}: write it again")
 }
 
-/// The schema, and where each record batch begins, by the footer of a file.
-fn of_footer(footer: &[u8]) -> Result<(ArrowSchema, Vec<u64>), String> {
+/// The schema, and where each record batch begins, by the footer of a file that begins at `start`.
+fn of_footer(footer: &[u8], start: u64) -> Result<(ArrowSchema, Vec<u64>), String> {
     let damaged = || "is damaged: its footer cannot be read: write it again".to_owned();
     let table = FlatTable::root(footer).ok_or_else(damaged)?;
     let schema = table.table(1).flatten().ok_or_else(damaged)?;
@@ -150,7 +154,7 @@ fn of_footer(footer: &[u8]) -> Result<(ArrowSchema, Vec<u64>), String> {
     let offset = |number| {
         let offset = blocks.long(number, BLOCK);
         offset
-            .and_then(|at| u64::try_from(at).ok())
+            .and_then(|at| u64::try_from(at).ok()?.checked_add(start))
             .ok_or_else(damaged)
     };
     let messages = (0..blocks.len()).map(offset);
@@ -158,8 +162,8 @@ fn of_footer(footer: &[u8]) -> Result<(ArrowSchema, Vec<u64>), String> {
 }
 
 /// The schema, and where each record batch begins, by the messages of a stream.
-fn of_stream(file: &File, len: u64) -> Result<(ArrowSchema, Vec<u64>), String> {
-    let mut at = 0;
+fn of_stream(file: &File, start: u64, len: u64) -> Result<(ArrowSchema, Vec<u64>), String> {
+    let mut at = start;
     let mut schema = None;
     let mut messages = Vec::new();
     while let Some((message, metadata)) = read_message(file, at, len)? {
@@ -186,14 +190,15 @@ fn of_stream(file: &File, len: u64) -> Result<(ArrowSchema, Vec<u64>), String> {
 }
 
 /// The footer of a file. `None` for a stream.
-fn footer(file: &File, len: u64) -> Result<Option<Vec<u8>>, String> {
+fn footer(file: &File, part: Range<u64>) -> Result<Option<Vec<u8>>, String> {
+    let (start, len) = (part.start, part.end - part.start);
     let mut head = [0; 8];
     let not =
         || "is not an Arrow file or stream, or its beginning is missing: check the file".to_owned();
     if len < 8 {
         return Err(not());
     }
-    let read = file.read_exact_at(&mut head, 0);
+    let read = file.read_exact_at(&mut head, start);
     read.map_err(|e| format!("cannot be read: {e}"))?;
     if head.starts_with(b"FEA1") {
         return Err("is a Feather file of version 1: write it again (Python: \
@@ -212,7 +217,7 @@ fn footer(file: &File, len: u64) -> Result<Option<Vec<u8>>, String> {
         .filter(|end| *end >= 8)
         .ok_or_else(cut)?;
     let mut tail = [0; 10];
-    let read = file.read_exact_at(&mut tail, end);
+    let read = file.read_exact_at(&mut tail, start + end);
     read.map_err(|e| format!("cannot be read: {e}"))?;
     let [a, b, c, d, magic @ ..] = tail;
     if magic != *MAGIC {
@@ -221,7 +226,7 @@ fn footer(file: &File, len: u64) -> Result<Option<Vec<u8>>, String> {
     let bytes = u64::from(u32::from_le_bytes([a, b, c, d]));
     let at = end.checked_sub(bytes).filter(|at| *at >= 8);
     let at = at.filter(|_| bytes <= MOST_METADATA).ok_or_else(cut)?;
-    read_bytes(file, at, bytes).map(Some)
+    read_bytes(file, start + at, bytes).map(Some)
 }
 
 /// The message at `at`, whose data end within the file, and its metadata. `None` at the end of all

@@ -214,6 +214,8 @@ pub(crate) struct ColumnBuilder {
     texts: Vec<Option<String>>,
     bytes: Vec<Option<Vec<u8>>>,
     lists: Vec<Vec<Option<String>>>,
+    /// Bytes of texts, bytes and lists so far.
+    text_bytes: usize,
 }
 
 impl ColumnBuilder {
@@ -225,6 +227,7 @@ impl ColumnBuilder {
             texts: Vec::new(),
             bytes: Vec::new(),
             lists: Vec::new(),
+            text_bytes: 0,
         }
     }
 
@@ -257,14 +260,18 @@ impl ColumnBuilder {
     }
 
     pub(crate) fn push_text(&mut self, text: String) {
+        self.text_bytes += text.len();
         self.texts.push(Some(text));
     }
 
     pub(crate) fn push_bytes(&mut self, bytes: Vec<u8>) {
+        self.text_bytes += bytes.len();
         self.bytes.push(Some(bytes));
     }
 
     pub(crate) fn push_list(&mut self, texts: Vec<Option<String>>) {
+        let texts_of = texts.iter().map(|text| text.as_ref().map_or(0, String::len) + 5);
+        self.text_bytes += texts_of.sum::<usize>();
         self.lists.push(texts);
     }
 
@@ -305,6 +312,23 @@ impl ColumnBuilder {
             ColumnKind::Ragged(..) => self.offsets.extend(self.offsets.last().copied()),
             ColumnKind::TextLists => self.lists.push(Vec::new()),
         }
+    }
+
+    /// Adds all rows of a builder of the same kind.
+    pub(crate) fn append(&mut self, other: Self) {
+        let before = self.offsets.last().copied().unwrap_or(0);
+        self.offsets
+            .extend(other.offsets.iter().skip(1).map(|at| before + at));
+        self.numbers.extend(other.numbers);
+        self.texts.extend(other.texts);
+        self.bytes.extend(other.bytes);
+        self.lists.extend(other.lists);
+        self.text_bytes += other.text_bytes;
+    }
+
+    /// Bytes of all values. A text in a list counts 5 more.
+    pub(crate) fn bytes(&self) -> usize {
+        self.numbers.len() + self.text_bytes
     }
 
     pub(crate) fn finish(self) -> ColumnValues {
