@@ -160,10 +160,7 @@ mod tests {
         assert!(bytes.len() % 8 == 0 && long % 8 == 0);
         let table = FlatTable::root(&bytes).unwrap();
         assert_eq!((table.byte(0), table.short(1)), (Some(7), Some(-2)));
-        assert_eq!(
-            (table.long(2), table.long(3)),
-            (Some(0), Some(i64::MIN))
-        );
+        assert_eq!((table.long(2), table.long(3)), (Some(0), Some(i64::MIN)));
         assert_eq!(table.text(4), Some("é".as_bytes()));
         let list = table.vector(5, 4).unwrap();
         assert_eq!(list.len(), 2);

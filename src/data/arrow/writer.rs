@@ -35,6 +35,8 @@ pub(crate) struct ArrowWriter<W> {
     rows: usize,
     /// For each record batch: its offset, the length of its metadata, the length of its values.
     batches: Vec<[u64; 3]>,
+    /// Bytes after the last record batch, if there were none.
+    footer_bytes: u64,
 }
 
 impl<W: Write> ArrowWriter<W> {
@@ -50,7 +52,9 @@ impl<W: Write> ArrowWriter<W> {
             fields,
             rows: 0,
             batches: Vec::new(),
+            footer_bytes: 0,
         };
+        writer.footer_bytes = writer.footer().len() as u64 + 12 + MAGIC.len() as u64;
         writer.write(MAGIC)?;
         writer.write(&[0; 2])?;
         let mut message = FlatWriter::new();
@@ -66,13 +70,19 @@ impl<W: Write> ArrowWriter<W> {
             let bytes = builders.iter().map(|builder| builder.bytes() as u64);
             bytes.sum::<u64>()
         };
-        // Each row has up to 4 bytes of offsets and a bit for a missing value. A column has up to
+        // Each row may have an offset of 4 bytes, and a bit for a missing value. A column has up to
         // five buffers, which are filled up to 8 bytes, and up to three arrays.
         let columns = self.fields.len() as u64;
         let rows = self.rows as u64 + 2;
-        let values = counts(&self.pending) + counts(row) + rows * columns * 5;
+        let of_row = self.fields.iter().map(|(_, kind)| match kind {
+            ColumnKind::Numbers(..) => 0,
+            _ => 5,
+        });
+        let values = counts(&self.pending) + counts(row) + rows * of_row.sum::<u64>();
         let lists = columns * (5 * 8 + 5 * 16 + 3 * 16);
-        self.at + values + lists + 256 + self.footer_bytes(1)
+        // The record batches that are in the footer, one more, and one being filled.
+        let batches = 24 * (self.batches.len() as u64 + 2);
+        self.at + values + lists + 256 + self.footer_bytes + batches
     }
 
     /// Adds a row.
@@ -105,7 +115,7 @@ impl<W: Write> ArrowWriter<W> {
         // The end of the messages, for readers of streams.
         self.write(&CONTINUATION.to_le_bytes())?;
         self.write(&[0; 4])?;
-        let footer = self.footer(0);
+        let footer = self.footer();
         self.write(&footer)?;
         self.write(&(footer.len() as u32).to_le_bytes())?;
         self.write(MAGIC)?;
@@ -149,8 +159,7 @@ impl<W: Write> ArrowWriter<W> {
         Ok(metadata.len() as u64 + 8)
     }
 
-    /// The footer, with place for `more` record batches.
-    fn footer(&self, more: usize) -> Vec<u8> {
+    fn footer(&self) -> Vec<u8> {
         let mut footer = FlatWriter::new();
         let [_, schema, dictionaries, batches] = footer.table(
             FlatWriter::ROOT,
@@ -163,15 +172,8 @@ impl<W: Write> ArrowWriter<W> {
         );
         write_schema(&mut footer, schema, &self.fields);
         footer.words::<3>(dictionaries, &[]);
-        let more = std::iter::repeat_n([0; 3], more);
-        let blocks: Vec<_> = self.batches.iter().copied().chain(more).collect();
-        footer.words(batches, &blocks);
+        footer.words(batches, &self.batches);
         footer.finish()
-    }
-
-    /// Bytes after the last record batch, with place for `more` record batches.
-    fn footer_bytes(&self, more: usize) -> u64 {
-        8 + self.footer(more).len() as u64 + 4 + MAGIC.len() as u64
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -415,7 +417,9 @@ mod tests {
                     bytes[0] &= 1;
                 }
                 if kind == NumberKind::F64 && row % 3 == 0 {
-                    bytes = [f64::NAN, f64::INFINITY, -0.0][row / 3 % 3].to_le_bytes().into();
+                    bytes = [f64::NAN, f64::INFINITY, -0.0][row / 3 % 3]
+                        .to_le_bytes()
+                        .into();
                 }
                 bytes
             };
@@ -424,17 +428,25 @@ mod tests {
             };
             match kind {
                 ColumnKind::Numbers(kind, width) => {
-                    builder.push_numbers(&numbers(kind, width.unwrap_or(1))).unwrap();
+                    builder
+                        .push_numbers(&numbers(kind, width.unwrap_or(1)))
+                        .unwrap();
                 }
                 ColumnKind::Ragged(kind, width) => {
                     let count = row % 4 * width.unwrap_or(1);
                     builder.push_numbers(&numbers(kind, count)).unwrap();
                 }
-                ColumnKind::Text | ColumnKind::Bytes if row % 5 == 2 => builder.push_null().unwrap(),
-                ColumnKind::Text => builder.push_text(["", "é", "日本", "a\0b"][row % 4].repeat(row % 7)),
+                ColumnKind::Text | ColumnKind::Bytes if row % 5 == 2 => {
+                    builder.push_null().unwrap()
+                }
+                ColumnKind::Text => {
+                    builder.push_text(["", "é", "日本", "a\0b"][row % 4].repeat(row % 7))
+                }
                 ColumnKind::Bytes => builder.push_bytes(vec![row as u8; row % 300]),
                 ColumnKind::TextLists => builder.push_list(
-                    (0..row % 4).map(|n| (n != 1).then(|| format!("{row}-{n}"))).collect(),
+                    (0..row % 4)
+                        .map(|n| (n != 1).then(|| format!("{row}-{n}")))
+                        .collect(),
                 ),
             }
             builder
