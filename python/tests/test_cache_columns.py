@@ -67,7 +67,7 @@ def table() -> Any:
 def _values(src: Any, names: list[str], **options: Any) -> dict[int, list[Any]]:
     """The values of each sample, with their types."""
     found: dict[int, list[Any]] = {}
-    with featherload.Loader(src, EVAL, 7, 0, shuffle=False, columns=names, **options) as loader:
+    with featherload.Loader(src, EVAL, 7, 1, shuffle=False, columns=names, **options) as loader:
         for batch in loader:
             for row, sample in enumerate(batch.ids.tolist()):
                 of = []

@@ -164,7 +164,7 @@ def test_data_sets_in_memory_are_copied_once(saved: Path) -> None:
     # Bytes alone, and paths alone.
     count = sum(len(row["image"]["bytes"]) for row in rows)
     values = datasets.Dataset.from_dict({"image": [row["image"]["bytes"] for row in rows]})
-    with featherload.Loader(values, EVAL, 8, 0) as loader:
+    with featherload.Loader(values, EVAL, 8, 1) as loader:
         assert len([*loader]) == len(rows) // 8
     here = featherload.plan(values, EVAL, 8, 1)["memory"]["fixed_bytes"]
     files = mapped.select_columns(["image"])
@@ -173,7 +173,7 @@ def test_data_sets_in_memory_are_copied_once(saved: Path) -> None:
     # An image that is missing fails alone.
     rows[3] = {**rows[3], "image": {"bytes": None, "path": None}}
     holes = datasets.Dataset.from_list(rows, features=mapped.features)
-    with featherload.Loader(holes, EVAL, 8, 0, shuffle=False, on_error="skip") as loader:
+    with featherload.Loader(holes, EVAL, 8, 1, shuffle=False, on_error="skip") as loader:
         failed = [fault.id for batch in loader for fault in batch.faults]
     assert failed == [3]
 

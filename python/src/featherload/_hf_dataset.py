@@ -221,9 +221,7 @@ def _raw(
     if missing.any():
         paths = _paths(column, order)
         if missing.all() and paths is not None:
-            if classes is not None and labels is not None:
-                labels = [classes[label] for label in labels]
-            return _featherload.RawItems(paths, labels, None, classes)
+            return _featherload.RawItems(paths, _named(labels, classes), None, classes)
         if paths is not None:
             at = next((at for at in np.flatnonzero(missing).tolist() if paths[at]), None)
             if at is not None:
@@ -235,7 +233,8 @@ def _raw(
     maps = _MappedFiles()
     places = [chunk.places(maps, name) for chunk in chunks]
     if None in places:
-        return _featherload.RawItems.in_memory(_images(chunks, order), labels, classes)
+        images = _images(chunks, order)
+        return _featherload.RawItems.in_memory(images, _named(labels, classes), classes)
     files, ats, sizes = (
         np.concatenate(part) for part in zip(*(place for place in places if place), strict=True)
     )
@@ -247,6 +246,13 @@ def _raw(
         sizes.astype("<u8").tobytes(),
     )
     return _featherload.RawItems.of_parts(maps.files or [os.devnull], packed, labels, classes)
+
+
+def _named(labels: list[Any] | None, classes: list[str] | None) -> list[Any] | None:
+    """The names of classes, which a list of samples has in place of their numbers."""
+    if labels is None or classes is None:
+        return labels
+    return [classes[label] for label in labels]
 
 
 def _paths(column: Any, order: npt.NDArray[np.int64] | None) -> list[str | None] | None:

@@ -157,7 +157,7 @@ mod tests {
         let [pairs] = writer.table(first + 4, [FlatField::Reference]);
         writer.words(pairs, &[[1, 2], [3, u64::MAX]]);
         let bytes = writer.finish();
-        assert!(bytes.len() % 8 == 0 && long % 8 == 0);
+        assert!(bytes.len().is_multiple_of(8) && long.is_multiple_of(8));
         let table = FlatTable::root(&bytes).unwrap();
         assert_eq!((table.byte(0), table.short(1)), (Some(7), Some(-2)));
         assert_eq!((table.long(2), table.long(3)), (Some(0), Some(i64::MIN)));

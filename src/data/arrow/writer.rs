@@ -416,7 +416,7 @@ mod tests {
                 if kind == NumberKind::Bool {
                     bytes[0] &= 1;
                 }
-                if kind == NumberKind::F64 && row % 3 == 0 {
+                if kind == NumberKind::F64 && row.is_multiple_of(3) {
                     bytes = [f64::NAN, f64::INFINITY, -0.0][row / 3 % 3]
                         .to_le_bytes()
                         .into();
