@@ -22,5 +22,5 @@ mod writer;
 
 pub(crate) use column::{ArrowBytes, ArrowColumn};
 pub(crate) use ipc_file::ArrowFile;
-pub(crate) use schema::{ArrowField, ArrowType};
+pub(crate) use schema::{ArrowField, ArrowType, DICTIONARY};
 pub(crate) use writer::{ArrowRow, ArrowWriter};

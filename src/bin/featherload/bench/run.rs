@@ -27,8 +27,6 @@ use crate::{consumer, flags, index, interrupt, output};
 
 /// Time for the columns of a row that counts as slow: some ten times that of a cache.
 const SLOW_ROW_MS: f64 = 0.05;
-/// Part of a run that is worth mentioning.
-const SLOW_SHARE: f64 = 0.05;
 
 /// Figures that are collected while batches arrive.
 struct Seen {
@@ -347,9 +345,7 @@ fn report(
         src.is_some_and(Index::is_cache)
     };
     let row_ms = counters.columns.as_secs_f64() * 1e3 / counts.samples.max(1) as f64;
-    let share = counters.columns.as_secs_f64() / end.duration_since(started.at).as_secs_f64();
-    let columns_are_slow =
-        has_columns && row_ms >= SLOW_ROW_MS && share >= SLOW_SHARE && !is_cache();
+    let columns_are_slow = has_columns && row_ms >= SLOW_ROW_MS && !is_cache();
     let columns_ms = (counters.columns.as_secs_f64() * 1e3) / counts.batches.max(1) as f64;
     Ok(BenchReport {
         columns_ms: has_columns.then_some(columns_ms),

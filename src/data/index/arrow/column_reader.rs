@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::data::arrow::{ArrowBytes, ArrowColumn, ArrowField, ArrowFile, ArrowType};
+use crate::data::arrow::{ArrowBytes, ArrowColumn, ArrowField, ArrowFile, ArrowType, DICTIONARY};
 use crate::data::columns::column_set::{ColumnReader, NamedReaders};
 use crate::data::columns::values::{ColumnBuilder, ColumnKind};
 use crate::data::index::Index;
@@ -158,6 +158,12 @@ fn resolve(fields: &[ArrowField], name: &str) -> Result<Vec<usize>, String> {
     Ok(at)
 }
 
+/// Whether a list has lists inside.
+fn is_nested(field: &ArrowField) -> bool {
+    let inner = field.children.first();
+    inner.is_some_and(|inner| matches!(inner.kind, ArrowType::List(_) | ArrowType::FixedList(_)))
+}
+
 fn kind_of(field: &ArrowField, name: &str) -> Result<ColumnKind, String> {
     field.column_kind().ok_or_else(|| {
         let inside: Vec<String> = field
@@ -167,6 +173,15 @@ fn kind_of(field: &ArrowField, name: &str) -> Result<ColumnKind, String> {
             .collect();
         let fix = match field.kind {
             ArrowType::Struct => format!("name a field of it, one of {}", listed(&inside)),
+            ArrowType::List(_) | ArrowType::FixedList(_) if is_nested(field) => {
+                "write inner lists of one length as lists of fixed size, or all numbers of a row \
+                 as one list, with the lengths of its parts in a second column"
+                    .to_owned()
+            }
+            ArrowType::Other(DICTIONARY, _) => {
+                "write the values in place of their numbers (pyarrow: column.dictionary_decode())"
+                    .to_owned()
+            }
             _ => "write it as numbers, text, bytes, or lists of them".to_owned(),
         };
         format!(
