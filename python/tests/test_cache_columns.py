@@ -178,6 +178,91 @@ def test_data_sets_of_hugging_face(table: Any, tmp_path: Path) -> None:
     assert [row[1][0] for row in got.values()] == ["int64"] * COUNT
 
 
+def test_dictionaries_have_the_values_that_they_stand_for(table: Any, tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.feather
+    import pyarrow.ipc
+
+    plain = table.select(["image"])
+    values = {
+        "text": ["cat", None, "é", ""] * (COUNT // 4),
+        "number": [2**62, -1, None, 7] * (COUNT // 4),
+        "bytes": [b"", b"x", b"yz", None] * (COUNT // 4),
+    }
+    coded: dict[str, Any] = {}
+    for name, of in values.items():
+        if name == "number":
+            of = [0 if value is None else value for value in of]
+        values[name] = of
+        coded[name] = pa.array(of).dictionary_encode()
+    # Numbers of one byte, with and without a sign, and an entry that is missing.
+    coded["u8"] = pa.DictionaryArray.from_arrays(
+        pa.array([i % 3 for i in range(COUNT)], pa.uint8()), pa.array(["a", None, "c"])
+    )
+    values["u8"] = ["a", None, "c"] * (COUNT // 3)
+    coded["i8"] = pa.DictionaryArray.from_arrays(
+        pa.array([i % 2 for i in range(COUNT)], pa.int8()), pa.array([1.5, float("inf")])
+    )
+    values["i8"] = [1.5, float("inf")] * (COUNT // 2)
+    for name, column in coded.items():
+        plain = plain.append_column(name, column)
+    file, stream = tmp_path / "file.arrow", tmp_path / "stream.arrow"
+    pyarrow.feather.write_feather(plain, file, compression="uncompressed", chunksize=17)
+    with pyarrow.ipc.new_stream(stream, plain.schema) as writer:
+        writer.write_table(plain, max_chunksize=9)
+    # Later record batches add entries.
+    grown = tmp_path / "grown.arrow"
+    parts = [
+        pa.table({"image": table["image"][a:b], "text": pa.array(names).dictionary_encode()})
+        for a, b, names in ((0, 2, ["a", "b"]), (2, 5, ["a", "b", "c"]))
+    ]
+    options = pyarrow.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
+    with pyarrow.ipc.new_stream(grown, parts[0].schema, options=options) as writer:
+        for part in parts:
+            writer.write_table(part)
+    got = _values(grown, ["text"])
+    assert [row[0] for row in got.values()] == ["a", "b", "a", "b", "c"]
+    names = [*coded]
+    for source in (file, stream):
+        with featherload.Loader(source, EVAL, COUNT, 1, shuffle=False, columns=names) as loader:
+            for batch in loader:
+                for name in names:
+                    found = batch[name]
+                    found = found.tolist() if isinstance(found, np.ndarray) else found
+                    assert found == values[name], (source, name)
+        to = tmp_path / source.stem
+        featherload.cache.build(source, to, columns=names, num_workers=0, progress=False)
+        assert _values(to, names) == _values(source, names)
+    # In a table of Python.
+    with featherload.Loader(plain, EVAL, COUNT, 1, shuffle=False, columns=names) as loader:
+        for batch in loader:
+            for name in names:
+                found = batch[name]
+                found = found.tolist() if isinstance(found, np.ndarray) else found
+                assert found == values[name], name
+    # Numbers beyond the dictionary, and a dictionary that is replaced.
+    replaced = tmp_path / "replaced.arrow"
+    with pyarrow.ipc.new_stream(replaced, parts[0].schema) as writer:
+        for part in parts:
+            writer.write_table(part)
+    with pytest.raises(DatasetError, match="a dictionary that changes from batch to batch"):
+        featherload.Loader(replaced, EVAL, columns=["text"])
+    # A dictionary inside of a list, and lists of lists of different lengths.
+    inside = pa.ListArray.from_arrays(
+        pa.array([*range(COUNT + 1)], pa.int32()), pa.array(["a"] * COUNT).dictionary_encode()
+    )
+    nested = pa.array([[[1], [2, 3]]] * COUNT)
+    others = table.select(["image"]).append_column("inside", inside)
+    others = others.append_column("nested", nested)
+    pyarrow.feather.write_feather(others, file, compression="uncompressed")
+    for name, fix in (
+        ("inside", "write it as numbers, text, bytes"),
+        ("nested", "write inner lists of one length as lists of fixed size"),
+    ):
+        with pytest.raises(DatasetError, match=f"'{name}' has the type list of .*{fix}"):
+            featherload.Loader(file, EVAL, columns=[name])
+
+
 def test_errors_name_the_fix(table: Any, tmp_path: Path) -> None:
     source, _ = _sources(table, tmp_path)["arrow"]
     to = tmp_path / "cache"

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::cache::build::{BuildDestination, CacheBuild};
-use crate::cache::columns::CacheColumns;
+use crate::cache::columns::{CacheColumns, file_stamps};
 use crate::cache::overlap;
 use crate::cache::source_shards::SourceShards;
 use crate::cache::stage::{StoreTarget, default_stages};
@@ -222,6 +222,7 @@ impl CacheBuilder {
         }
         overlap::check_files(&index, &self.folder, is_folder)?;
         let files = column_source.files();
+        let stamps = file_stamps(&files)?;
         if let Some(store) = source_store.as_ref().filter(|_| column_source.probes()) {
             let fetched = store.fetch_first(&index, &self.options, &mut |done, samples| {
                 watch(&BuildProgress::fetching(done, samples, scan.as_ref()))
@@ -231,7 +232,7 @@ impl CacheBuilder {
             }
         }
         let readers = column_source.open(&self.columns, &index)?;
-        let columns = CacheColumns::new(readers, files);
+        let columns = CacheColumns::new(readers, files, stamps);
         let build = CacheBuild {
             index: &index,
             options: &self.options,
@@ -249,7 +250,13 @@ impl CacheBuilder {
         let mut report = build.build(destination, (&crew, ready), watch)?;
         report.seconds = began.elapsed().as_secs_f64();
         report.fetched = source_store.as_ref().map(SourceShards::report);
-        Ok(report.with_scan(scan))
+        let mut report = report.with_scan(scan);
+        if let Some(columns) = &columns {
+            report
+                .other_fields
+                .retain(|field, _| !columns.keeps_field(field));
+        }
+        Ok(report)
     }
 
     /// The destination store; none if the destination is a folder.

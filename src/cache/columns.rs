@@ -26,14 +26,47 @@ pub(super) const IN_MEMORY: usize = 8 << 20;
 #[derive(Debug)]
 pub(super) struct CacheColumns {
     readers: NamedReaders,
-    /// Files that have values and no image.
+    /// Files that have values and may have no image.
     files: Vec<PathBuf>,
+    /// Their stamps before the columns were opened.
+    stamps: Vec<u8>,
+}
+
+/// Length and time of each file, as bytes.
+///
+/// # Errors
+/// When a file cannot be examined.
+pub(super) fn file_stamps(files: &[PathBuf]) -> Result<Vec<u8>> {
+    let mut stamps = Vec::new();
+    for path in files {
+        let found = path.metadata();
+        let found = found.map_err(|e| Error::io_at("look at", path, e))?;
+        stamps.extend(found.len().to_le_bytes());
+        stamps.extend(found.mtime().to_le_bytes());
+        stamps.extend(found.mtime_nsec().to_le_bytes());
+    }
+    Ok(stamps)
+}
+
+/// Without further files, the fingerprint is that of the images.
+fn joined(images: HexHash128, stamps: &[u8]) -> HexHash128 {
+    if stamps.is_empty() {
+        return images;
+    }
+    let mut hasher = Hasher::new();
+    hasher.write(&images.0.to_le_bytes());
+    hasher.write(stamps);
+    HexHash128(hasher.finish_128())
 }
 
 impl CacheColumns {
-    /// `None` without columns.
-    pub(super) fn new(readers: NamedReaders, files: Vec<PathBuf>) -> Option<Self> {
-        (!readers.is_empty()).then_some(Self { readers, files })
+    /// `None` without columns. `stamps`: those of `files` before `readers` were opened.
+    pub(super) fn new(readers: NamedReaders, files: Vec<PathBuf>, stamps: Vec<u8>) -> Option<Self> {
+        (!readers.is_empty()).then_some(Self {
+            readers,
+            files,
+            stamps,
+        })
     }
 
     /// Names and types, for the cache's manifest.
@@ -83,25 +116,19 @@ impl CacheColumns {
         Ok(row)
     }
 
-    /// The fingerprint of a source whose images have the fingerprint `images`. Files that have values
-    /// count by length and time, as images do.
+    /// The fingerprint of a source whose images have the fingerprint `images`, with the files that
+    /// have values as they are now.
     ///
     /// # Errors
     /// When a file cannot be examined.
     pub(super) fn with_files(&self, images: HexHash128) -> Result<HexHash128> {
-        if self.files.is_empty() {
-            return Ok(images);
-        }
-        let mut hasher = Hasher::new();
-        hasher.write(&images.0.to_le_bytes());
-        for path in &self.files {
-            let found = path.metadata();
-            let found = found.map_err(|e| Error::io_at("look at", path, e))?;
-            hasher.write(&found.len().to_le_bytes());
-            hasher.write(&found.mtime().to_le_bytes());
-            hasher.write(&found.mtime_nsec().to_le_bytes());
-        }
-        Ok(HexHash128(hasher.finish_128()))
+        Ok(joined(images, &file_stamps(&self.files)?))
+    }
+
+    /// Like [`CacheColumns::with_files`], with the files as they were before their columns were
+    /// opened. So a later change differs from it.
+    pub(super) fn with_opened_files(&self, images: HexHash128) -> HexHash128 {
+        joined(images, &self.stamps)
     }
 
     /// Begins the columns of a shard, to count their bytes.

@@ -98,7 +98,7 @@ impl CacheBuild<'_> {
             source: SourceEntry {
                 samples: self.index.len(),
                 index: HexHash128(self.index.hash()),
-                files: self.files_hash(None)?,
+                files: self.opened_hash(None)?,
                 lost: self.scan.map(|scan| {
                     let mut lost = losses(scan);
                     let keeps = |field: &String| {
@@ -160,13 +160,28 @@ impl CacheBuild<'_> {
     /// # Errors
     /// When a file of the source cannot be examined.
     fn files_hash(&self, samples: Option<&mut dyn Iterator<Item = u64>>) -> Result<HexHash128> {
-        let images = match self.source_store {
-            Some(store) => store.fingerprint(),
-            None => files_hash(self.index, samples)?,
-        };
+        let images = self.images_hash(samples)?;
         match self.columns {
             Some(columns) => columns.with_files(images),
             None => Ok(images),
+        }
+    }
+
+    /// Like [`CacheBuild::files_hash`], with the files of columns as they were before the columns
+    /// were opened.
+    fn opened_hash(&self, samples: Option<&mut dyn Iterator<Item = u64>>) -> Result<HexHash128> {
+        let images = self.images_hash(samples)?;
+        Ok(match self.columns {
+            Some(columns) => columns.with_opened_files(images),
+            None => images,
+        })
+    }
+
+    /// Like [`CacheBuild::files_hash`], without the files that have only columns.
+    fn images_hash(&self, samples: Option<&mut dyn Iterator<Item = u64>>) -> Result<HexHash128> {
+        match self.source_store {
+            Some(store) => Ok(store.fingerprint()),
+            None => files_hash(self.index, samples),
         }
     }
 }
@@ -343,7 +358,7 @@ impl<'a> FolderBuild<'a> {
         };
         // Only these files: other processes compare theirs.
         let files = match self.independent {
-            Some(_) => Some(build.files_hash(Some(&mut samples()))?),
+            Some(_) => Some(build.opened_hash(Some(&mut samples()))?),
             None => None,
         };
         if self.fetch_shards(order, &read, watch)?.is_break() {
