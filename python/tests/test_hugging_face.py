@@ -133,6 +133,51 @@ def test_data_sets_are_read_in_their_own_order(saved: Path) -> None:
         compare(of, of)
 
 
+def test_data_sets_in_memory_are_copied_once(saved: Path) -> None:
+    import datasets
+
+    mapped = datasets.load_from_disk(str(saved))
+    memory = datasets.load_from_disk(str(saved), keep_in_memory=True)
+    plain = mapped.cast_column("image", datasets.Image(decode=False))
+    rows = [*plain]
+    listed = datasets.Dataset.from_list(rows, features=mapped.features)
+    shuffled = memory.shuffle(seed=3)
+    for of in (
+        memory,
+        listed,
+        datasets.Dataset.from_dict(
+            {name: [row[name] for row in rows] for name in rows[0]}, features=mapped.features
+        ),
+        datasets.Dataset.from_generator(
+            lambda: iter(rows), features=mapped.features, keep_in_memory=True
+        ),
+        shuffled,
+        shuffled.select(range(5, 40)),
+        listed.select([7, 7, 60, 0]),
+        memory.filter(lambda row: row["label"] > 1, keep_in_memory=True),
+        memory.map(lambda row: {"score": 0.5}, keep_in_memory=True),
+        # A part is in a file, and a part in memory.
+        datasets.concatenate_datasets([mapped.select(range(30, 50)), shuffled, mapped, listed]),
+        memory.train_test_split(0.25, seed=1)["test"],
+    ):
+        compare(of, of)
+    # Bytes alone, and paths alone.
+    count = sum(len(row["image"]["bytes"]) for row in rows)
+    values = datasets.Dataset.from_dict({"image": [row["image"]["bytes"] for row in rows]})
+    with featherload.Loader(values, EVAL, 8, 1) as loader:
+        assert sum(len(batch.ids) for batch in loader) == len(rows) // 8 * 8
+    here = featherload.plan(values, EVAL, 8, 1)["memory"]["fixed_bytes"]
+    files = mapped.select_columns(["image"])
+    there = featherload.plan(files, EVAL, 8, 1)["memory"]["fixed_bytes"]
+    assert count - 60 * len(rows) <= here - there <= count + 60 * len(rows)
+    # An image that is missing fails alone.
+    rows[3] = {**rows[3], "image": None}
+    holes = datasets.Dataset.from_list(rows, features=mapped.features)
+    with featherload.Loader(holes, EVAL, 8, 1, shuffle=False, on_error="skip") as loader:
+        failed = [fault.id for batch in loader for fault in batch.faults]
+    assert failed == [3]
+
+
 def test_a_shuffled_data_set_equals_torchs_loader(saved: Path) -> None:
     need("torch")
     import datasets
@@ -301,15 +346,8 @@ def test_errors_name_the_fix(saved: Path, tmp_path: Path) -> None:
     import datasets
 
     dataset = datasets.load_from_disk(str(saved))
-    memory = datasets.Dataset.from_list(
-        [{"image": {"bytes": b"x" * 100, "path": None}, "label": 0}],
-        features=datasets.Features(
-            {"image": datasets.Image(), "label": datasets.ClassLabel(names=["a"])}
-        ),
-    )
     splits = datasets.DatasetDict({"train": dataset, "test": dataset})
     for src, text in (
-        (memory, "the images of column 'image' are in memory.*save_to_disk"),
         (splits, r"a DatasetDict of several splits: give one of them, such as src\['train'\]"),
         (dataset.to_iterable_dataset(), "a IterableDataset, whose samples have no place"),
         (dataset.with_transform(lambda rows: rows), "has a transform .*reset_format"),

@@ -7,6 +7,7 @@ use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
 use crate::cache::cache_folder::CacheFolder;
+use crate::cache::columns::CacheColumns;
 use crate::cache::options::{BuildOptions, BuildPart};
 use crate::cache::report::{BuildPhase, BuildProgress, BuildReport, SendReport};
 use crate::cache::shard_places::IndependentShards;
@@ -27,6 +28,8 @@ pub(super) type BuildWatch<'a> = &'a mut dyn FnMut(&BuildProgress<'_>) -> Contro
 pub(super) struct CacheBuild<'a> {
     pub(super) index: &'a Index,
     pub(super) options: &'a BuildOptions,
+    /// The columns that the cache keeps, if it keeps any.
+    pub(super) columns: Option<&'a CacheColumns>,
     /// The part of the cache to build.
     pub(super) part: BuildPart,
     pub(super) force: bool,

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::cache::build::{BuildDestination, CacheBuild};
+use crate::cache::columns::{CacheColumns, file_stamps};
 use crate::cache::overlap;
 use crate::cache::source_shards::SourceShards;
 use crate::cache::stage::{StoreTarget, default_stages};
@@ -15,7 +16,7 @@ use crate::cache::{BuildOptions, BuildPart, BuildProgress, BuildReport, OnBadSam
 use crate::data::index::ScanReport;
 use crate::error::{Error, Result};
 use crate::jobs::kinds::KINDS;
-use crate::loader::Source;
+use crate::loader::{ColumnSource, Source};
 use crate::pool::coordinator::launch::LaunchMethod;
 use crate::pool::sandbox::Sandbox;
 use crate::pool::worker_options::WorkerOptions;
@@ -29,8 +30,8 @@ use crate::sys::location::ResolvedPath;
 /// The same source and options produce the same bytes, with any number of workers and
 /// interruptions: complete shards stay, and the same call continues after them.
 ///
-/// A sample of a cache is an image and its label. Other fields of WebDataset samples are not
-/// copied.
+/// A sample of a cache is an image and its label, and the values of [`CacheBuilder::columns`]. Other
+/// fields of WebDataset samples are not copied.
 ///
 /// ```
 /// # fn main() -> featherload::Result<()> {
@@ -60,6 +61,7 @@ pub struct CacheBuilder {
     source: Source,
     folder: PathBuf,
     options: BuildOptions,
+    columns: Vec<String>,
     force: bool,
     part: BuildPart,
     crew: WorkerOptions,
@@ -79,11 +81,24 @@ impl CacheBuilder {
             source,
             folder: folder.as_ref().to_owned(),
             options,
+            columns: Vec::new(),
             force: false,
             part: BuildPart::All,
             crew: WorkerOptions::default(),
             stages: None,
         }
+    }
+
+    /// Columns of the source that the cache keeps beside its samples, by the names that
+    /// [`LoaderBuilder::columns`](crate::LoaderBuilder::columns) takes. A loader of the cache then
+    /// gives the same values by the same names. They belong to what a cache is: a call with other
+    /// columns is rejected as one with other options is. Default: none.
+    ///
+    /// A shard ends with an Arrow file of the columns of its samples. They count as bytes of the
+    /// shard.
+    pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.columns = names.into_iter().map(Into::into).collect();
+        self
     }
 
     /// The folder in which a cache for an object store is built, in a folder of its own. Default:
@@ -154,6 +169,7 @@ impl CacheBuilder {
     /// - A folder inside the source or beside its files, a folder with another cache, or one that
     ///   another process writes.
     /// - A disk with too little space.
+    /// - A column that the source does not have, or a value that its column cannot express.
     /// - Under [`OnBadSample::Stop`] the first bad sample or damaged shard; otherwise the first
     ///   temporary fault.
     pub fn build(self) -> Result<BuildReport> {
@@ -191,6 +207,7 @@ impl CacheBuilder {
         };
         let ready = crew.clone().launch(KINDS)?;
         let helper = crew.helper.as_deref();
+        let column_source = ColumnSource::of_cached(&self.source, &self.columns)?;
         let (index, scan, fetcher) = self
             .source
             .open_with_fetcher(helper, TarIndexPolicy::OfWholeSets)?;
@@ -204,9 +221,22 @@ impl CacheBuilder {
             check_whole(scan.as_ref())?;
         }
         overlap::check_files(&index, &self.folder, is_folder)?;
+        let files = column_source.files();
+        let stamps = file_stamps(&files)?;
+        if let Some(store) = source_store.as_ref().filter(|_| column_source.probes()) {
+            let fetched = store.fetch_first(&index, &self.options, &mut |done, samples| {
+                watch(&BuildProgress::fetching(done, samples, scan.as_ref()))
+            })?;
+            if fetched.is_break() {
+                return Ok(BuildReport::default().with_scan(scan));
+            }
+        }
+        let readers = column_source.open(&self.columns, &index)?;
+        let columns = CacheColumns::new(readers, files, stamps);
         let build = CacheBuild {
             index: &index,
             options: &self.options,
+            columns: columns.as_ref(),
             part: self.part,
             force: self.force,
             scan: scan.as_ref(),
@@ -220,7 +250,13 @@ impl CacheBuilder {
         let mut report = build.build(destination, (&crew, ready), watch)?;
         report.seconds = began.elapsed().as_secs_f64();
         report.fetched = source_store.as_ref().map(SourceShards::report);
-        Ok(report.with_scan(scan))
+        let mut report = report.with_scan(scan);
+        if let Some(columns) = &columns {
+            report
+                .other_fields
+                .retain(|field, _| !columns.keeps_field(field));
+        }
+        Ok(report)
     }
 
     /// The destination store; none if the destination is a folder.

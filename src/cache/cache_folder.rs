@@ -22,7 +22,8 @@ use crate::cache::shard_ledger::idx_text;
 use crate::cache::upload::{CacheUpload, MOST_WAITING};
 use crate::data::index::Index;
 use crate::data::shard::manifest::{
-    CACHE_MANIFEST, CacheManifest, HexHash128, Manifest, ShardEntry, ShardManifest, SkippedEntry,
+    CACHE_MANIFEST, CacheManifest, ColumnsPlace, HexHash128, Manifest, ShardEntry, ShardManifest,
+    SkippedEntry,
 };
 use crate::error::{Error, Result};
 use crate::sys::atomic_file::{is_temporary, put_first, replace_by, sync_folder};
@@ -441,6 +442,10 @@ pub(super) fn entry(
         samples: manifest.samples.len() as u64,
         manifest: hash,
         idx: HexHash128::of(idx),
+        columns: manifest.columns.as_ref().map(|member| ColumnsPlace {
+            at: member.data_at,
+            bytes: member.size,
+        }),
     }
 }
 

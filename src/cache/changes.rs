@@ -5,14 +5,21 @@
 use std::path::Path;
 
 use crate::cache::OnBadSample;
+use crate::data::index::shown;
 use crate::data::shard::manifest::CacheManifest;
 use crate::error::Error;
 
 /// The settings of a cache, with their names for messages.
-fn settings(manifest: &CacheManifest) -> [(&'static str, String); 9] {
+fn settings(manifest: &CacheManifest) -> [(&'static str, String); 10] {
     let options = &manifest.options;
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".into());
     let most_bytes = (!options.has_independent_shards()).then_some(options.shard_size);
+    let columns: Vec<String> = manifest
+        .columns
+        .iter()
+        .map(|column| format!("{} ({})", shown(column.name.as_bytes()), column.kind))
+        .collect();
+    let columns = (!columns.is_empty()).then(|| columns.join(", "));
     let most_samples = options.shard_samples.map(|n| format!("{n} samples"));
     [
         ("encode", options.encode.clone()),
@@ -22,6 +29,7 @@ fn settings(manifest: &CacheManifest) -> [(&'static str, String); 9] {
             "a shard",
             most_samples.unwrap_or_else(|| "as many samples as fit".into()),
         ),
+        ("columns", or_none(columns)),
         ("shuffle", or_none(options.shuffle.map(|n| n.to_string()))),
         (ON_ERROR, options.on_error.clone()),
         ("max_pixels", options.max_pixels.to_string()),

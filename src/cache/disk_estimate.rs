@@ -1,10 +1,15 @@
 //! Estimates the disk space of a build before it begins.
 //!
 //! Runs in the consumer. It lays out the shards as the build will, with member sizes from the
-//! headers and without hashes. For the encodings `copy` and `raw`, tars, `.idx` files, manifests
+//! headers and without hashes. Columns are read as the build will read them. So a value that cannot
+//! be kept ends the build before it begins. For the encodings `copy` and `raw`, tars, `.idx` files, manifests
 //! and index are exact to the byte. The size of each file is rounded up as its file system does.
 //! For `jpeg` the sizes of images are estimates.
 
+use std::io::Sink;
+use std::ops::ControlFlow;
+
+use crate::cache::columns::{CacheColumns, IN_MEMORY, ShardColumns};
 use crate::cache::layout::ShardFile;
 use crate::cache::sample_members::SampleMembers;
 use crate::cache::shard_ledger::{LedgerEntry, ShardLedger, idx_text};
@@ -13,7 +18,7 @@ use crate::cache::source_headers::SourceHeaders;
 use crate::cache::{BuildOptions, CacheEncoding};
 use crate::data::index::{CachedSamples, Index};
 use crate::data::shard::manifest::Manifest;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::jobs::encode::payload::CacheOrder;
 
 /// The bytes that a build will still write.
@@ -31,25 +36,41 @@ pub(super) struct DiskEstimate<'a> {
     pub(super) order: &'a CacheOrder,
     pub(super) headers: &'a SourceHeaders<'a>,
     pub(super) members: &'a SampleMembers<'a>,
+    pub(super) columns: Option<&'a CacheColumns>,
     /// The samples of complete shards.
     pub(super) samples: CachedSamples,
     /// The unit that file sizes are rounded up to, bytes.
     pub(super) fragment: u64,
+    /// Bytes of the largest file of columns so far, of those that do not stay in memory.
+    pub(super) largest_columns: u64,
 }
+
+/// Samples between two calls that tell how many are read.
+const TOLD: u64 = 1024;
 
 /// Space for the cache's manifest without its shards. Twice, because the old file is replaced after
 /// the new one is written.
 const MANIFESTS: u64 = 2 * 4096;
 
 impl DiskEstimate<'_> {
-    /// The space for the shards of `runs`. With `ends`, also for index and manifest.
+    /// The space for the shards of `runs`. With `ends`, also for index and manifest. `tell` receives
+    /// the number of samples whose columns are read. `None` if it ended the estimate.
     ///
     /// # Errors
-    /// When there is not enough memory.
-    pub(super) fn need(mut self, runs: &[ShardRun], ends: bool) -> Result<DiskNeed> {
-        let (mut bytes, mut shards) = (0u64, 0);
+    /// When there is not enough memory; a value of a column that cannot be kept.
+    pub(super) fn need(
+        mut self,
+        runs: &[ShardRun],
+        ends: bool,
+        tell: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<Option<DiskNeed>> {
+        let (mut bytes, mut shards, mut read) = (0u64, 0, 0);
         for run in runs {
-            let (files, end) = self.shards(run)?;
+            let mut tell = |here: u64| tell(read + here);
+            let Some((files, end)) = self.shards(run, &mut tell)? else {
+                return Ok(None);
+            };
+            read += run.places.end - run.places.start;
             bytes = bytes.saturating_add(files);
             shards = end;
         }
@@ -57,21 +78,34 @@ impl DiskEstimate<'_> {
             let each = self.options.shard_samples;
             let shards = each.map_or(shards, |each| self.order.samples().div_ceil(each));
             let index = self.round_up(self.samples.clone().seal()?.bytes());
-            // The entry of a shard in the cache's manifest is shorter than 320 bytes.
-            let manifests = self.round_up(MANIFESTS + 2 * 320 * shards);
+            // The entry of a shard in the cache's manifest is shorter than 320 bytes, and the place
+            // of columns in it than 128.
+            let (entry, names) = match self.columns {
+                None => (320, 0),
+                Some(columns) => (448, columns.names_bytes()),
+            };
+            let manifests = self.round_up(MANIFESTS + 2 * (entry * shards + names));
             bytes = bytes.saturating_add(index.saturating_add(manifests));
         }
-        Ok(DiskNeed {
-            bytes,
+        // While a shard is completed, its columns may be in a further file.
+        Ok(Some(DiskNeed {
+            bytes: bytes.saturating_add(self.largest_columns),
             exact: !matches!(self.options.encode, CacheEncoding::Jpeg { .. }),
-        })
+        }))
     }
 
-    /// The bytes of a run's shards, and the number of the shard after them.
-    fn shards(&mut self, run: &ShardRun) -> Result<(u64, u64)> {
+    /// The bytes of a run's shards, and the number of the shard after them. `None` if `tell` ended
+    /// the estimate.
+    fn shards(
+        &mut self,
+        run: &ShardRun,
+        tell: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<Option<(u64, u64)>> {
         let mut bytes = 0u64;
         let mut number = run.first_shard;
         let mut ledger = ShardLedger::new(run.first_id);
+        let begin = |columns: Option<&CacheColumns>| columns.map(CacheColumns::counted).transpose();
+        let mut columns = begin(self.columns)?;
         let (most, each) = (
             self.options.shard_bytes(),
             self.options.most_shard_places(self.order.samples()),
@@ -80,7 +114,8 @@ impl DiskEstimate<'_> {
             let id = run.first_id + (position - run.places.start);
             if ledger.samples() > 0 && each.is_some_and(|n| position.is_multiple_of(n)) {
                 let full = std::mem::replace(&mut ledger, ShardLedger::new(id));
-                bytes = bytes.saturating_add(self.files(full, number)?);
+                let values = std::mem::replace(&mut columns, begin(self.columns)?);
+                bytes = bytes.saturating_add(self.files(full, values, number)?);
                 number += 1;
             }
             let Some(source) = self.order.sample(position) else {
@@ -106,22 +141,48 @@ impl DiskEstimate<'_> {
                         hash: 0,
                     })
             };
-            if !ledger.takes(entries(), most) {
+            let row = self.columns.map(|columns| columns.row(self.index, source));
+            let row = row.transpose()?;
+            let behind = columns.as_ref().zip(row.as_ref());
+            let behind = behind.map_or(0, |(columns, row)| columns.most_bytes_with(row));
+            if !ledger.takes(entries(), most.saturating_sub(behind)) {
                 let full = std::mem::replace(&mut ledger, ShardLedger::new(id));
-                bytes = bytes.saturating_add(self.files(full, number)?);
+                let values = std::mem::replace(&mut columns, begin(self.columns)?);
+                bytes = bytes.saturating_add(self.files(full, values, number)?);
                 number += 1;
             }
             ledger.add(source, entries());
+            if let Some((columns, row)) = columns.as_mut().zip(row) {
+                let pushed = columns.push(row);
+                pushed.map_err(|e| Error::dataset(self.index.path(source), e.to_string()))?;
+                let here = position - run.places.start;
+                if here.is_multiple_of(TOLD) && tell(here).is_break() {
+                    return Ok(None);
+                }
+            }
         }
         if ledger.samples() > 0 {
-            bytes = bytes.saturating_add(self.files(ledger, number)?);
+            bytes = bytes.saturating_add(self.files(ledger, columns, number)?);
             number += 1;
         }
-        Ok((bytes, number))
+        Ok(Some((bytes, number)))
     }
 
     /// Bytes of the three files of a shard.
-    fn files(&mut self, ledger: ShardLedger, number: u64) -> Result<u64> {
+    fn files(
+        &mut self,
+        mut ledger: ShardLedger,
+        columns: Option<ShardColumns<Sink>>,
+        number: u64,
+    ) -> Result<u64> {
+        if let Some(columns) = columns {
+            let ended = columns.finish();
+            let (_, bytes) = ended.map_err(|e| Error::io("count columns", e))?;
+            ledger.add_columns(bytes, 0);
+            if bytes > IN_MEMORY as u64 {
+                self.largest_columns = self.largest_columns.max(bytes);
+            }
+        }
         let manifest = ledger.manifest(0);
         let name = ShardFile::Tar.name(number);
         self.samples.push_shard(self.index, &name, &manifest);

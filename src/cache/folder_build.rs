@@ -10,6 +10,7 @@ use crate::cache::OnBadSample;
 use crate::cache::build::{BuildWatch, CacheBuild};
 use crate::cache::cache_folder::{CacheFolder, file_hash};
 use crate::cache::changes;
+use crate::cache::columns::CacheColumns;
 use crate::cache::complete_shards::CompleteShards;
 use crate::cache::disk_estimate::DiskEstimate;
 use crate::cache::disk_full::{RemainingWork, check_room};
@@ -22,7 +23,7 @@ use crate::cache::shard_places::{IndependentShards, MissingShards, ShardRun};
 use crate::cache::source_headers::{SourceHeaders, files_hash, no_picture};
 use crate::data::index::Index;
 use crate::data::shard::manifest::{
-    CacheManifest, HexHash128, Manifest, ShardManifest, SourceEntry, VERSION,
+    COLUMNS_VERSION, CacheManifest, HexHash128, Manifest, ShardManifest, SourceEntry, VERSION,
 };
 use crate::error::{Error, Result};
 use crate::jobs::encode::payload::CacheOrder;
@@ -86,7 +87,10 @@ impl CacheBuild<'_> {
         let names = self.index.classes().iter();
         Ok(CacheManifest {
             format: CacheManifest::FORMAT.into(),
-            version: VERSION,
+            version: match self.columns {
+                None => VERSION,
+                Some(_) => COLUMNS_VERSION,
+            },
             checksum: HexHash128(0),
             featherload: env!("CARGO_PKG_VERSION").into(),
             complete: false,
@@ -94,11 +98,20 @@ impl CacheBuild<'_> {
             source: SourceEntry {
                 samples: self.index.len(),
                 index: HexHash128(self.index.hash()),
-                files: self.files_hash(None)?,
-                lost: self.scan.map(losses),
+                files: self.opened_hash(None)?,
+                lost: self.scan.map(|scan| {
+                    let mut lost = losses(scan);
+                    let keeps = |field: &String| {
+                        self.columns
+                            .is_some_and(|columns| columns.keeps_field(field))
+                    };
+                    lost.other_fields.retain(|field, _| !keeps(field));
+                    lost
+                }),
             },
             classes: names.map(|n| n.to_string_lossy().into_owned()).collect(),
             label_width: self.index.label_width() as u64,
+            columns: self.columns.map_or_else(Vec::new, CacheColumns::entries),
             samples: 0,
             skipped: 0,
             shards: Vec::new(),
@@ -147,6 +160,25 @@ impl CacheBuild<'_> {
     /// # Errors
     /// When a file of the source cannot be examined.
     fn files_hash(&self, samples: Option<&mut dyn Iterator<Item = u64>>) -> Result<HexHash128> {
+        let images = self.images_hash(samples)?;
+        match self.columns {
+            Some(columns) => columns.with_files(images),
+            None => Ok(images),
+        }
+    }
+
+    /// Like [`CacheBuild::files_hash`], with the files of columns as they were before the columns
+    /// were opened.
+    fn opened_hash(&self, samples: Option<&mut dyn Iterator<Item = u64>>) -> Result<HexHash128> {
+        let images = self.images_hash(samples)?;
+        Ok(match self.columns {
+            Some(columns) => columns.with_opened_files(images),
+            None => images,
+        })
+    }
+
+    /// Like [`CacheBuild::files_hash`], without the files that have only columns.
+    fn images_hash(&self, samples: Option<&mut dyn Iterator<Item = u64>>) -> Result<HexHash128> {
         match self.source_store {
             Some(store) => Ok(store.fingerprint()),
             None => files_hash(self.index, samples),
@@ -326,7 +358,7 @@ impl<'a> FolderBuild<'a> {
         };
         // Only these files: other processes compare theirs.
         let files = match self.independent {
-            Some(_) => Some(build.files_hash(Some(&mut samples()))?),
+            Some(_) => Some(build.opened_hash(Some(&mut samples()))?),
             None => None,
         };
         if self.fetch_shards(order, &read, watch)?.is_break() {
@@ -339,16 +371,24 @@ impl<'a> FolderBuild<'a> {
         headers.check(build.source_store.is_some(), options, order, &places)?;
         let members = SampleMembers::new(index, options.encode, &headers.formats);
         let (available, fragment) = folder.available()?;
-        let need = DiskEstimate {
+        let estimate = DiskEstimate {
             index,
             options,
             order,
             headers: &headers,
             members: &members,
+            columns: build.columns,
             samples: self.complete.samples.clone(),
             fragment,
-        }
-        .need(&missing.runs, build.part == BuildPart::All)?;
+            largest_columns: 0,
+        };
+        let to_write = missing.places - missing.done;
+        let need = estimate.need(&missing.runs, build.part == BuildPart::All, &mut |read| {
+            watch(&build.progress(BuildPhase::ReadingColumns, read, to_write))
+        })?;
+        let Some(need) = need else {
+            return Ok(ControlFlow::Break(()));
+        };
         let freed = match self.removes_existing() {
             true => folder.bytes_from(self.complete.report.kept_shards)?,
             false => 0,

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::cache::cache_folder::{absent_file, cache_manifest};
 use crate::cache::layout::{INDEX, ShardFile, length, no_such_path, shard_name};
+use crate::data::columns::AvailableColumn;
 use crate::data::index::{ClassCount, Index};
 use crate::data::shard::manifest::{CACHE_MANIFEST, Manifest, ShardManifest, SourceLosses};
 use crate::data::shard::read_at;
@@ -57,6 +58,12 @@ pub struct CacheInfo {
     pub sample_bytes: Option<SampleBytes>,
     /// Numbers per label: 0 without labels, 1 for classes, n for vectors.
     pub label_width: u64,
+    /// The columns that the shards have, as in the source.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<AvailableColumn>,
+    /// Bytes of the columns in all complete shards.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub column_bytes: u64,
     /// Number of samples of each class, in the order of class numbers. Empty if samples have no
     /// classes, or the cache is not complete.
     pub classes: Vec<ClassCount>,
@@ -158,6 +165,11 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
         source_samples: manifest.source.samples,
         lost: manifest.source.lost.clone(),
         label_width: manifest.label_width,
+        columns: manifest
+            .columns
+            .iter()
+            .map(|column| AvailableColumn::new(&column.name, &column.kind))
+            .collect(),
         bytes: length(&at) + length(&path.join(INDEX)),
         ..CacheInfo::default()
     };
@@ -180,6 +192,7 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
         info.shards += 1;
         info.skipped += shard.skipped.len() as u64;
         info.tar_bytes += shard.bytes;
+        info.column_bytes += shard.columns.as_ref().map_or(0, |member| member.size);
         let files = ShardFile::ALL.iter();
         info.bytes += files.map(|f| length(&f.path(path, number))).sum::<u64>();
         for sample in &shard.samples {
@@ -247,6 +260,10 @@ fn manifest_of(folder: &Path, number: u64) -> Result<ShardManifest> {
         )));
     }
     Ok(read.0)
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl SampleBytes {

@@ -6,7 +6,7 @@
 //! except for the workers of step 6. Never in here: printing, `unsafe`.
 //!
 //! ```text
-//! shard-000000.tar .idx .json   the samples; DALI's index; offsets and hashes
+//! shard-000000.tar .idx .json   the samples, then their columns; DALI's index; offsets and hashes
 //! manifest.json                 options, source, classes; written before the first shard, with
 //!                               the shards at the end
 //! index.fli                     the sealed index of all samples
@@ -49,6 +49,7 @@
 //! | the lock of a folder; folders that a rejected build removes; the names of all files | `lock`, `new_folders`, `layout` |
 //! | the source's shards in a store; headers of its files, and the fingerprint that detects changes | `source_shards`, `source_headers` |
 //! | the disk space that a build takes; the error of a full disk | `disk_estimate`, `disk_full` |
+//! | the columns that a cache keeps | `columns` |
 //! | writes payloads into shards; bad samples that may be skipped | `payload_writer`, `lasting_faults` |
 //! | the members of one sample; the table of shards; one shard while it is written | `sample_members`, `shard_ledger`, `shard_file` |
 //! | a cache in a store: its local folder; the stored and the uploaded files | `stage`, `upload` |
@@ -59,6 +60,7 @@ mod build;
 mod builder;
 mod cache_folder;
 mod changes;
+mod columns;
 mod complete_shards;
 mod disk_estimate;
 mod disk_full;

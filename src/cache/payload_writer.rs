@@ -62,7 +62,12 @@ impl PayloadWriter<'_, '_> {
                     if let Some(each) = self.build.options.shard_samples {
                         // This shard is written even if all its samples are left out.
                         let (number, id) = (self.position / each, self.position);
-                        self.open = Some(ShardFileWriter::begin(self.folder, number, id)?);
+                        self.open = Some(ShardFileWriter::begin(
+                            self.folder,
+                            number,
+                            id,
+                            self.build.columns,
+                        )?);
                     }
                 }
                 match payloads.row(row) {
@@ -143,22 +148,26 @@ impl PayloadWriter<'_, '_> {
         let label = label.map(|(name, data)| (name.as_str(), data.as_slice()));
         let picture: MemberData<'_> = (&names.picture, payload);
         let members: Vec<_> = std::iter::once(picture).chain(label).collect();
+        let columns = self.build.columns;
+        let row = columns.map(|columns| columns.row(self.build.index, source));
+        let row = row.transpose()?;
         let most = self.build.options.shard_bytes();
-        if self.open.as_ref().is_some_and(|s| !s.takes(&members, most)) {
+        let takes = |open: &ShardFileWriter| open.takes(&members, row.as_ref(), most);
+        if self.open.as_ref().is_some_and(|open| !takes(open)) {
             self.end_shard()?;
         }
         let shard = match &mut self.open {
             Some(shard) => shard,
             None => {
                 let number = self.complete.report.shards;
-                let mut shard = ShardFileWriter::begin(self.folder, number, id)?;
+                let mut shard = ShardFileWriter::begin(self.folder, number, id, columns)?;
                 let unlisted = self.complete.unlisted.drain(..);
                 unlisted.for_each(|s| shard.skip(s));
                 self.open.insert(shard)
             }
         };
         let before = shard.bytes();
-        let pushed = shard.push(self.folder, source, &members);
+        let pushed = shard.push(self.folder, source, &members, row);
         self.written += shard.bytes() - before;
         pushed
     }
@@ -189,6 +198,7 @@ impl PayloadWriter<'_, '_> {
         };
         let number = shard.number();
         let (entry, manifest) = shard.finish(self.folder)?;
+        self.written += manifest.columns.as_ref().map_or(0, |member| member.size);
         self.folder.upload_shard(number, &manifest)?;
         match self.build.options.shard_samples {
             Some(_) => self.complete.count(&entry, &manifest),

@@ -24,6 +24,9 @@ pub enum BuildPhase {
     Fetching,
     /// Reads the header of every sample of the source.
     ReadingHeaders,
+    /// Reads the columns of every sample that the cache keeps, to learn the disk space that they
+    /// take.
+    ReadingColumns,
     /// Encodes samples and writes shards.
     Writing,
     /// Waits until the object store has the last shards.
@@ -38,7 +41,7 @@ pub struct BuildProgress<'a> {
     /// Samples of the source, or of the share.
     pub samples: u64,
     /// Finished samples of the current phase: samples of complete shards, samples of downloaded
-    /// shards, samples with a header read, or samples that are written or skipped (earlier calls
+    /// shards, samples with a header or columns read, or samples that are written or skipped (earlier calls
     /// included).
     pub done: u64,
     /// Complete shards. This field and the next ones are 0 before the phase of writing.
@@ -55,6 +58,23 @@ pub struct BuildProgress<'a> {
     /// The report of reading the names of the source, in every phase. None for a saved index or a
     /// cache.
     pub scan: Option<&'a ScanReport>,
+}
+
+impl<'a> BuildProgress<'a> {
+    /// The progress while the first shards of the source come from a store.
+    pub(super) fn fetching(done: u64, samples: u64, scan: Option<&'a ScanReport>) -> Self {
+        Self {
+            phase: BuildPhase::Fetching,
+            samples,
+            done,
+            shards: 0,
+            bytes: 0,
+            needed_bytes: 0,
+            shards_up: 0,
+            share: None,
+            scan,
+        }
+    }
 }
 
 /// The state of the folder at the end of a build. A build that ended before it wrote reports only

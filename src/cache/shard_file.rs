@@ -5,12 +5,16 @@
 
 use std::io::BufWriter;
 
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, SpooledTempFile};
 
 use crate::cache::cache_folder::{CacheFolder, entry};
+use crate::cache::columns::{CacheColumns, ShardColumns};
 use crate::cache::layout::ShardFile;
 use crate::cache::shard_ledger::{LedgerEntry, ShardLedger, idx_text};
-use crate::data::shard::manifest::{Manifest, ShardEntry, ShardManifest, SkippedEntry};
+use crate::data::arrow::ArrowRow;
+use crate::data::shard::manifest::{
+    COLUMNS_MEMBER, Manifest, ShardEntry, ShardManifest, SkippedEntry,
+};
 use crate::data::shard::shard_writer::{ShardOutput, ShardWriter};
 use crate::error::{Error, Result};
 use crate::sys::atomic_file::{create_temporary, publish, replace_by};
@@ -24,6 +28,7 @@ pub(super) struct ShardFileWriter {
     number: u64,
     ledger: ShardLedger,
     writer: ShardWriter<BufWriter<NamedTempFile>>,
+    columns: Option<ShardColumns<SpooledTempFile>>,
 }
 
 /// The name of a member, and its data.
@@ -36,19 +41,34 @@ fn entry_of<'a>((name, data): &MemberData<'a>, hash: u64) -> LedgerEntry<'a> {
 
 impl ShardFileWriter {
     /// An empty shard of `folder`. Its first sample will have id `first_id`.
-    pub(super) fn begin(folder: &CacheFolder, number: u64, first_id: u64) -> Result<Self> {
+    pub(super) fn begin(
+        folder: &CacheFolder,
+        number: u64,
+        first_id: u64,
+        columns: Option<&CacheColumns>,
+    ) -> Result<Self> {
         let temporary = create_temporary(&ShardFile::Tar.path(folder.path(), number))?;
         Ok(Self {
             number,
             ledger: ShardLedger::new(first_id),
             writer: ShardWriter::new(BufWriter::with_capacity(BUFFER, temporary)),
+            columns: columns
+                .map(|columns| columns.spooled(folder.path()))
+                .transpose()?,
         })
     }
 
-    /// Whether a sample with these members fits into a shard of at most `most` bytes.
-    pub(super) fn takes(&self, members: &[MemberData<'_>], most: u64) -> bool {
-        self.ledger
-            .takes(members.iter().map(|m| entry_of(m, 0)), most)
+    /// Whether a sample with these members and columns fits into a shard of at most `most` bytes.
+    pub(super) fn takes(
+        &self,
+        members: &[MemberData<'_>],
+        row: Option<&ArrowRow>,
+        most: u64,
+    ) -> bool {
+        let columns = self.columns.as_ref().zip(row);
+        let behind = columns.map_or(0, |(columns, row)| columns.most_bytes_with(row));
+        let members = members.iter().map(|m| entry_of(m, 0));
+        self.ledger.takes(members, most.saturating_sub(behind))
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -64,12 +84,13 @@ impl ShardFileWriter {
         self.writer.bytes()
     }
 
-    /// Appends a sample.
+    /// Appends a sample. `row`: its columns, if the cache has any.
     pub(super) fn push(
         &mut self,
         folder: &CacheFolder,
         source: u64,
         members: &[MemberData<'_>],
+        row: Option<ArrowRow>,
     ) -> Result<()> {
         let mut entries = Vec::with_capacity(members.len());
         for member in members {
@@ -78,6 +99,10 @@ impl ShardFileWriter {
             entries.push(entry_of(member, placed.hash));
         }
         self.ledger.add(source, entries.into_iter());
+        if let Some((columns, row)) = self.columns.as_mut().zip(row) {
+            let pushed = columns.push(row);
+            pushed.map_err(|e| self.failed(folder, e))?;
+        }
         Ok(())
     }
 
@@ -86,7 +111,15 @@ impl ShardFileWriter {
     }
 
     /// Completes the three files of the shard.
-    pub(super) fn finish(self, folder: &CacheFolder) -> Result<(ShardEntry, ShardManifest)> {
+    pub(super) fn finish(mut self, folder: &CacheFolder) -> Result<(ShardEntry, ShardManifest)> {
+        let has_samples = self.ledger.samples() > 0;
+        if let Some(columns) = self.columns.take().filter(|_| has_samples) {
+            let ended = columns.finish_and_rewind().and_then(|(mut file, bytes)| {
+                self.writer.append_from(COLUMNS_MEMBER, bytes, &mut file)
+            });
+            let placed = ended.map_err(|e| self.failed(folder, e))?;
+            self.ledger.add_columns(placed.size, placed.hash);
+        }
         let path = |file: ShardFile| file.path(folder.path(), self.number);
         let tar = path(ShardFile::Tar);
         let failed = |e| Error::io_at("write", &tar, e);

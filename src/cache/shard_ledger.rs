@@ -5,7 +5,8 @@
 
 use crate::data::shard::dali_index::DaliIndexText;
 use crate::data::shard::manifest::{
-    HexHash64, HexHash128, Manifest, MemberEntry, SampleEntry, ShardManifest, SkippedEntry, VERSION,
+    COLUMNS_MEMBER, COLUMNS_VERSION, HexHash64, HexHash128, Manifest, MemberEntry, SampleEntry,
+    ShardManifest, SkippedEntry, VERSION,
 };
 use crate::data::shard::shard_writer::{END, encode_header, member_bytes};
 use crate::error::{Error, Result};
@@ -17,6 +18,7 @@ pub(super) struct ShardLedger {
     /// Length of the members so far, bytes.
     at: u64,
     samples: Vec<SampleEntry>,
+    columns: Option<MemberEntry>,
     skipped: Vec<SkippedEntry>,
 }
 
@@ -61,22 +63,26 @@ impl ShardLedger {
 
     /// Adds a sample of the source with its members, in their order.
     pub(super) fn add<'a>(&mut self, source: u64, members: impl Iterator<Item = LedgerEntry<'a>>) {
-        let mut entries = Vec::new();
-        for member in members {
-            let data_at = self.at + encode_header(member.name, member.size).len() as u64;
-            entries.push(MemberEntry {
-                name: member.name.to_owned(),
-                header_at: self.at,
-                data_at,
-                size: member.size,
-                hash: HexHash64(member.hash),
-            });
-            self.at += member_bytes(member.name, member.size);
+        let members = members.map(|member| self.place(member)).collect();
+        self.samples.push(SampleEntry { source, members });
+    }
+
+    /// Adds the columns of all samples, which come after the last one.
+    pub(super) fn add_columns(&mut self, size: u64, hash: u64) {
+        let name = COLUMNS_MEMBER;
+        self.columns = Some(self.place(LedgerEntry { name, size, hash }));
+    }
+
+    fn place(&mut self, member: LedgerEntry<'_>) -> MemberEntry {
+        let header_at = self.at;
+        self.at += member_bytes(member.name, member.size);
+        MemberEntry {
+            name: member.name.to_owned(),
+            header_at,
+            data_at: header_at + encode_header(member.name, member.size).len() as u64,
+            size: member.size,
+            hash: HexHash64(member.hash),
         }
-        self.samples.push(SampleEntry {
-            source,
-            members: entries,
-        });
     }
 
     /// Adds a left-out sample.
@@ -88,12 +94,16 @@ impl ShardLedger {
     pub(super) fn manifest(self, hash: u128) -> ShardManifest {
         ShardManifest {
             format: ShardManifest::FORMAT.into(),
-            version: VERSION,
+            version: match self.columns {
+                None => VERSION,
+                Some(_) => COLUMNS_VERSION,
+            },
             checksum: HexHash128(0),
             first_id: self.first_id,
             bytes: self.bytes(),
             hash: HexHash128(hash),
             samples: self.samples,
+            columns: self.columns,
             skipped: self.skipped,
         }
     }

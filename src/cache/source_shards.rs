@@ -11,7 +11,7 @@ use std::ops::{ControlFlow, Range};
 
 use crate::cache::options::{BuildOptions, BuildPart};
 use crate::cache::shard_places::IndependentShards;
-use crate::data::index::Index;
+use crate::data::index::{Index, PROBED_SAMPLES};
 use crate::data::shard::manifest::HexHash128;
 use crate::error::{Error, Result, size_rounded_down, size_rounded_up};
 use crate::jobs::encode::payload::CacheOrder;
@@ -83,6 +83,21 @@ impl SourceShards {
                 done += samples.sum::<u64>();
                 watch(done, all)
             })
+    }
+
+    /// Fetches the shards of the first samples, which decide the types of columns.
+    ///
+    /// # Errors
+    /// Like [`SourceShards::fetch_samples`].
+    pub(super) fn fetch_first(
+        &self,
+        index: &Index,
+        options: &BuildOptions,
+        watch: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        let in_order = CacheOrder::new(index.len(), None);
+        let first = 0..index.len().min(PROBED_SAMPLES);
+        self.fetch_samples((index, options), &in_order, &[first], watch)
     }
 
     /// Checks that the fetcher is alive while its shards are read. Its death is only a warning: the

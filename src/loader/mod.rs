@@ -28,6 +28,7 @@ mod upload;
 pub use crate::jobs::images::on_error::OnError;
 pub use crate::jobs::images::replay::DeviceReplay;
 pub use builder::LoaderBuilder;
+pub(crate) use column_source::ColumnSource;
 pub use image_loader::{Epoch, Loader};
 pub use jpeg_decoding::DecodeChoice;
 pub use memory_plan::{DrawnRow, MemoryPlan};

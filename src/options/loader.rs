@@ -52,7 +52,7 @@ pub struct LoaderOptions {
     #[cfg_attr(feature = "cli", arg(long, help_heading = cli::RECIPE))]
     pub skip_unknown_ops: bool,
 
-    /// Further columns of a table, of Parquet or Arrow files or of tar shards that batches have.
+    /// Further columns of a table, of Parquet or Arrow files, of tar shards or of a cache that batches have.
     ///
     /// Of tar shards: extensions (txt), keys of `json`, or JSON pointers (/a/b). They are read from
     /// the files, batch by batch.

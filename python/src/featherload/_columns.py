@@ -220,6 +220,11 @@ class ArrowHeld(Held):
     def _reader(self, kind: Any) -> Callable[[Rows], Any]:
         import pyarrow as pa
 
+        if pa.types.is_dictionary(kind):
+            # A scalar has the value that its number stands for.
+            kind = kind.value_type
+            if _is_number(kind):
+                return lambda rows: self._numbers(rows, kind)
         is_text = {"string", "large_string", "string_view"}
         is_bytes = {"binary", "large_binary", "binary_view"}
         if str(kind) in is_text:
@@ -229,7 +234,7 @@ class ArrowHeld(Held):
         if _is_number(kind):
             return lambda rows: self._numbers(rows, kind)
         inner = kind.value_type if hasattr(kind, "value_type") else None
-        if inner is not None and not pa.types.is_dictionary(kind):
+        if inner is not None:
             fixed = pa.types.is_fixed_size_list(kind)
             if str(inner) in is_text:
                 return lambda rows: [value or [] for value in self._objects(rows, [])]
@@ -241,9 +246,15 @@ class ArrowHeld(Held):
             if not fixed and deeper is not None and _is_number(deeper):
                 dtype = np.dtype(deeper.to_pandas_dtype())
                 return lambda rows: _joined(self._name, rows, self._objects(rows, []), dtype)
+        nested = inner is not None and getattr(inner, "value_type", None) is not None
+        fix = "give numbers, text, bytes, or lists of them"
+        if nested:
+            fix = (
+                "give one list of all numbers a row, and the lengths of its parts as a second "
+                "column"
+            )
         raise ConfigError(
-            f"column {self._name!r} has the type {kind}, which no batch has: give numbers, text, "
-            "bytes, or lists of them",
+            f"column {self._name!r} has the type {kind}, which no batch has: {fix}",
             option="columns",
         )
 

@@ -2,7 +2,9 @@
 
 Its table is mapped from files, so an image has an address in memory. The map of this process's
 memory says which part of which file that is. So it does not matter how the data set was sliced,
-shuffled, filtered or joined: workers read images from the files, and nothing is copied.
+shuffled, filtered or joined: workers read images from the files, and nothing is copied. If images
+are in memory alone (``from_dict``, ``keep_in_memory``), all are copied once, into memory that all
+processes share.
 
 Never in here: decoding, and files that are given by their paths.
 """
@@ -11,9 +13,10 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -85,7 +88,7 @@ def resolve(
 ) -> HuggingFaceSamples:
     """The samples of ``dataset``. Reads no image.
 
-    Raises ``ConfigError`` for images in memory, for a transform, and for columns that are missing.
+    Raises ``ConfigError`` for a transform, and for columns that are missing.
     """
     _check(dataset)
     table, features = dataset.data.table, dataset.features
@@ -234,19 +237,13 @@ def _raw(
     labels: list[Any] | None,
     classes: list[str] | None,
 ) -> _featherload.RawItems:
-    maps = _MappedFiles()
-    parts: list[tuple[Any, Any, Any, Any]] = []
-    for chunk in column.chunks:
-        parts.append(_places(chunk, name, maps))
-    files, ats, sizes, missing = (np.concatenate(part) for part in zip(*parts, strict=True))
-    if order is not None:
-        files, ats, sizes, missing = files[order], ats[order], sizes[order], missing[order]
+    chunks = [_ImageChunk(chunk, name) for chunk in column.chunks]
+    missing = np.concatenate([chunk.missing for chunk in chunks])
+    missing = missing if order is None else missing[order]
     if missing.any():
         paths = _paths(column, order)
         if missing.all() and paths is not None:
-            if classes is not None and labels is not None:
-                labels = [classes[label] for label in labels]
-            return _featherload.RawItems(paths, labels, None, classes)
+            return _featherload.RawItems(paths, _named(labels, classes), None, classes)
         if paths is not None:
             at = next((at for at in np.flatnonzero(missing).tolist() if paths[at]), None)
             if at is not None:
@@ -255,12 +252,29 @@ def _raw(
                     "bytes: save_to_disk makes bytes of all (datasets.load_from_disk reads them)",
                     option="src",
                 )
-    places = (
+    maps = _MappedFiles()
+    places = [chunk.places(maps, name) for chunk in chunks]
+    if None in places:
+        images = _images(chunks, order)
+        return _featherload.RawItems.in_memory(images, _named(labels, classes), classes)
+    files, ats, sizes = (
+        np.concatenate(part) for part in zip(*(place for place in places if place), strict=True)
+    )
+    if order is not None:
+        files, ats, sizes = files[order], ats[order], sizes[order]
+    packed = (
         files.astype("<u4").tobytes(),
         ats.astype("<u8").tobytes(),
         sizes.astype("<u8").tobytes(),
     )
-    return _featherload.RawItems.of_parts(maps.files or [os.devnull], places, labels, classes)
+    return _featherload.RawItems.of_parts(maps.files or [os.devnull], packed, labels, classes)
+
+
+def _named(labels: list[Any] | None, classes: list[str] | None) -> list[Any] | None:
+    """The names of classes, which a list of samples has in place of their numbers."""
+    if labels is None or classes is None:
+        return labels
+    return [classes[label] for label in labels]
 
 
 def _paths(column: Any, order: npt.NDArray[np.int64] | None) -> list[str | None] | None:
@@ -278,36 +292,64 @@ def _paths(column: Any, order: npt.NDArray[np.int64] | None) -> list[str | None]
     return paths if order is None else [paths[row] for row in order.tolist()]
 
 
-def _places(chunk: Any, name: str, maps: _MappedFiles) -> tuple[Any, Any, Any, Any]:
-    """For each row of a chunk: file, offset and length of its bytes, and whether it has none."""
-    import pyarrow as pa
+class _ImageChunk:
+    """The images of one chunk of a table: which rows have none, and where the others are."""
 
-    kind = chunk.type
-    count = len(chunk)
-    missing = chunk.is_null().to_numpy(zero_copy_only=False)
-    nothing = np.zeros(count, np.uint64)
-    if pa.types.is_struct(kind) and kind.get_field_index("bytes") >= 0:
-        chunk = chunk.field("bytes")
-        kind = chunk.type
-        missing = missing | chunk.is_null().to_numpy(zero_copy_only=False)
-    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return nothing, nothing, nothing, np.ones(count, bool)
-    if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
-        raise ConfigError(
-            f"column {name!r} has the type {kind}, and images are bytes, paths, or a struct of "
-            "both: cast it (dataset.cast_column(name, datasets.Image()))",
-            option="src",
-        )
-    _, offsets, data = chunk.buffers()
-    if missing.all() or data is None:
-        return nothing, nothing, nothing, missing
-    wide = pa.types.is_large_binary(kind)
-    ends: Any = np.frombuffer(offsets, np.int64 if wide else np.int32)
-    ends = ends[chunk.offset : chunk.offset + count + 1].astype(np.int64)
-    file, at = maps.find(data.address, data.size, name)
-    sizes = np.where(missing, 0, ends[1:] - ends[:-1]).astype(np.uint64)
-    ats = np.where(missing, 0, at + ends[:-1]).astype(np.uint64)
-    return np.full(count, file, np.uint64), ats, sizes, missing
+    def __init__(self, chunk: Any, name: str) -> None:
+        import pyarrow as pa
+
+        kind, count = chunk.type, len(chunk)
+        self.missing = chunk.is_null().to_numpy(zero_copy_only=False)
+        self._data: Any = None
+        self._ends = np.zeros(count + 1, np.int64)
+        if pa.types.is_struct(kind) and kind.get_field_index("bytes") >= 0:
+            chunk = chunk.field("bytes")
+            kind = chunk.type
+            self.missing = self.missing | chunk.is_null().to_numpy(zero_copy_only=False)
+        elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            self.missing = np.ones(count, bool)
+            return
+        if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+            raise ConfigError(
+                f"column {name!r} has the type {kind}, and images are bytes, paths, or a struct of "
+                "both: cast it (dataset.cast_column(name, datasets.Image()))",
+                option="src",
+            )
+        _, offsets, data = chunk.buffers()
+        if self.missing.all() or data is None:
+            return
+        self._data = data
+        ends: Any = np.frombuffer(offsets, np.int64 if pa.types.is_large_binary(kind) else np.int32)
+        self._ends = ends[chunk.offset : chunk.offset + count + 1].astype(np.int64)
+
+    def places(self, maps: _MappedFiles, name: str) -> tuple[Any, Any, Any] | None:
+        """For each row: file, offset and length of its bytes. None if they are in memory."""
+        nothing = np.zeros(len(self.missing), np.uint64)
+        if self._data is None:
+            return nothing, nothing, nothing
+        found = maps.find(self._data.address, self._data.size, name)
+        if found is None:
+            return None
+        file, at = found
+        sizes = np.where(self.missing, 0, self._ends[1:] - self._ends[:-1]).astype(np.uint64)
+        ats = np.where(self.missing, 0, at + self._ends[:-1]).astype(np.uint64)
+        return np.full(len(nothing), file, np.uint64), ats, sizes
+
+    def image(self, row: int) -> Any:
+        """The bytes of a row. Empty without an image."""
+        if self.missing[row] or self._data is None:
+            return b""
+        return memoryview(self._data)[self._ends[row] : self._ends[row + 1]]
+
+
+def _images(chunks: list[_ImageChunk], order: npt.NDArray[np.int64] | None) -> Iterator[Any]:
+    """The bytes of all images, one after the other."""
+    firsts = [0, *accumulate(len(chunk.missing) for chunk in chunks)]
+    rows: Iterable[int] = range(firsts[-1]) if order is None else order.tolist()
+    for row in rows:
+        # Chunks may be empty: the last one that begins here has the row.
+        at = bisect_right(firsts, row) - 1
+        yield chunks[at].image(row - firsts[at])
 
 
 class _MappedFiles:
@@ -326,17 +368,13 @@ class _MappedFiles:
                 self._starts.append(start)
                 self._maps.append((end, int(fields[2], 16), os.fsdecode(fields[5])))
 
-    def find(self, address: int, size: int, name: str) -> tuple[int, int]:
-        """The number of the file that has these bytes in memory, and their offset there."""
+    def find(self, address: int, size: int, name: str) -> tuple[int, int] | None:
+        """The number of the file that has these bytes in memory, and their offset there. None if no
+        file has them."""
         at = bisect_right(self._starts, address) - 1
         end, offset, path = self._maps[at] if at >= 0 else (0, 0, "")
         if address + size > end:
-            raise ConfigError(
-                f"the images of column {name!r} are in memory, and workers read files: call "
-                "dataset.save_to_disk(folder), and give datasets.load_from_disk(folder), or the "
-                "folder",
-                option="src",
-            )
+            return None
         if path.endswith(" (deleted)") and not os.path.exists(path):
             raise ConfigError(
                 f"the file {path.removesuffix(' (deleted)')} with the images of column {name!r} "

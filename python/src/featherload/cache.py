@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from . import _progress
+from . import _columns, _progress
 from ._errors import ConfigError
 from ._helper import run_json
 from ._reports import CacheReport
@@ -35,6 +35,7 @@ def build(
     shard: tuple[int, int] | None = None,
     finish: bool = False,
     shuffle: int | None = None,
+    columns: Sequence[str] | None = None,
     num_workers: int | None = None,
     on_error: Literal["stop", "skip"] | None = None,
     force: bool = False,
@@ -49,7 +50,9 @@ def build(
     ``"shorter:PIXELS"``. ``shuffle``: a seed; the samples are shuffled once. ``shard_size``: the
     most bytes of a shard (default ``"256M"``, in at least eight shards). ``on_error``: ``"stop"``
     (default), or ``"skip"``, which leaves out failed samples. ``force``: replace a cache with
-    other options or another source. Further keywords: those of ``Loader`` for reading a source,
+    other options or another source. ``columns``: columns of the source that the cache keeps, such
+    as ``["caption", "score"]``. ``Loader(dst, columns=[...])`` then gives the values of the source.
+    Further keywords: those of ``Loader`` for reading a source,
     and ``sandbox``, ``row_limit``, ``max_pixels`` and ``max_scratch``.
 
     ``shard_samples`` is the number of samples of each shard. A shard then depends only on source,
@@ -76,6 +79,7 @@ def build(
         "shard": None if shard is None else _share(shard),
         "finish": finish,
         "shuffle": None,
+        "columns": _column_names(columns),
         "num_workers": whole_or_none("num_workers", num_workers, 0),
         "on_error": on_error,
         "force": force,
@@ -100,6 +104,18 @@ def verify(dst: _Path) -> CacheReport:
     False. ``["findings"]`` lists the damage.
     """
     return _report(["cache", "verify", argument_text("dst", dst)])
+
+
+def _column_names(columns: Any) -> str | None:
+    """``["a", "b"]`` as text for the command line. None without columns."""
+    names = _columns.checked(columns) or []
+    for name in names:
+        if "," in name or not name:
+            raise ConfigError(
+                f"columns has {shown(name)}, and a cache keeps no column of such a name: rename it",
+                option="columns",
+            )
+    return ",".join(names) or None
 
 
 def _share(shard: Any) -> str:

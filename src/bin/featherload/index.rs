@@ -161,7 +161,11 @@ pub fn run(args: IndexArgs) -> Result<CommandOutcome> {
             "--share needs tar shards in an object store: save other indexes with --save",
         ));
     }
-    let (index, scan, dali) = open(source, &args)?;
+    let (index, mut scan, dali) = open(source, &args)?;
+    let of_cache = match Index::is_cache(index.root()) {
+        true => Index::columns_of_cache(index.root())?,
+        false => Vec::new(),
+    };
     // Saved first: reading headers may take long, and does not change the index.
     if let Some(file) = &args.save {
         index.save(file)?;
@@ -185,6 +189,10 @@ pub fn run(args: IndexArgs) -> Result<CommandOutcome> {
         Some(survey?)
     };
     if args.json {
+        if !of_cache.is_empty() {
+            let columns = &mut scan.get_or_insert_default().columns;
+            columns.get_or_insert_default().available = of_cache;
+        }
         let (smallest_class, largest_class) = ends.unzip();
         output::json(&IndexReport {
             root: index.root().to_string_lossy().into_owned(),
@@ -224,6 +232,10 @@ pub fn run(args: IndexArgs) -> Result<CommandOutcome> {
             let names: Vec<String> = columns.available.iter().map(|c| c.to_string()).collect();
             print_beside("available  ", &names.join(", "))?;
         }
+    }
+    if !of_cache.is_empty() {
+        let names: Vec<String> = of_cache.iter().map(ToString::to_string).collect();
+        print_beside("columns    ", &names.join(", "))?;
     }
     if let Some(text) = scan.as_ref().and_then(other_fields) {
         output::line(&text)?;

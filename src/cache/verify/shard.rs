@@ -16,7 +16,9 @@ use crate::cache::verify::findings::{DamagedSample, FindingKind, FindingLog, Ver
 use crate::cache::verify::index::{MOST_LABEL, TarLabel, compare};
 use crate::cache::verify::tar_headers;
 use crate::data::index::{Index, shown};
-use crate::data::shard::manifest::{HexHash128, Manifest, MemberEntry, ShardEntry, ShardManifest};
+use crate::data::shard::manifest::{
+    ColumnsPlace, HexHash128, Manifest, MemberEntry, ShardEntry, ShardManifest,
+};
 use crate::data::shard::shard_writer::{END, encode_header, member_bytes};
 
 /// Bytes of a tar that one thread checks as one task; at least one sample.
@@ -41,6 +43,16 @@ pub(super) struct ShardExpectation<'a> {
     pub(super) stands_alone: bool,
     pub(super) source_samples: Option<u64>,
     pub(super) index: Option<&'a Index>,
+}
+
+/// The result of the check of a member's data.
+enum MemberState {
+    /// The file ends before it does.
+    Cut,
+    /// Reported already, or cannot be read.
+    Damaged,
+    /// Undamaged, with the first bytes of its data.
+    Good(Vec<u8>),
 }
 
 /// A range of samples of a shard.
@@ -156,6 +168,14 @@ fn read_manifest(
         let what = format!("has {samples} samples, but the cache's manifest says {said_samples}");
         tell(FindingKind::Manifest, what);
     }
+    let place = manifest.columns.as_ref().map(|member| ColumnsPlace {
+        at: member.data_at,
+        bytes: member.size,
+    });
+    if place != entry.columns {
+        let what = "states another place of the columns than the cache's manifest";
+        tell(FindingKind::Manifest, what.into());
+    }
     let index = said.index;
     let first = index.and_then(|index| compare(index, number, &manifest, found));
     Some((manifest, first))
@@ -180,7 +200,8 @@ fn lies(manifest: &ShardManifest, source_samples: Option<u64>) -> Result<(), Str
         return Err("has a sample without a picture".into());
     }
     let mut at = 0u64;
-    for member in manifest.samples.iter().flat_map(|s| &s.members) {
+    let members = manifest.samples.iter().flat_map(|s| &s.members);
+    for member in members.chain(&manifest.columns) {
         let header = encode_header(&member.name, member.size).len() as u64;
         if member.header_at != at || member.data_at != at + header {
             let name = shown(member.name.as_bytes());
@@ -273,7 +294,11 @@ impl ShardPiece {
         for i in self.samples.clone() {
             self.check_sample(i, index, &mut bytes, found);
         }
-        if self.samples.end == manifest.samples.len() && manifest.bytes <= *len {
+        let is_last = self.samples.end == manifest.samples.len();
+        if let Some(member) = manifest.columns.as_ref().filter(|_| is_last) {
+            self.check_member(member, None, 0, &mut bytes, found);
+        }
+        if is_last && manifest.bytes <= *len {
             let from = manifest.bytes - END;
             let at = bytes.not_zero(from, manifest.bytes);
             let what = || "the end of the archive is not zero".to_owned();
@@ -288,42 +313,16 @@ impl ShardPiece {
         bytes: &mut FileWindow<'_>,
         found: &FindingLog<'_>,
     ) {
-        let (len, sample) = (self.shard.len, &self.shard.manifest.samples[i]);
+        let sample = &self.shard.manifest.samples[i];
         let mut label = TarLabel::Nothing;
         for (nth, member) in sample.members.iter().enumerate() {
-            let data_end = member.data_at + member.size;
-            let end = member.header_at + member_bytes(&member.name, member.size);
-            let tell = |kind: FindingKind, from, at| {
-                let what = || kind.of_member(&member.name);
-                self.tell(found, kind, Some((i, member)), from, at, what);
-            };
-            if end > len {
-                let at = member.header_at.max(len.min(data_end));
-                return tell(FindingKind::Length, at, Ok(Some(at)));
-            }
-            let header = encode_header(&member.name, member.size);
-            let at = bytes.differ_from(member.header_at, &header);
-            tell(FindingKind::Header, member.header_at, at);
             let kept = if nth == 0 { 0 } else { MOST_LABEL };
-            let hash = bytes.hash(member.data_at, data_end, kept);
-            let hash = hash.map(|(hash, first)| {
-                let is_good = hash == member.hash.0;
-                label = match is_good {
-                    true if nth == 0 => TarLabel::Nothing,
-                    true => TarLabel::Label(member, first),
-                    false => TarLabel::Damaged,
-                };
-                (!is_good).then_some(member.data_at)
-            });
-            if hash.is_err() {
-                label = TarLabel::Damaged;
+            match self.check_member(member, Some(i), kept, bytes, found) {
+                MemberState::Cut => return,
+                MemberState::Damaged => label = TarLabel::Damaged,
+                MemberState::Good(_) if nth == 0 => label = TarLabel::Nothing,
+                MemberState::Good(first) => label = TarLabel::Label(member, first),
             }
-            tell(FindingKind::Data, member.data_at, hash);
-            tell(
-                FindingKind::Padding,
-                data_end,
-                bytes.not_zero(data_end, end),
-            );
         }
         let id = self.shard.first_in_index.map(|first| first + i as u64);
         if let Some((id, index)) = id.zip(index)
@@ -338,6 +337,45 @@ impl ShardPiece {
                 message: format!("'{}' {message}", shown(picture.name.as_bytes())),
             });
         }
+    }
+
+    /// Checks header, data and padding of a member, of sample `i` if it belongs to one.
+    fn check_member(
+        &self,
+        member: &MemberEntry,
+        i: Option<usize>,
+        kept: usize,
+        bytes: &mut FileWindow<'_>,
+        found: &FindingLog<'_>,
+    ) -> MemberState {
+        let len = self.shard.len;
+        let data_end = member.data_at + member.size;
+        let end = member.header_at + member_bytes(&member.name, member.size);
+        let tell = |kind: FindingKind, from, at| {
+            let what = || kind.of_member(&member.name);
+            self.tell(found, kind, i.map(|i| (i, member)), from, at, what);
+        };
+        if end > len {
+            let at = member.header_at.max(len.min(data_end));
+            tell(FindingKind::Length, at, Ok(Some(at)));
+            return MemberState::Cut;
+        }
+        let header = encode_header(&member.name, member.size);
+        let at = bytes.differ_from(member.header_at, &header);
+        tell(FindingKind::Header, member.header_at, at);
+        let mut state = MemberState::Damaged;
+        let hash = bytes.hash(member.data_at, data_end, kept);
+        let hash = hash.map(|(hash, first)| {
+            let is_good = hash == member.hash.0;
+            if is_good {
+                state = MemberState::Good(first);
+            }
+            (!is_good).then_some(member.data_at)
+        });
+        tell(FindingKind::Data, member.data_at, hash);
+        let padding = bytes.not_zero(data_end, end);
+        tell(FindingKind::Padding, data_end, padding);
+        state
     }
 
     /// Reports the result of a check of the bytes from `from` on.

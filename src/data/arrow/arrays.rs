@@ -41,13 +41,11 @@ impl<'a> BatchArrays<'a> {
     /// # Errors
     /// `None` if the message is damaged, else the reason as text.
     pub(super) fn find(
-        metadata: &'a [u8],
+        batch: FlatTable<'a>,
         body: (u64, u64),
         fields: &[ArrowField],
         path: &[usize],
     ) -> Result<Vec<ArrayPlace>, Option<String>> {
-        let message = FlatTable::root(metadata).ok_or(None)?;
-        let batch = message.table(2).flatten().ok_or(None)?;
         if let Some(packing) = batch.table(3).ok_or(None)? {
             let codec = match packing.byte(0).ok_or(None)? {
                 0 => "lz4",

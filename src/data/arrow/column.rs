@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::data::arrow::arrays::{ArrayPlace, BufferPlace};
 use crate::data::arrow::ipc_file::ArrowFile;
-use crate::data::arrow::schema::{ArrowField, ArrowType};
+use crate::data::arrow::schema::{ArrowField, ArrowType, DictionaryField};
 use crate::data::columns::values::{ColumnBuilder, NumberKind, not_a_number};
 
 /// Bytes per read, where values are read one after the other.
@@ -39,10 +39,11 @@ impl ArrowBytes {
         }
     }
 
-    fn at_random(file: &Arc<File>, len: u64) -> Self {
+    /// For values here and there. `end`: where the bytes of the Arrow file end.
+    pub(crate) fn at_random(file: &Arc<File>, end: u64) -> Self {
         Self {
             file: file.clone(),
-            len,
+            len: end,
             piece: 0,
             windows: Vec::new(),
         }
@@ -87,16 +88,16 @@ fn damaged(at: u64) -> String {
     format!("is damaged: a value at byte {at} lies outside of its buffer: write it again")
 }
 
-/// One column of a file.
+/// One column of a file: where its values are. It keeps no file open.
 #[derive(Debug)]
 pub(crate) struct ArrowColumn {
     pub(crate) field: ArrowField,
-    file: Arc<File>,
-    len: u64,
     /// For each record batch the arrays on the way to the column's own, which is the last.
     batches: Vec<Vec<ArrayPlace>>,
     /// The first row of each record batch.
     firsts: Vec<u64>,
+    /// What its numbers stand for, if they stand for values.
+    dictionary: Vec<ArrayPlace>,
 }
 
 impl ArrowColumn {
@@ -112,10 +113,13 @@ impl ArrowColumn {
             fields = &field.children;
             found = Some(field.clone());
         }
+        let field = found.ok_or("has no such column")?;
         Ok(Self {
-            field: found.ok_or("has no such column")?,
-            file: file.file.clone(),
-            len: file.len,
+            dictionary: match &field.dictionary {
+                Some(dictionary) => file.dictionary_of(dictionary)?,
+                None => Vec::new(),
+            },
+            field,
             batches: file.arrays_of(path)?,
             firsts: file.batches.iter().map(|batch| batch.first).collect(),
         })
@@ -179,12 +183,6 @@ impl ArrowColumn {
     ///
     /// # Errors
     /// The file is damaged or cannot be read; a missing value that the column cannot express.
-    pub(crate) fn read(&self, row: u64, into: &mut ColumnBuilder) -> Result<(), String> {
-        let mut bytes = ArrowBytes::at_random(&self.file, self.len);
-        self.read_from(&mut bytes, row, into)
-    }
-
-    /// Like [`ArrowColumn::read`], with bytes that are kept from row to row.
     pub(crate) fn read_from(
         &self,
         bytes: &mut ArrowBytes,
@@ -197,59 +195,104 @@ impl ArrowColumn {
                 return into.push_null();
             }
         }
-        let inner = || self.field.children.first().zip(array.children.first());
-        let none = || "has a type that no batch has".to_owned();
-        match self.field.kind {
-            ArrowType::Number(kind) => {
-                let numbers = numbers(bytes, kind, array, row, 1)?;
-                into.push_numbers(&numbers)
-            }
-            ArrowType::Binary(_) | ArrowType::View(false) | ArrowType::FixedBinary(_) => {
-                let (at, len) = place_of(bytes, self.field.kind, array, row)?.ok_or_else(none)?;
-                let value = bytes.read(at, len)?.to_vec();
-                into.push_bytes(value);
-                Ok(())
-            }
-            ArrowType::Text(_) | ArrowType::View(true) => {
-                let text = text_of(bytes, self.field.kind, array, row)?;
-                into.push_text(text.ok_or_else(none)?);
-                Ok(())
-            }
-            ArrowType::List(_) | ArrowType::FixedList(_) => {
-                let (first, count) = range_of(bytes, self.field.kind, array, row)?;
-                let (field, child) = inner().ok_or_else(none)?;
-                if count > MOST_VALUE || first + count > child.rows {
-                    return Err(damaged(array.buffers.first().map_or(0, |b| b.at)));
-                }
-                match field.kind {
-                    ArrowType::Number(kind) => {
-                        let numbers = numbers(bytes, kind, child, first, count)?;
-                        into.push_numbers(&numbers)
-                    }
-                    ArrowType::FixedList(width) => {
-                        let innermost = field.children.first().zip(child.children.first());
-                        let (field, child) = innermost.ok_or_else(none)?;
-                        let ArrowType::Number(kind) = field.kind else {
-                            return Err(none());
-                        };
-                        let width = width as u64;
-                        let first = first.checked_mul(width).ok_or_else(none)?;
-                        let count = count.checked_mul(width).ok_or_else(none)?;
-                        let numbers = numbers(bytes, kind, child, first, count)?;
-                        into.push_numbers(&numbers)
-                    }
-                    ArrowType::Text(_) | ArrowType::View(true) => {
-                        let texts = (first..first + count)
-                            .map(|row| text_of(bytes, field.kind, child, row))
-                            .collect::<Result<_, _>>()?;
-                        into.push_list(texts);
-                        Ok(())
-                    }
-                    _ => Err(none()),
-                }
-            }
-            _ => Err(none()),
+        match &self.field.dictionary {
+            None => read_value(bytes, &self.field, array, row, into),
+            Some(dictionary) => self.read_entry(bytes, dictionary, array, row, into),
         }
+    }
+
+    /// Adds the value that a number in an array stands for.
+    fn read_entry(
+        &self,
+        bytes: &mut ArrowBytes,
+        dictionary: &DictionaryField,
+        array: &ArrayPlace,
+        row: u64,
+        into: &mut ColumnBuilder,
+    ) -> Result<(), String> {
+        let number = numbers(bytes, dictionary.numbers, array, row, 1)?;
+        let is_negative = dictionary.numbers.name().starts_with('i')
+            && number.last().is_some_and(|byte| *byte > 127);
+        let outside = || {
+            let at = array.buffers.get(1).map_or(0, |buffer| buffer.at);
+            format!("is damaged: a number at byte {at} or later is not of its dictionary")
+        };
+        let mut word = [0; 8];
+        word[..number.len()].copy_from_slice(&number);
+        let mut entry = u64::from_le_bytes(word);
+        for part in self.dictionary.iter().filter(|_| !is_negative) {
+            if entry < part.rows {
+                return match is_null(bytes, part, entry)? {
+                    true => into.push_null(),
+                    false => read_value(bytes, &dictionary.values, part, entry, into),
+                };
+            }
+            entry -= part.rows;
+        }
+        Err(outside())
+    }
+}
+
+/// Adds the value of a row of an array, which has one.
+fn read_value(
+    bytes: &mut ArrowBytes,
+    field: &ArrowField,
+    array: &ArrayPlace,
+    row: u64,
+    into: &mut ColumnBuilder,
+) -> Result<(), String> {
+    let inner = || field.children.first().zip(array.children.first());
+    let none = || "has a type that no batch has".to_owned();
+    match field.kind {
+        ArrowType::Number(kind) => {
+            let numbers = numbers(bytes, kind, array, row, 1)?;
+            into.push_numbers(&numbers)
+        }
+        ArrowType::Binary(_) | ArrowType::View(false) | ArrowType::FixedBinary(_) => {
+            let (at, len) = place_of(bytes, field.kind, array, row)?.ok_or_else(none)?;
+            let value = bytes.read(at, len)?.to_vec();
+            into.push_bytes(value);
+            Ok(())
+        }
+        ArrowType::Text(_) | ArrowType::View(true) => {
+            let text = text_of(bytes, field.kind, array, row)?;
+            into.push_text(text.ok_or_else(none)?);
+            Ok(())
+        }
+        ArrowType::List(_) | ArrowType::FixedList(_) => {
+            let (first, count) = range_of(bytes, field.kind, array, row)?;
+            let (field, child) = inner().ok_or_else(none)?;
+            if count > MOST_VALUE || first + count > child.rows {
+                return Err(damaged(array.buffers.first().map_or(0, |b| b.at)));
+            }
+            match field.kind {
+                ArrowType::Number(kind) => {
+                    let numbers = numbers(bytes, kind, child, first, count)?;
+                    into.push_numbers(&numbers)
+                }
+                ArrowType::FixedList(width) => {
+                    let innermost = field.children.first().zip(child.children.first());
+                    let (field, child) = innermost.ok_or_else(none)?;
+                    let ArrowType::Number(kind) = field.kind else {
+                        return Err(none());
+                    };
+                    let width = width as u64;
+                    let first = first.checked_mul(width).ok_or_else(none)?;
+                    let count = count.checked_mul(width).ok_or_else(none)?;
+                    let numbers = numbers(bytes, kind, child, first, count)?;
+                    into.push_numbers(&numbers)
+                }
+                ArrowType::Text(_) | ArrowType::View(true) => {
+                    let texts = (first..first + count)
+                        .map(|row| text_of(bytes, field.kind, child, row))
+                        .collect::<Result<_, _>>()?;
+                    into.push_list(texts);
+                    Ok(())
+                }
+                _ => Err(none()),
+            }
+        }
+        _ => Err(none()),
     }
 }
 

@@ -4,6 +4,7 @@
 //! values. A file is read by its footer, a stream from its beginning. Memory: the schema, and 48 bytes for each record batch.
 
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,17 +13,18 @@ use serde_json::Value as Json;
 
 use crate::data::arrow::arrays::{ArrayPlace, BatchArrays};
 use crate::data::arrow::flatbuffer::FlatTable;
-use crate::data::arrow::schema::{ArrowField, ArrowSchema};
+use crate::data::arrow::schema::{ArrowField, ArrowSchema, DictionaryField};
 use crate::error::{Error, Result};
 use crate::sys::regular_file;
 
 /// What a file begins and ends with. A stream has neither.
-const MAGIC: &[u8; 6] = b"ARROW1";
+pub(super) const MAGIC: &[u8; 6] = b"ARROW1";
 /// The word before the length of a message's metadata.
-const CONTINUATION: u32 = u32::MAX;
+pub(super) const CONTINUATION: u32 = u32::MAX;
 /// The kinds of messages that are read.
-const SCHEMA: u8 = 1;
-const RECORD_BATCH: u8 = 3;
+pub(super) const SCHEMA: u8 = 1;
+const DICTIONARY_BATCH: u8 = 2;
+pub(super) const RECORD_BATCH: u8 = 3;
 /// Bytes of the place of a message in a footer: offset, length of the metadata, length of the data.
 const BLOCK: usize = 24;
 /// Most bytes of a message's metadata, and of a footer.
@@ -35,6 +37,8 @@ pub(crate) struct ArrowFile {
     pub(crate) len: u64,
     schema: ArrowSchema,
     pub(super) batches: Vec<BatchPlace>,
+    /// Where the messages with values of dictionaries begin.
+    dictionaries: Vec<u64>,
     /// Rows of all record batches.
     pub(crate) rows: u64,
 }
@@ -65,16 +69,19 @@ impl ArrowFile {
     /// A file that cannot be read, is not of Arrow, is damaged, or has numbers in big-endian order.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let (file, len) = regular_file::open(path).map_err(|e| Error::io_at("open", path, e))?;
-        Self::parse(Arc::new(file), len).map_err(|what| Error::dataset(path, what))
+        Self::read_part(Arc::new(file), 0..len).map_err(|what| Error::dataset(path, what))
     }
 
-    fn parse(file: Arc<File>, len: u64) -> Result<Self, String> {
-        if len == 0 {
+    /// Like [`ArrowFile::read`], for an Arrow file that is a part of another file, such as a tar.
+    /// All places are those in the other file.
+    pub(crate) fn read_part(file: Arc<File>, part: Range<u64>) -> Result<Self, String> {
+        let (start, len) = (part.start, part.end);
+        if part.is_empty() {
             return Err("is an empty file: remove it, or write it again".into());
         }
-        let (schema, messages) = match footer(&file, len)? {
-            Some(footer) => of_footer(&footer)?,
-            None => of_stream(&file, len)?,
+        let (schema, messages, dictionaries) = match footer(&file, part)? {
+            Some(footer) => of_footer(&footer, start)?,
+            None => of_stream(&file, start, len)?,
         };
         let mut batches = Vec::new();
         let mut rows: u64 = 0;
@@ -102,6 +109,7 @@ impl ArrowFile {
             file,
             len,
             batches,
+            dictionaries,
             rows,
         })
     }
@@ -123,10 +131,12 @@ impl ArrowFile {
     pub(super) fn arrays_of(&self, path: &[usize]) -> Result<Vec<Vec<ArrayPlace>>, String> {
         let arrays = self.batches.iter().map(|batch| {
             let metadata = read_bytes(&self.file, batch.metadata_at, batch.metadata_bytes)?;
+            let damaged = || damaged_at(batch.metadata_at);
+            let message = FlatTable::root(&metadata).ok_or_else(damaged)?;
+            let header = message.table(2).flatten().ok_or_else(damaged)?;
             let body = (batch.body_at, batch.body_bytes);
-            let found = BatchArrays::find(&metadata, body, &self.schema.fields, path);
-            let found =
-                found.map_err(|what| what.unwrap_or_else(|| damaged_at(batch.metadata_at)))?;
+            let found = BatchArrays::find(header, body, &self.schema.fields, path);
+            let found = found.map_err(|what| what.unwrap_or_else(damaged))?;
             match found.first() {
                 Some(top) if top.rows == batch.rows => Ok(found),
                 _ => Err(damaged_at(batch.metadata_at)),
@@ -136,32 +146,75 @@ impl ArrowFile {
     }
 }
 
+impl ArrowFile {
+    /// Where the values of a dictionary are: one array, and those that later messages add to it.
+    ///
+    /// # Errors
+    /// A dictionary that a later message replaces; compressed buffers; a damaged message.
+    pub(super) fn dictionary_of(&self, field: &DictionaryField) -> Result<Vec<ArrayPlace>, String> {
+        let mut parts = Vec::new();
+        for &at in &self.dictionaries {
+            let (message, metadata) =
+                read_message(&self.file, at, self.len)?.ok_or_else(|| damaged_at(at))?;
+            let damaged = || damaged_at(at);
+            let table = FlatTable::root(&metadata).ok_or_else(damaged)?;
+            let header = table.table(2).flatten().ok_or_else(damaged)?;
+            if table.byte(1) != Some(DICTIONARY_BATCH) {
+                return Err(damaged());
+            }
+            if header.long(0).ok_or_else(damaged)? != field.id {
+                continue;
+            }
+            let adds = header.byte(2).ok_or_else(damaged)? != 0;
+            if !adds && !parts.is_empty() {
+                return Err(
+                    "has a dictionary that changes from batch to batch: write it as an Arrow file \
+                     with one dictionary (pyarrow: table.unify_dictionaries())"
+                        .into(),
+                );
+            }
+            let values = header.table(1).flatten().ok_or_else(damaged)?;
+            let body_at = message.metadata_at + message.metadata_bytes;
+            let body = (body_at, message.body_bytes);
+            let fields = std::slice::from_ref(&field.values);
+            let found = BatchArrays::find(values, body, fields, &[0]);
+            parts.extend(found.map_err(|what| what.unwrap_or_else(damaged))?);
+        }
+        Ok(parts)
+    }
+}
+
 fn damaged_at(at: u64) -> String {
     format!("is damaged: it has no valid message at byte {at}: write it again")
 }
 
-/// The schema, and where each record batch begins, by the footer of a file.
-fn of_footer(footer: &[u8]) -> Result<(ArrowSchema, Vec<u64>), String> {
+/// The schema, and where each record batch and each message of a dictionary begins.
+type FileMessages = (ArrowSchema, Vec<u64>, Vec<u64>);
+
+/// The schema, and where each record batch begins, by the footer of a file that begins at `start`.
+fn of_footer(footer: &[u8], start: u64) -> Result<FileMessages, String> {
     let damaged = || "is damaged: its footer cannot be read: write it again".to_owned();
     let table = FlatTable::root(footer).ok_or_else(damaged)?;
     let schema = table.table(1).flatten().ok_or_else(damaged)?;
     let schema = ArrowSchema::read(schema).map_err(|what| what.unwrap_or_else(damaged))?;
-    let blocks = table.vector(3, BLOCK).ok_or_else(damaged)?;
-    let offset = |number| {
-        let offset = blocks.long(number, BLOCK);
-        offset
-            .and_then(|at| u64::try_from(at).ok())
-            .ok_or_else(damaged)
+    let offsets = |field| {
+        let blocks = table.vector(field, BLOCK).ok_or_else(damaged)?;
+        let offset = |number| {
+            let offset = blocks.long(number, BLOCK);
+            offset
+                .and_then(|at| u64::try_from(at).ok()?.checked_add(start))
+                .ok_or_else(damaged)
+        };
+        (0..blocks.len()).map(offset).collect::<Result<Vec<_>, _>>()
     };
-    let messages = (0..blocks.len()).map(offset);
-    Ok((schema, messages.collect::<Result<_, _>>()?))
+    Ok((schema, offsets(3)?, offsets(2)?))
 }
 
 /// The schema, and where each record batch begins, by the messages of a stream.
-fn of_stream(file: &File, len: u64) -> Result<(ArrowSchema, Vec<u64>), String> {
-    let mut at = 0;
+fn of_stream(file: &File, start: u64, len: u64) -> Result<FileMessages, String> {
+    let mut at = start;
     let mut schema = None;
-    let mut messages = Vec::new();
+    let (mut messages, mut dictionaries) = (Vec::new(), Vec::new());
     while let Some((message, metadata)) = read_message(file, at, len)? {
         let damaged = || damaged_at(at);
         let table = FlatTable::root(&metadata).ok_or_else(damaged)?;
@@ -176,24 +229,25 @@ fn of_stream(file: &File, len: u64) -> Result<(ArrowSchema, Vec<u64>), String> {
             }
             (RECORD_BATCH, Some(_)) => messages.push(at),
             (RECORD_BATCH, None) => return Err(damaged()),
-            // Values of dictionaries, which are not read.
+            (DICTIONARY_BATCH, _) => dictionaries.push(at),
             _ => {}
         }
         at = message.metadata_at + message.metadata_bytes + message.body_bytes;
     }
     let schema = schema.ok_or("has no schema: write it again as an Arrow file or stream")?;
-    Ok((schema, messages))
+    Ok((schema, messages, dictionaries))
 }
 
 /// The footer of a file. `None` for a stream.
-fn footer(file: &File, len: u64) -> Result<Option<Vec<u8>>, String> {
+fn footer(file: &File, part: Range<u64>) -> Result<Option<Vec<u8>>, String> {
+    let (start, len) = (part.start, part.end - part.start);
     let mut head = [0; 8];
     let not =
         || "is not an Arrow file or stream, or its beginning is missing: check the file".to_owned();
     if len < 8 {
         return Err(not());
     }
-    let read = file.read_exact_at(&mut head, 0);
+    let read = file.read_exact_at(&mut head, start);
     read.map_err(|e| format!("cannot be read: {e}"))?;
     if head.starts_with(b"FEA1") {
         return Err("is a Feather file of version 1: write it again (Python: \
@@ -212,7 +266,7 @@ fn footer(file: &File, len: u64) -> Result<Option<Vec<u8>>, String> {
         .filter(|end| *end >= 8)
         .ok_or_else(cut)?;
     let mut tail = [0; 10];
-    let read = file.read_exact_at(&mut tail, end);
+    let read = file.read_exact_at(&mut tail, start + end);
     read.map_err(|e| format!("cannot be read: {e}"))?;
     let [a, b, c, d, magic @ ..] = tail;
     if magic != *MAGIC {
@@ -221,7 +275,7 @@ fn footer(file: &File, len: u64) -> Result<Option<Vec<u8>>, String> {
     let bytes = u64::from(u32::from_le_bytes([a, b, c, d]));
     let at = end.checked_sub(bytes).filter(|at| *at >= 8);
     let at = at.filter(|_| bytes <= MOST_METADATA).ok_or_else(cut)?;
-    read_bytes(file, at, bytes).map(Some)
+    read_bytes(file, start + at, bytes).map(Some)
 }
 
 /// The message at `at`, whose data end within the file, and its metadata. `None` at the end of all

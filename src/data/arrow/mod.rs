@@ -1,4 +1,4 @@
-//! Arrow IPC files and streams: where the values of each column lie in the file.
+//! Arrow IPC files and streams: where the values of each column lie in the file. Also writes files.
 //!
 //! Runs in the consumer, on untrusted bytes. Values stay in the file: only schema, sizes and
 //! offsets are read. So an image is a range of the file, and a column is read row by row.
@@ -9,14 +9,18 @@
 //!
 //! - `flatbuffer`: the tables of messages; `schema`: names and types of columns;
 //! - `ipc_file`: the messages of a file; `arrays`: the buffers of the arrays of a batch;
-//! - `column`: the values of one column.
+//! - `column`: the values of one column;
+//! - `writer`: writes columns as a file; `flat_writer`: the tables of its messages.
 
 mod arrays;
 mod column;
+mod flat_writer;
 mod flatbuffer;
 mod ipc_file;
 mod schema;
+mod writer;
 
 pub(crate) use column::{ArrowBytes, ArrowColumn};
 pub(crate) use ipc_file::ArrowFile;
-pub(crate) use schema::{ArrowField, ArrowType};
+pub(crate) use schema::{ArrowField, ArrowType, DICTIONARY};
+pub(crate) use writer::{ArrowRow, ArrowWriter};

@@ -9,6 +9,9 @@ use serde_json::Value as Json;
 use crate::data::arrow::flatbuffer::FlatTable;
 use crate::data::columns::values::{ColumnKind, NumberKind};
 
+/// The name of a column whose values are numbers of entries in a list.
+pub(crate) const DICTIONARY: &str = "a dictionary";
+
 /// Deepest nesting of a column.
 const MOST_DEPTH: usize = 16;
 /// Most columns, with those inside of others.
@@ -43,6 +46,17 @@ pub(crate) struct ArrowField {
     pub(crate) name: String,
     pub(crate) kind: ArrowType,
     pub(crate) children: Vec<ArrowField>,
+    /// Of a column of numbers that stand for values: what they stand for.
+    pub(super) dictionary: Option<Box<DictionaryField>>,
+}
+
+/// The values that numbers of a column stand for.
+#[derive(Debug, Clone)]
+pub(super) struct DictionaryField {
+    pub(super) id: i64,
+    /// The type of the numbers.
+    pub(super) numbers: NumberKind,
+    pub(super) values: ArrowField,
 }
 
 impl ArrowType {
@@ -67,6 +81,9 @@ impl ArrowField {
 
     /// The kind of its values in a batch. `None` if a batch cannot have them.
     pub(crate) fn column_kind(&self) -> Option<ColumnKind> {
+        if let Some(dictionary) = &self.dictionary {
+            return dictionary.values.column_kind();
+        }
         let inner = self.children.first();
         Some(match (self.kind, inner.map(|inner| inner.kind)) {
             (ArrowType::Number(kind), _) => ColumnKind::Numbers(kind, None),
@@ -111,6 +128,10 @@ impl ArrowField {
                 format!("struct of {}", fields.join(", "))
             }
             ArrowType::Null => "null".to_owned(),
+            ArrowType::Other(DICTIONARY, _) if self.dictionary.is_some() => {
+                let values = self.dictionary.as_ref().map(|d| d.values.type_name());
+                format!("{DICTIONARY} of {}", values.unwrap_or_default())
+            }
             ArrowType::Other(name, _) => name.to_owned(),
         }
     }
@@ -191,52 +212,66 @@ fn field_of(
         children.push(field_of(given.table(number).ok_or(None)?, depth, left)?);
     }
     let kind = kind_of(table).ok_or(None)?;
-    let is_dictionary = table.table(4).ok_or(None)?.is_some();
+    let encoding = table.table(4).ok_or(None)?;
     let wanted = match kind {
         ArrowType::List(_) | ArrowType::FixedList(_) => Some(1),
         _ => None,
     };
-    if !is_dictionary && wanted.is_some_and(|wanted| wanted != children.len()) {
+    if wanted.is_some_and(|wanted| wanted != children.len()) {
         return Err(None);
     }
-    Ok(ArrowField {
+    let field = ArrowField {
         name: match name {
             Cow::Borrowed(name) => name.to_owned(),
             Cow::Owned(name) => name,
         },
-        // An array has numbers of the dictionary, and none of the arrays of its values.
-        kind: match is_dictionary {
-            true => ArrowType::Other("a dictionary", 2),
-            false => kind,
-        },
-        children: match is_dictionary {
-            true => Vec::new(),
-            false => children,
-        },
+        kind,
+        children,
+        dictionary: None,
+    };
+    let Some(encoding) = encoding else {
+        return Ok(field);
+    };
+    // Without a type the numbers have 32 bits.
+    let numbers = encoding.table(1).ok_or(None)?;
+    let numbers = numbers.map_or(Some(NumberKind::I32), whole_number);
+    Ok(ArrowField {
+        name: field.name.clone(),
+        // An array has numbers, and none of the arrays of its values.
+        kind: ArrowType::Other(DICTIONARY, 2),
+        children: Vec::new(),
+        dictionary: Some(Box::new(DictionaryField {
+            id: encoding.long(0).ok_or(None)?,
+            numbers: numbers.ok_or(None)?,
+            values: field,
+        })),
+    })
+}
+
+/// The type of whole numbers.
+fn whole_number(of: FlatTable<'_>) -> Option<NumberKind> {
+    use NumberKind::{I8, I16, I32, I64, U8, U16, U32, U64};
+    Some(match (of.int(0)?, of.byte(1)? != 0) {
+        (8, true) => I8,
+        (16, true) => I16,
+        (32, true) => I32,
+        (64, true) => I64,
+        (8, false) => U8,
+        (16, false) => U16,
+        (32, false) => U32,
+        (64, false) => U64,
+        _ => return None,
     })
 }
 
 fn kind_of(table: FlatTable<'_>) -> Option<ArrowType> {
-    use NumberKind::{F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
+    use NumberKind::{F16, F32, F64, I32, I64};
     let of = table.table(3)?;
     let int = |field| of.map_or(Some(0), |of| of.int(field));
     let short = |field| of.map_or(Some(0), |of| of.short(field));
     Some(match table.byte(2)? {
         1 => ArrowType::Null,
-        2 => {
-            let is_signed = of.map_or(Some(0), |of| of.byte(1))? != 0;
-            ArrowType::Number(match (int(0)?, is_signed) {
-                (8, true) => I8,
-                (16, true) => I16,
-                (32, true) => I32,
-                (64, true) => I64,
-                (8, false) => U8,
-                (16, false) => U16,
-                (32, false) => U32,
-                (64, false) => U64,
-                _ => return None,
-            })
-        }
+        2 => ArrowType::Number(whole_number(of?)?),
         3 => ArrowType::Number(match short(0)? {
             0 => F16,
             1 => F32,

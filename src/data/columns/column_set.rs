@@ -61,12 +61,20 @@ impl fmt::Display for AvailableColumn {
 pub(crate) struct OpenColumns {
     readers: NamedReaders,
     index: Arc<Index>,
+    /// Files of an object store stay only until their batch is returned.
+    are_temporary: bool,
 }
 
 impl OpenColumns {
     /// `None` if the run names no columns.
     pub(crate) fn new(readers: NamedReaders, index: Arc<Index>) -> Option<Arc<Self>> {
-        (!readers.is_empty()).then(|| Arc::new(Self { readers, index }))
+        (!readers.is_empty()).then(|| {
+            Arc::new(Self {
+                are_temporary: index.is_remote(),
+                readers,
+                index,
+            })
+        })
     }
 
     /// Names and types, in the order in which the run names them.
@@ -105,11 +113,32 @@ pub struct BatchColumns {
     open: Option<Arc<OpenColumns>>,
     /// The sample of each row. `None` for padding.
     rows: Vec<Option<u64>>,
+    /// Values that were read with the batch, by the number of their column.
+    read: Arc<[ColumnValues]>,
 }
 
 impl BatchColumns {
     pub(crate) fn new(open: Option<Arc<OpenColumns>>, rows: Vec<Option<u64>>) -> Self {
-        Self { open, rows }
+        Self {
+            open,
+            rows,
+            read: Arc::default(),
+        }
+    }
+
+    /// Reads all values now, if the files do not stay.
+    ///
+    /// # Errors
+    /// A value that cannot be read.
+    pub(crate) fn read_temporary(&mut self) -> Result<()> {
+        let Some(open) = self.open.as_ref().filter(|open| open.are_temporary) else {
+            return Ok(());
+        };
+        let values = open
+            .names()
+            .map(|(name, _)| open.read(name, self.rows.iter().copied()));
+        self.read = values.collect::<Result<_>>()?;
+        Ok(())
     }
 
     /// Names and types of the columns, in the order in which the run names them.
@@ -117,12 +146,17 @@ impl BatchColumns {
         self.open.iter().flat_map(|open| open.names())
     }
 
-    /// The values of column `name`, one for each row. Reads them from the files of the data set.
+    /// The values of column `name`, one for each row. Reads them from the files of the data set. Those
+    /// of a cache in an object store were read with the batch.
     ///
     /// # Errors
     /// There is no such column, and the error lists those of the run; a file that changed or cannot
     /// be read; a whole number that is missing.
     pub fn read(&self, name: &str) -> Result<ColumnValues> {
+        let number = self.names().position(|(known, _)| known == name);
+        if let Some(values) = number.and_then(|number| self.read.get(number)) {
+            return Ok(values.clone());
+        }
         match &self.open {
             Some(open) => open.read(name, self.rows.iter().copied()),
             None => Err(no_column(name, std::iter::empty())),

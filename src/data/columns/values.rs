@@ -25,6 +25,21 @@ pub enum NumberKind {
 }
 
 impl NumberKind {
+    const ALL: [Self; 12] = [
+        Self::Bool,
+        Self::I8,
+        Self::I16,
+        Self::I32,
+        Self::I64,
+        Self::U8,
+        Self::U16,
+        Self::U32,
+        Self::U64,
+        Self::F16,
+        Self::F32,
+        Self::F64,
+    ];
+
     /// Bytes of a number in memory.
     #[must_use]
     pub fn bytes(self) -> usize {
@@ -76,6 +91,31 @@ pub enum ColumnKind {
     Ragged(NumberKind, Option<usize>),
     /// Any count of texts a row.
     TextLists,
+}
+
+impl ColumnKind {
+    /// The kind that is printed as `text`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let numbers = |text: &str| {
+            let (width, name) = match text.split_once(" x ") {
+                Some((width, name)) => (Some(width.parse().ok()?), name),
+                None => (None, text),
+            };
+            let kind = NumberKind::ALL
+                .into_iter()
+                .find(|kind| kind.name() == name)?;
+            Some((kind, width))
+        };
+        Some(match text {
+            "text" => Self::Text,
+            "bytes" => Self::Bytes,
+            "lists of text" => Self::TextLists,
+            text => match text.strip_prefix("lists of ") {
+                Some(text) => numbers(text).map(|(kind, width)| Self::Ragged(kind, width))?,
+                None => numbers(text).map(|(kind, width)| Self::Numbers(kind, width))?,
+            },
+        })
+    }
 }
 
 impl fmt::Display for ColumnKind {
@@ -214,6 +254,8 @@ pub(crate) struct ColumnBuilder {
     texts: Vec<Option<String>>,
     bytes: Vec<Option<Vec<u8>>>,
     lists: Vec<Vec<Option<String>>>,
+    /// Bytes of texts, bytes and lists so far.
+    text_bytes: usize,
 }
 
 impl ColumnBuilder {
@@ -225,6 +267,7 @@ impl ColumnBuilder {
             texts: Vec::new(),
             bytes: Vec::new(),
             lists: Vec::new(),
+            text_bytes: 0,
         }
     }
 
@@ -257,14 +300,20 @@ impl ColumnBuilder {
     }
 
     pub(crate) fn push_text(&mut self, text: String) {
+        self.text_bytes += text.len();
         self.texts.push(Some(text));
     }
 
     pub(crate) fn push_bytes(&mut self, bytes: Vec<u8>) {
+        self.text_bytes += bytes.len();
         self.bytes.push(Some(bytes));
     }
 
     pub(crate) fn push_list(&mut self, texts: Vec<Option<String>>) {
+        let texts_of = texts
+            .iter()
+            .map(|text| text.as_ref().map_or(0, String::len) + 5);
+        self.text_bytes += texts_of.sum::<usize>();
         self.lists.push(texts);
     }
 
@@ -307,6 +356,23 @@ impl ColumnBuilder {
         }
     }
 
+    /// Adds all rows of a builder of the same kind.
+    pub(crate) fn append(&mut self, other: Self) {
+        let before = self.offsets.last().copied().unwrap_or(0);
+        self.offsets
+            .extend(other.offsets.iter().skip(1).map(|at| before + at));
+        self.numbers.extend(other.numbers);
+        self.texts.extend(other.texts);
+        self.bytes.extend(other.bytes);
+        self.lists.extend(other.lists);
+        self.text_bytes += other.text_bytes;
+    }
+
+    /// Bytes of all values. A text in a list counts 5 more.
+    pub(crate) fn bytes(&self) -> usize {
+        self.numbers.len() + self.text_bytes
+    }
+
     pub(crate) fn finish(self) -> ColumnValues {
         let bytes = self.numbers;
         match self.kind {
@@ -333,5 +399,33 @@ pub(crate) fn not_a_number(kind: NumberKind) -> Option<Vec<u8>> {
         NumberKind::F32 => Some(f32::NAN.to_le_bytes().to_vec()),
         NumberKind::F64 => Some(f64::NAN.to_le_bytes().to_vec()),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_parsed_as_they_are_printed() {
+        let mut kinds = vec![ColumnKind::Text, ColumnKind::Bytes, ColumnKind::TextLists];
+        for kind in NumberKind::ALL {
+            for width in [None, Some(0), Some(17)] {
+                kinds.push(ColumnKind::Numbers(kind, width));
+                kinds.push(ColumnKind::Ragged(kind, width));
+            }
+        }
+        for kind in kinds {
+            assert_eq!(ColumnKind::parse(&kind.to_string()), Some(kind), "{kind}");
+        }
+        for other in [
+            "",
+            "texts",
+            "lists of bytes",
+            "x int8",
+            "lists of -1 x int8",
+        ] {
+            assert_eq!(ColumnKind::parse(other), None, "{other}");
+        }
     }
 }

@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use crate::data::columns::AvailableColumn;
 use crate::data::index::arrow::{self, ArrowFiles};
 use crate::data::index::cifar::{self, CifarOptions};
 use crate::data::index::folder::{self, FolderOptions};
@@ -14,7 +15,7 @@ use crate::data::index::report::ScanReport;
 use crate::data::index::samples::Index;
 use crate::data::index::shards::{self, ShardOptions};
 use crate::data::index::table::{self, TableOptions};
-use crate::data::index::{index_cache, index_file, open_cache};
+use crate::data::index::{cache_columns, index_cache, index_file, open_cache};
 use crate::data::shard::manifest::CacheManifest;
 use crate::data::shard::shard_patterns;
 use crate::error::{Error, Result};
@@ -261,6 +262,14 @@ impl Index {
     /// Whether `folder` has the manifest of a cache, which may be incomplete.
     pub fn is_cache(folder: &Path) -> bool {
         open_cache::is_cache(folder)
+    }
+
+    /// The columns that the cache in `folder` has: those that it was built with.
+    ///
+    /// # Errors
+    /// A folder that is not a cache; a manifest that is damaged.
+    pub fn columns_of_cache(folder: &Path) -> Result<Vec<AvailableColumn>> {
+        cache_columns::available(folder)
     }
 
     /// Whether the file at `path` begins like the manifest of a cache's shard.

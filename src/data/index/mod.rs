@@ -35,6 +35,7 @@
 //! - `binary_form`: the binary form; `index_file`: that form in a file;
 //! - `index_cache`: the saved index of shards, for later runs; `remote_index`: the same for shards
 //!   in an object store; `cached_samples`: the index of a cache, made during the build;
+//!   `cache_columns`: the columns that a cache keeps;
 //! - `agreement`: whether an index fits its shards.
 //! ```
 //! # fn main() -> featherload::Result<()> {
@@ -58,6 +59,7 @@ mod array_files;
 mod arrow;
 mod binary_form;
 mod boxes;
+mod cache_columns;
 mod cached_samples;
 mod cifar;
 mod class_counts;
@@ -103,6 +105,7 @@ pub use arrow::ArrowFiles;
 pub(crate) use arrow::open_columns as open_arrow_columns;
 pub(crate) use binary_form::SampleLocation;
 pub use binary_form::{Label, LabelVector};
+pub(crate) use cache_columns::open_columns as open_cache_columns;
 pub(crate) use cached_samples::CachedSamples;
 pub use cifar::{CifarClasses, CifarOptions};
 pub use class_counts::ClassCount;
@@ -129,7 +132,7 @@ pub(crate) use remote_index::{
 pub use report::{DamagedShard, ScanReport, SkipCount, SkipReason, TableColumns};
 pub use samples::Index;
 pub(crate) use shards::check_is_tar;
-pub(crate) use shards::open_columns as open_shard_columns;
 pub use shards::{JSON_EXTENSION, KeepIndex, ShardLabels, ShardOptions};
+pub(crate) use shards::{PROBED as PROBED_SAMPLES, open_columns as open_shard_columns};
 pub(crate) use table::open_columns as open_table_columns;
 pub use table::{TableLabels, TableOptions};

@@ -42,7 +42,7 @@ use crate::data::shard::shard_patterns;
 use crate::error::{Error, Result};
 use crate::sys::threads;
 
-pub(crate) use column_reader::open_columns;
+pub(crate) use column_reader::{PROBED, open_columns};
 pub(crate) use dali::write_dali_index;
 use fields::{FieldCounts, MOST_ALTERNATIVES};
 pub(crate) use group::check_is_tar;

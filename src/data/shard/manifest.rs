@@ -33,8 +33,14 @@ pub(crate) fn shard_name(shard: u64) -> String {
     format!("shard-{shard:06}")
 }
 
-/// The version of both kinds of manifest.
+/// The version of both kinds of manifest, for caches without columns.
 pub(crate) const VERSION: u32 = 2;
+/// The version of both kinds of manifest, for caches with columns.
+pub(crate) const COLUMNS_VERSION: u32 = 3;
+
+/// The name of the member that has the columns of a shard: an Arrow file. Readers of WebDataset pass
+/// over hidden names.
+pub(crate) const COLUMNS_MEMBER: &str = ".columns.arrow";
 
 /// One shard of a cache: `shard-000000.json` beside `shard-000000.tar`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -54,6 +60,10 @@ pub(crate) struct ShardManifest {
     pub(crate) hash: HexHash128,
     /// In the cache's order. The n-th has id `first_id + n`, unless the shard stands alone.
     pub(crate) samples: Vec<SampleEntry>,
+    /// The member after all samples: an Arrow file with a row for each sample. None without columns,
+    /// or without samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) columns: Option<MemberEntry>,
     /// Samples of the source that were left out, between these samples or after the last one. In
     /// the cache's order.
     pub(crate) skipped: Vec<SkippedEntry>,
@@ -114,6 +124,9 @@ pub(crate) struct CacheManifest {
     pub(crate) classes: Vec<String>,
     /// Numbers per label: 0 without labels, 1 for classes, n for vectors.
     pub(crate) label_width: u64,
+    /// Columns of the source that the shards have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) columns: Vec<ColumnEntry>,
     /// Samples in all shards.
     pub(crate) samples: u64,
     /// Samples of the source that are in no shard.
@@ -122,6 +135,17 @@ pub(crate) struct CacheManifest {
     pub(crate) shards: Vec<ShardEntry>,
     /// Hash of the file `index.fli`.
     pub(crate) index: Option<HexHash128>,
+}
+
+/// A column of a cache.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ColumnEntry {
+    /// As in the source.
+    pub(crate) name: String,
+    /// As [`ColumnKind`](crate::columns::ColumnKind) is printed.
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
 }
 
 /// The options that a cache was built with, spelled as on the command line.
@@ -199,6 +223,17 @@ pub(crate) struct ShardEntry {
     pub(crate) manifest: HexHash128,
     /// Hash of the file `NAME.idx`.
     pub(crate) idx: HexHash128,
+    /// Where the columns are in the tar. None without columns, or without samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) columns: Option<ColumnsPlace>,
+}
+
+/// The bytes of a shard that are the Arrow file of its columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ColumnsPlace {
+    pub(crate) at: u64,
+    pub(crate) bytes: u64,
 }
 
 /// Why bytes are not a valid manifest.
@@ -226,8 +261,8 @@ impl fmt::Display for ManifestDamage {
             Self::Format { found } => write!(f, "a manifest of another kind: `{found}`"),
             Self::Version { found } => write!(
                 f,
-                "a manifest of version {found}, but this featherload reads version {VERSION}: \
-                 build the cache again (in this folder with `force`), or use the featherload \
+                "a manifest of version {found}, but this featherload reads versions {VERSION} and \
+                 {COLUMNS_VERSION}: build the cache again (in this folder with `force`), or use the featherload \
                  that built it"
             ),
             Self::Checksum => f.write_str("damaged: its checksum is wrong"),
@@ -280,7 +315,7 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
             (false, _) => Err(ManifestDamage::Format {
                 found: format.to_owned(),
             }),
-            (true, VERSION) => Ok(()),
+            (true, VERSION | COLUMNS_VERSION) => Ok(()),
             (true, found) => Err(ManifestDamage::Version { found }),
         };
         // A good manifest is parsed once: it may have a million shards.
@@ -484,6 +519,7 @@ mod tests {
                 source: 9,
                 members: vec![member("00000004_a.jpg", 0), member("00000004_a.cls", 1024)],
             }],
+            columns: None,
             skipped: vec![SkippedEntry {
                 source: 2,
                 path: "a/\u{1}\"é.jpg".into(),
@@ -522,6 +558,7 @@ mod tests {
             },
             classes: vec!["cat".into(), "dog".into()],
             label_width: 1,
+            columns: Vec::new(),
             samples: 2,
             skipped: 1,
             shards: vec![ShardEntry {
@@ -530,6 +567,7 @@ mod tests {
                 samples: 2,
                 manifest: HexHash128(5),
                 idx: HexHash128(6),
+                columns: None,
             }],
             index: Some(HexHash128(7)),
         }
@@ -580,15 +618,24 @@ mod tests {
         }
         check(&shard());
         check(&cache());
+        let (mut shard, mut cache) = (shard(), cache());
+        shard.columns = Some(shard.samples[0].members[0].clone());
+        check(&shard);
+        cache.columns = vec![ColumnEntry {
+            name: "a\"é".into(),
+            kind: "text".into(),
+        }];
+        cache.shards[0].columns = Some(ColumnsPlace { at: 1, bytes: 2 });
+        check(&cache);
     }
 
     #[test]
     fn another_version_is_named() {
         let mut newer = cache();
-        newer.version = 3;
+        newer.version = 4;
         let e = CacheManifest::from_bytes(&newer.to_bytes().unwrap()).unwrap_err();
-        assert_eq!(e, ManifestDamage::Version { found: 3 });
-        assert!(e.to_string().contains("version 3"), "{e}");
+        assert_eq!(e, ManifestDamage::Version { found: 4 });
+        assert!(e.to_string().contains("version 4"), "{e}");
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! written, so the same members make the same file. Never in here: the meaning of a member's data,
 //! and the place of the file.
 
-use std::io::{self, Write};
+use std::hash::Hasher as _;
+use std::io::{self, Read, Write};
 
 use twox_hash::XxHash3_64;
 use twox_hash::xxhash3_128::Hasher;
@@ -17,6 +18,9 @@ pub(crate) const END: u64 = 2 * BLOCK;
 /// The longest name that fits the name field. A longer one goes into a pax record before the
 /// header.
 const NAME_FIELD: usize = 100;
+
+/// Bytes of a member that are copied at a time.
+const PIECE: usize = 1 << 20;
 
 /// The smallest size that does not fit into eleven octal digits.
 const OCTAL_END: u64 = 1 << 33;
@@ -144,6 +148,37 @@ impl<W: Write> ShardWriter<W> {
             data_at,
             size,
             hash: XxHash3_64::oneshot(data),
+        })
+    }
+
+    /// Appends a member of `size` bytes, which it reads from `data`.
+    ///
+    /// # Errors
+    /// When `out` or `data` fails, or `data` ends too early. Nothing more may be written after that.
+    pub(crate) fn append_from(
+        &mut self,
+        name: &str,
+        size: u64,
+        data: &mut impl Read,
+    ) -> io::Result<MemberPlacement> {
+        let header_at = self.at;
+        self.write(&encode_header(name, size))?;
+        let data_at = self.at;
+        let (mut hasher, mut piece) = (XxHash3_64::new(), vec![0; PIECE]);
+        let mut left = size;
+        while left > 0 {
+            let piece = &mut piece[..left.min(PIECE as u64) as usize];
+            data.read_exact(piece)?;
+            hasher.write(piece);
+            self.write(piece)?;
+            left -= piece.len() as u64;
+        }
+        self.write(&[0; BLOCK as usize][..padding(size) as usize])?;
+        Ok(MemberPlacement {
+            header_at,
+            data_at,
+            size,
+            hash: hasher.finish(),
         })
     }
 

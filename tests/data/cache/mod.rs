@@ -8,6 +8,7 @@ mod small;
 
 mod apart;
 mod bad_samples;
+mod columns;
 mod command;
 mod contents;
 mod force;

@@ -68,6 +68,10 @@ pub struct BenchReport {
     /// columns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub columns_ms: Option<f64>,
+    /// What makes columns faster, if they are slow to read here and there, as in Parquet files with
+    /// large pages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub columns_faster: Option<String>,
     /// Entries that the scan left out. None for a saved index or a cache.
     pub scan: Option<ScanReport>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use featherload::index::Index;
 use featherload::measure::system::{CgroupLimits, default_workers};
 use featherload::measure::{CpuClocks, ProcessUsage, TreeUsage};
 use featherload::memory_plan::RecipeOutline;
@@ -23,6 +24,9 @@ use crate::outcome::CommandOutcome;
 use crate::run_length::too_short;
 use crate::setup::RunSetup;
 use crate::{consumer, flags, index, interrupt, output};
+
+/// Time for the columns of a row that counts as slow: some ten times that of a cache.
+const SLOW_ROW_MS: f64 = 0.05;
 
 /// Figures that are collected while batches arrive.
 struct Seen {
@@ -336,9 +340,23 @@ fn report(
         .columns
         .as_ref()
         .is_some_and(|names| !names.is_empty());
+    let is_cache = || {
+        let src = setup.options.source.path.as_deref();
+        src.is_some_and(Index::is_cache)
+    };
+    let row_ms = counters.columns.as_secs_f64() * 1e3 / counts.samples.max(1) as f64;
+    let columns_are_slow = has_columns && row_ms >= SLOW_ROW_MS && !is_cache();
     let columns_ms = (counters.columns.as_secs_f64() * 1e3) / counts.batches.max(1) as f64;
     Ok(BenchReport {
         columns_ms: has_columns.then_some(columns_ms),
+        columns_faster: columns_are_slow.then(|| {
+            let names = setup.options.loader.columns.iter().flatten();
+            let names: Vec<&str> = names.map(String::as_str).collect();
+            format!(
+                "cache build --columns {}: a cache keeps them where a row is read at once",
+                names.join(",")
+            )
+        }),
         images_per_s,
         too_short,
         spread: counts.pace.spread(),

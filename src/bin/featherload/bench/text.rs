@@ -73,6 +73,9 @@ impl BenchReport {
                 share * 100.0
             );
             field("columns", &cost)?;
+            if let Some(faster) = &self.columns_faster {
+                field("faster columns", faster)?;
+            }
         }
         if let Some(faster) = &self.limited_by.faster {
             field("faster", faster)?;

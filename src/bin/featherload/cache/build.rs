@@ -28,7 +28,7 @@ use crate::output;
 /// them.
 ///
 /// Only the image and the label of samples in tar shards are written. Other fields (txt, json,
-/// seg.png) are not copied; they are listed before the build starts.
+/// seg.png) are copied only as --columns; they are listed before the build starts.
 #[derive(Args)]
 #[command(mut_arg("path", |path| path.required(true).index(1).long_help(src_help())))]
 #[command(mut_arg("list", |list| list.help(LIST).long_help(LIST)))]
@@ -46,6 +46,14 @@ pub struct BuildArgs {
 
     #[command(flatten)]
     options: BuildOptions,
+
+    /// Columns of SRC that the cache keeps, such as caption,score. Runs of the cache read them by
+    /// the same names.
+    ///
+    /// Of tables: names of columns. Of tar shards: extensions, keys of the member json, or JSON
+    /// pointers. They are written behind the samples of each shard, as an Arrow file.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = cli::SOURCE)]
+    columns: Vec<String>,
 
     /// Worker processes; 0 decodes in this process. Default: the usable CPUs.
     #[arg(long, value_name = "N", help_heading = cli::LIMITS)]
@@ -122,6 +130,7 @@ impl BuildArgs {
     fn builder(&self) -> Result<CacheBuilder> {
         let source = self.source.source(None)?;
         let mut builder = CacheBuilder::new(source, &self.dst, self.options)
+            .columns(&self.columns)
             .force(self.force)
             .part(self.part())
             .launch(LaunchMethod::Exec)
@@ -155,7 +164,7 @@ fn build(args: &BuildArgs) -> Result<CommandOutcome> {
             // The coordinator runs already, so a thread may start.
             failed = interrupt::end_the_run().err();
             print_skipped(progress.scan);
-            print_fields(progress.scan);
+            print_fields(progress.scan, &args.columns);
         }
         if progress.phase == BuildPhase::Writing && announced != Some(progress.share) {
             announced = Some(progress.share);
@@ -201,10 +210,13 @@ fn parse_share(text: &str) -> std::result::Result<BuildPart, String> {
 }
 
 /// Fields of the samples that a cache does not keep, before anything is written.
-fn print_fields(scan: Option<&ScanReport>) {
-    if let Some(fields) = scan.and_then(|scan| progress::fields(&scan.other_fields)) {
+fn print_fields(scan: Option<&ScanReport>, columns: &[String]) {
+    let mut fields = scan.map_or_else(Default::default, |scan| scan.other_fields.clone());
+    fields.retain(|field, _| !columns.iter().any(|name| name.eq_ignore_ascii_case(field)));
+    if let Some(fields) = progress::fields(&fields) {
         output::print_to_stderr(&format!(
-            "left out: {fields}: a cache has image and label, other fields are not copied"
+            "left out: {fields}: a cache has image and label, other fields are not copied unless \
+             --columns names them"
         ));
     }
 }

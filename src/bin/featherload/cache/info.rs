@@ -43,6 +43,14 @@ pub fn run(args: InfoArgs) -> Result<CommandOutcome> {
         error::size(info.bytes)
     ))?;
     print_options(&info)?;
+    if !info.columns.is_empty() {
+        let names: Vec<String> = info.columns.iter().map(ToString::to_string).collect();
+        line(&format!(
+            "columns    {}; {}",
+            names.join(", "),
+            error::size(info.column_bytes)
+        ))?;
+    }
     if info.skipped > 0 {
         line(&format!(
             "left out   {} samples of the source",

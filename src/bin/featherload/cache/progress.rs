@@ -96,6 +96,7 @@ impl ProgressPrinter {
                 BuildPhase::Checking => "checking",
                 BuildPhase::Fetching => "fetching",
                 BuildPhase::ReadingHeaders => "reading headers",
+                BuildPhase::ReadingColumns => "reading columns",
                 BuildPhase::Sending => "sending",
                 _ => "writing",
             },
@@ -183,6 +184,7 @@ fn what(phase: BuildPhase) -> &'static str {
         BuildPhase::Checking => "checking existing shards: ",
         BuildPhase::Fetching => "fetching shards: ",
         BuildPhase::ReadingHeaders => "reading headers: ",
+        BuildPhase::ReadingColumns => "reading columns: ",
         BuildPhase::Sending => "waiting for the store: ",
         _ => "",
     }

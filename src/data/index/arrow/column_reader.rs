@@ -2,9 +2,11 @@
 //!
 //! In the consumer. Memory: the places of a column's buffers in each record batch.
 
+use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use crate::data::arrow::{ArrowColumn, ArrowField, ArrowFile, ArrowType};
+use crate::data::arrow::{ArrowBytes, ArrowColumn, ArrowField, ArrowFile, ArrowType, DICTIONARY};
 use crate::data::columns::column_set::{ColumnReader, NamedReaders};
 use crate::data::columns::values::{ColumnBuilder, ColumnKind};
 use crate::data::index::Index;
@@ -13,15 +15,24 @@ use crate::data::index::arrow::files::{absolute, read_order};
 use crate::data::index::column_names::{listed, quoted};
 use crate::error::{Error, Result};
 
+/// A column in one file.
+#[derive(Debug)]
+struct ColumnFile {
+    path: PathBuf,
+    file: Arc<File>,
+    len: u64,
+    column: ArrowColumn,
+}
+
 /// A column over all files.
 #[derive(Debug)]
 struct ArrowReader {
     kind: ColumnKind,
-    files: Vec<(PathBuf, ArrowColumn)>,
+    files: Vec<ColumnFile>,
     /// The first row of each file.
     firsts: Vec<u64>,
     /// The row of each sample, if rows are not samples in their order.
-    order: Option<std::sync::Arc<[u64]>>,
+    order: Option<Arc<[u64]>>,
 }
 
 impl ColumnReader for ArrowReader {
@@ -37,9 +48,15 @@ impl ColumnReader for ArrowReader {
         let file = self.firsts.partition_point(|first| *first <= row);
         // The first file begins at row 0.
         let file = file.saturating_sub(1);
-        let (path, column) = &self.files[file];
         let row = row - self.firsts[file];
-        let read = column.read(row, into);
+        let ColumnFile {
+            path,
+            file,
+            len,
+            column,
+        } = &self.files[file];
+        let mut bytes = ArrowBytes::at_random(file, *len);
+        let read = column.read_from(&mut bytes, row, into);
         read.map_err(|what| {
             let name = quoted(&column.field.name);
             Error::dataset(path, format!("row {row}, column {name}: {what}"))
@@ -83,7 +100,12 @@ pub(crate) fn open_columns(files: &ArrowFiles, names: &[String]) -> Result<Named
                 }
             });
             let column = found.map_err(|what| Error::dataset(path, what))?;
-            columns.push((path.to_path_buf(), column));
+            columns.push(ColumnFile {
+                path: path.to_path_buf(),
+                file: file.file.clone(),
+                len: file.len,
+                column,
+            });
         }
         let none = || Error::config("no Arrow files: give a path or a pattern");
         Ok(Box::new(ArrowReader {
@@ -136,6 +158,12 @@ fn resolve(fields: &[ArrowField], name: &str) -> Result<Vec<usize>, String> {
     Ok(at)
 }
 
+/// Whether a list has lists inside.
+fn is_nested(field: &ArrowField) -> bool {
+    let inner = field.children.first();
+    inner.is_some_and(|inner| matches!(inner.kind, ArrowType::List(_) | ArrowType::FixedList(_)))
+}
+
 fn kind_of(field: &ArrowField, name: &str) -> Result<ColumnKind, String> {
     field.column_kind().ok_or_else(|| {
         let inside: Vec<String> = field
@@ -145,6 +173,15 @@ fn kind_of(field: &ArrowField, name: &str) -> Result<ColumnKind, String> {
             .collect();
         let fix = match field.kind {
             ArrowType::Struct => format!("name a field of it, one of {}", listed(&inside)),
+            ArrowType::List(_) | ArrowType::FixedList(_) if is_nested(field) => {
+                "write inner lists of one length as lists of fixed size, or all numbers of a row \
+                 as one list, with the lengths of its parts in a second column"
+                    .to_owned()
+            }
+            ArrowType::Other(DICTIONARY, _) => {
+                "write the values in place of their numbers (pyarrow: column.dictionary_decode())"
+                    .to_owned()
+            }
             _ => "write it as numbers, text, bytes, or lists of them".to_owned(),
         };
         format!(

@@ -23,7 +23,7 @@ use crate::error::{self, Error, Result};
 /// Most bytes of a member that is a column.
 const MOST_VALUE: u64 = 256 << 20;
 /// Samples that decide which columns there are, and the types of values in JSON.
-const PROBED: u64 = 64;
+pub(crate) const PROBED: u64 = 64;
 /// Extensions that are text, as in webdataset.
 const TEXTS: [&str; 5] = ["txt", "text", "transcript", "caption", "json"];
 /// Extensions that are one whole number, as in webdataset.
@@ -176,16 +176,9 @@ fn member(index: &Index, id: u64, extension: &str) -> Result<Option<Vec<u8>>> {
 /// JSON pointers (`/a/b`, `meta.json:/a/b`).
 ///
 /// # Errors
-/// The first samples have no such member or value; values of several kinds; shards in an object
-/// store.
+/// The first samples have no such member or value; values of several kinds; shards that are not on
+/// this machine.
 pub(crate) fn open_columns(index: &Index, names: &[String]) -> Result<NamedReaders> {
-    if index.is_remote() {
-        return Err(Error::option(
-            "columns",
-            "the shards are in an object store, and columns are read where they lie: use a copy \
-             of the shards on this machine",
-        ));
-    }
     let probed = 0..index.len().min(PROBED);
     let mut extensions: Vec<String> = Vec::new();
     for id in probed.clone() {

@@ -1,0 +1,188 @@
+//! The columns that a cache keeps: read from the source, written behind the samples of each shard.
+//!
+//! Runs in the consumer. The columns of a shard are one Arrow file, the last member of its tar. Its
+//! rows are the samples of the shard, in their order. Never in here: how a source stores columns.
+
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::SpooledTempFile;
+use twox_hash::xxhash3_128::Hasher;
+
+use crate::data::arrow::{ArrowRow, ArrowWriter};
+use crate::data::columns::column_set::NamedReaders;
+use crate::data::columns::values::{ColumnBuilder, ColumnKind};
+use crate::data::index::Index;
+use crate::data::shard::manifest::{COLUMNS_MEMBER, ColumnEntry, HexHash128};
+use crate::data::shard::shard_writer::member_bytes;
+use crate::error::{Error, Result};
+
+/// Bytes of a shard's columns that are kept in memory until the shard ends. More are kept in a file
+/// without a name.
+pub(super) const IN_MEMORY: usize = 8 << 20;
+
+/// The columns of a source that a cache keeps.
+#[derive(Debug)]
+pub(super) struct CacheColumns {
+    readers: NamedReaders,
+    /// Files that have values and may have no image.
+    files: Vec<PathBuf>,
+    /// Their stamps before the columns were opened.
+    stamps: Vec<u8>,
+}
+
+/// Length and time of each file, as bytes.
+///
+/// # Errors
+/// When a file cannot be examined.
+pub(super) fn file_stamps(files: &[PathBuf]) -> Result<Vec<u8>> {
+    let mut stamps = Vec::new();
+    for path in files {
+        let found = path.metadata();
+        let found = found.map_err(|e| Error::io_at("look at", path, e))?;
+        stamps.extend(found.len().to_le_bytes());
+        stamps.extend(found.mtime().to_le_bytes());
+        stamps.extend(found.mtime_nsec().to_le_bytes());
+    }
+    Ok(stamps)
+}
+
+/// Without further files, the fingerprint is that of the images.
+fn joined(images: HexHash128, stamps: &[u8]) -> HexHash128 {
+    if stamps.is_empty() {
+        return images;
+    }
+    let mut hasher = Hasher::new();
+    hasher.write(&images.0.to_le_bytes());
+    hasher.write(stamps);
+    HexHash128(hasher.finish_128())
+}
+
+impl CacheColumns {
+    /// `None` without columns. `stamps`: those of `files` before `readers` were opened.
+    pub(super) fn new(readers: NamedReaders, files: Vec<PathBuf>, stamps: Vec<u8>) -> Option<Self> {
+        (!readers.is_empty()).then_some(Self {
+            readers,
+            files,
+            stamps,
+        })
+    }
+
+    /// Names and types, for the cache's manifest.
+    pub(super) fn entries(&self) -> Vec<ColumnEntry> {
+        let fields = self.fields().into_iter();
+        fields
+            .map(|(name, kind)| ColumnEntry {
+                name,
+                kind: kind.to_string(),
+            })
+            .collect()
+    }
+
+    /// The most bytes of their names and types in the cache's manifest.
+    pub(super) fn names_bytes(&self) -> u64 {
+        // In JSON a byte has up to six characters.
+        let fields = self.fields().into_iter();
+        fields
+            .map(|(name, kind)| 6 * name.len() as u64 + kind.to_string().len() as u64 + 64)
+            .sum()
+    }
+
+    fn fields(&self) -> Vec<(String, ColumnKind)> {
+        let readers = self.readers.iter();
+        readers
+            .map(|(name, reader)| (name.clone(), reader.kind()))
+            .collect()
+    }
+
+    /// Whether this member of tar shards is kept as a column.
+    pub(super) fn keeps_field(&self, extension: &str) -> bool {
+        let mut readers = self.readers.iter();
+        readers.any(|(name, _)| name.eq_ignore_ascii_case(extension))
+    }
+
+    /// The values of sample `id` of the source.
+    ///
+    /// # Errors
+    /// A value that cannot be read, or that its column cannot express.
+    pub(super) fn row(&self, index: &Index, id: u64) -> Result<ArrowRow> {
+        let mut row = Vec::with_capacity(self.readers.len());
+        for (_, reader) in &self.readers {
+            let mut value = ColumnBuilder::new(reader.kind());
+            reader.read(index, id, &mut value)?;
+            row.push(value);
+        }
+        Ok(row)
+    }
+
+    /// The fingerprint of a source whose images have the fingerprint `images`, with the files that
+    /// have values as they are now.
+    ///
+    /// # Errors
+    /// When a file cannot be examined.
+    pub(super) fn with_files(&self, images: HexHash128) -> Result<HexHash128> {
+        Ok(joined(images, &file_stamps(&self.files)?))
+    }
+
+    /// Like [`CacheColumns::with_files`], with the files as they were before their columns were
+    /// opened. So a later change differs from it.
+    pub(super) fn with_opened_files(&self, images: HexHash128) -> HexHash128 {
+        joined(images, &self.stamps)
+    }
+
+    /// Begins the columns of a shard, to count their bytes.
+    ///
+    /// # Errors
+    /// None: nothing is written.
+    pub(super) fn counted(&self) -> Result<ShardColumns<io::Sink>> {
+        ShardColumns::begin(io::sink(), self.fields()).map_err(|e| Error::io("count columns", e))
+    }
+
+    /// Begins the columns of a shard in `folder`.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub(super) fn spooled(&self, folder: &Path) -> Result<ShardColumns<SpooledTempFile>> {
+        let spool = tempfile::spooled_tempfile_in(IN_MEMORY, folder);
+        ShardColumns::begin(spool, self.fields())
+            .map_err(|e| Error::io_at("write columns in", folder, e))
+    }
+}
+
+/// The columns of one shard, while its samples are written.
+#[derive(Debug)]
+pub(super) struct ShardColumns<W> {
+    writer: ArrowWriter<W>,
+}
+
+impl<W: Write> ShardColumns<W> {
+    fn begin(out: W, fields: Vec<(String, ColumnKind)>) -> io::Result<Self> {
+        let writer = ArrowWriter::new(out, fields)?;
+        Ok(Self { writer })
+    }
+
+    /// The most bytes that the columns take in the tar if they end after one more row.
+    pub(super) fn most_bytes_with(&self, row: &ArrowRow) -> u64 {
+        member_bytes(COLUMNS_MEMBER, self.writer.most_bytes_with(row))
+    }
+
+    /// Adds the row of the next sample.
+    pub(super) fn push(&mut self, row: ArrowRow) -> io::Result<()> {
+        self.writer.push(row)
+    }
+
+    /// The file, and its bytes.
+    pub(super) fn finish(self) -> io::Result<(W, u64)> {
+        self.writer.finish()
+    }
+}
+
+impl ShardColumns<SpooledTempFile> {
+    /// The file from its beginning, and its bytes.
+    pub(super) fn finish_and_rewind(self) -> io::Result<(impl Read, u64)> {
+        let (mut spool, bytes) = self.finish()?;
+        spool.rewind()?;
+        Ok((spool, bytes))
+    }
+}
