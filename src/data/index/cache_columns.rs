@@ -1,7 +1,7 @@
 //! The columns of a cache: an Arrow file behind the samples of each shard, read where it lies.
 //!
 //! In the consumer. The cache's manifest has names and types, and the place of each file. So a run
-//! starts without reading a shard, and shards may come later. Memory: 24 bytes for each shard, and
+//! starts without reading a shard, and shards may come later. Memory: 56 bytes for each shard, and
 //! the places of the columns' buffers of shards that were read.
 
 use std::fs::File;

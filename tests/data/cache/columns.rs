@@ -597,7 +597,7 @@ fn commands_name_the_columns() {
         "{text}"
     );
     let index = object(&command(&["index", to, "--json"]).output().unwrap());
-    let available = &index["scan"]["columns"]["available"];
+    let available = &index["columns"]["available"];
     assert_eq!(available[1]["name"], "whole", "{index}");
     let text = command(&["index", to]).output().unwrap();
     let text = String::from_utf8(text.stdout).unwrap();
