@@ -612,7 +612,7 @@ def test_mistakes_name_the_fix(loader: Make, folder: Path) -> None:
     with pytest.raises(ConfigError, match="5 different crops.*list it 2 times"):
         loader(folder, recipe=[(five, 2)])
     with pytest.raises(ConfigError) as error:
-        recipes.torchvision([v2.ToImage(), v2.ToTensor()])
+        recipes.torchvision([v2.ToImage(), v1.ToTensor()])
     assert "leave it out" in str(error.value) and "featherload ops" not in str(error.value)
     with pytest.raises(ConfigError, match="featherload ops"):
         recipes.torchvision([v2.Lambda(len)])
