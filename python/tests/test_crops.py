@@ -37,6 +37,7 @@ from torchvision.transforms import functional as F
 from torchvision.transforms import v2
 
 from featherload import ConfigError, _crops
+from featherload._other_transforms import code_of
 from featherload.torch import DataLoader
 
 Make = Callable[..., featherload.Loader]
@@ -72,15 +73,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def expected(path: Path, geometry: featherload.CropGeometry, row: int, size: int) -> Any:
+BICUBIC, BILINEAR = F.InterpolationMode.BICUBIC, F.InterpolationMode.BILINEAR
+
+
+def expected(
+    path: Path, geometry: featherload.CropGeometry, row: int, size: int, mode: Any = BICUBIC
+) -> Any:
     """The crop as torchvision makes it from the box and the flip of the batch."""
     with Image.open(path) as opened:
         image = opened.convert("RGB")
     assert tuple(geometry.sizes[row]) == (image.height, image.width)
     left, top, right, bottom = (int(side) for side in geometry.boxes[row])
-    part = F.resized_crop(
-        image, top, left, bottom - top, right - left, [size, size], F.InterpolationMode.BICUBIC
-    )
+    part = F.resized_crop(image, top, left, bottom - top, right - left, [size, size], mode)
     if geometry.flips[row]:
         part = F.hflip(part)
     return F.normalize(F.to_tensor(part), MEAN, STD)
@@ -95,14 +99,14 @@ def assert_near(one: Any, other: Any, levels: float) -> None:
     assert difference.mean() <= 0.15
 
 
-def assert_drawn(batch: featherload.Batch, sizes: list[int]) -> None:
+def assert_drawn(batch: featherload.Batch, sizes: list[int], mode: Any = BICUBIC) -> None:
     """Fails unless each crop has torchvision's pixels for its box."""
     assert len(batch.images) == len(batch.geometry) == len(sizes)
     for images, geometry, size in zip(batch.images, batch.geometry, sizes, strict=True):
         assert images.shape == (len(batch.ids), 3, size, size)
         for row, path in enumerate(batch.paths()):
             assert path is not None
-            want = expected(path, geometry, row, size)
+            want = expected(path, geometry, row, size, mode)
             assert_near(images[row], want, 0.225 * 255)
 
 
@@ -164,8 +168,6 @@ def test_batches_with_crops_move_print_and_pickle(loader: Make, folder: Path) ->
     single = next(iter(loader(folder, recipe=crop(8, (0.5, 1.0)))))
     with pytest.raises(AttributeError, match="several crops"):
         _ = single.geometry
-    with pytest.raises(ConfigError, match="preview shows one image"):
-        made.preview()
 
 
 def test_entries_are_anything_that_recipe_accepts(
@@ -409,8 +411,10 @@ class Augmentation:
 def test_the_blur_of_dino_is_inverted(
     loader: Make, folder: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
-    code = _crops._code_of(Augmentation(1.0))
-    monkeypatch.setitem(_crops._VIEWS_BY_CODE, code, getattr(_crops, version))
+    code = code_of(Augmentation(1.0))
+    assert code is not None
+    view = _crops.ViewClass(getattr(_crops, version), "a test's", "5")
+    monkeypatch.setitem(_crops.VIEWS, code, view)
     # p=1.0 never blurs.
     never = next(iter(loader(folder, recipe=Augmentation(1.0), batch_size=4, framework="torch")))
     assert_drawn(never, [48, 48, 24, 24, 24])
@@ -475,15 +479,49 @@ def test_lightlys_views_have_torchvisions_pixels(
         for op in ours
         if "random_resized_crop" in op
     }
-    if filters == {"bicubic"}:
-        assert_drawn(batch, sizes)
-    else:
-        assert filters == {"bilinear"}
-        assert [images.shape[-1] for images in batch.images] == sizes
+    assert filters == {"bicubic" if name == "DINOTransform" else "bilinear"}
+    assert_drawn(batch, sizes, BICUBIC if filters == {"bicubic"} else BILINEAR)
     # What lightly itself returns has the same shapes.
     with Image.open(next(folder.rglob("*.png"))) as image:
         theirs = views(image)
     assert [tuple(view.shape) for view in theirs] == [(3, size, size) for size in sizes]
+
+
+def colours(strength: float, saturation: float) -> Any:
+    """The operation of lightly's jitter: 0.8, 0.8, saturation and 0.2 times the strength."""
+    jitter = {"style": "pillow"}
+    for key, factor in (("brightness", 0.8), ("contrast", 0.8), ("saturation", saturation)):
+        jitter[key] = pytest.approx([1 - factor * strength, 1 + factor * strength])
+    jitter["hue"] = pytest.approx([-0.2 * strength, 0.2 * strength])
+    return {"random_apply": {"transforms": [{"color_jitter": jitter}], "p": 0.8}}
+
+
+@pytest.mark.parametrize("name", ["SimCLRTransform", "VICRegTransform", "DINOTransform"])
+def test_lightlys_colours_have_their_ranges_and_order(name: str) -> None:
+    """The defaults of lightly's papers, written out."""
+    views = getattr(lightly_transforms(), name)()
+    grey = {"color_jitter": {"style": "pillow", "saturation": [0.0, 0.0], "p": 0.2}}
+
+    def blur(p: float) -> Any:
+        return {"pillow_gaussian_blur": {"radius": [0.1, 2.0], "p": p}}
+
+    def solar(p: float) -> Any:
+        return {"random_solarize": {"threshold": 128.0, "p": p}}
+
+    weak = colours(0.5, 0.4)
+    want = {
+        "SimCLRTransform": [(2, [colours(1.0, 0.8), grey, blur(0.5)])],
+        "VICRegTransform": [(2, [weak, grey, solar(0.1), blur(0.5)])],
+        "DINOTransform": [
+            (1, [weak, grey, blur(1.0)]),
+            (1, [weak, grey, blur(0.1), solar(0.2)]),
+            (6, [weak, grey, blur(0.5)]),
+        ],
+    }[name]
+    made = _crops.crops_recipe(views)
+    assert made is not None
+    # Decode, crop and two flips before, float32, normalize and the layout after.
+    assert [(crop["count"], crop["ops"][4:-3]) for crop in made["crops"]] == want
 
 
 def test_lightlys_own_operations(loader: Make, folder: Path) -> None:

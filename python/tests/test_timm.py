@@ -314,3 +314,97 @@ def test_what_would_make_other_pixels_is_an_error(odd: Path) -> None:
         given = {"dataset": folder, "input_size": 32, "batch_size": 2, "is_training": True}
         with pytest.raises(featherload.ConfigError, match=why):
             create_loader(**{**given, "device": "cpu", **options})
+
+
+@pytest.mark.parametrize("policy", [None, "3a", "rand-m9-mstd0.5-inc1"])
+@pytest.mark.parametrize("jitter", [None, 0.4, (0.3, 0.2, 0.1, 0.05)])
+def test_the_steps_of_each_policy_are_timms(policy: str | None, jitter: Any) -> None:
+    """timm's object has the same steps in the same order."""
+    import timm.data
+
+    given = {"is_training": True, "auto_augment": policy, "color_jitter": jitter, "re_prob": 0.2}
+    theirs = [type(one).__name__ for one in timm.data.create_transform(48, **given).transforms]
+    ours = [next(iter(op)) for op in recipes.create_transform(48, **given)["ops"]]
+    names = {
+        "AutoAugment": "random_choice",
+        "ColorJitter": "color_jitter",
+        "MaybeToTensor": None,
+        "Normalize": "normalize",
+        "RandAugment": "timm_augment",
+        "RandomErasing": "random_erasing",
+        "RandomHorizontalFlip": "random_horizontal_flip",
+        "RandomResizedCropAndInterpolation": "random_resized_crop",
+    }
+    wanted = [names[name] for name in theirs if names[name] is not None]
+    assert [name for name in ours if name not in ("decode", "cast", "layout")] == wanted
+
+
+def test_prefetched_batches_keep_what_the_loader_told(odd: Path) -> None:
+    from timm.data.mixup import FastCollateMixup
+
+    mixup = FastCollateMixup(mixup_alpha=1.0, num_classes=2)
+    for options in ({}, {"collate_fn": mixup}):
+        _, ours = both(odd, 32, 2, is_training=True, **options)
+        batch = next(iter(ours))
+        assert batch.ids.shape == (2,) and len(batch.status) == 2 and batch.faults == []
+        assert batch.number == 0 and batch.columns == []
+        assert batch.images.is_floating_point() and "2 x 3 x 32 x 32" in repr(batch)
+
+
+@pytest.mark.parametrize("use_prefetcher", [True, False])
+def test_erasing_follows_from_the_position_alone(odd: Path, use_prefetcher: bool) -> None:
+    import random
+
+    import torch
+
+    def make() -> Any:
+        given = {"is_training": True, "re_prob": 1.0, "re_mode": "rand", "re_count": 3, "seed": 3}
+        from timm.data import create_dataset
+
+        from featherload.timm import create_loader
+
+        data = create_dataset("", str(odd), "train")
+        return create_loader(
+            data, 32, 2, use_prefetcher=use_prefetcher, device=torch.device("cpu"), **given
+        )
+
+    def own() -> tuple[Any, ...]:
+        return random.getstate(), torch.get_rng_state().tolist()
+
+    random.seed(1)
+    torch.manual_seed(1)
+    before = own()
+    want = [images.clone() for images, _ in make()]
+    assert own() == before
+    assert len(want) == 3 and not torch.equal(want[0], want[1])
+    random.seed(2)
+    torch.manual_seed(2)
+    ours = make()
+    batches = iter(ours)
+    assert torch.equal(next(batches).images, want[0])
+    state = ours.state_dict()
+    again = make()
+    again.load_state_dict(state)
+    for (images, _), wanted in zip(again, want[1:], strict=True):
+        assert torch.equal(images, wanted)
+
+
+def test_masked_rows_are_not_erased(odd: Path, tmp_path: Path) -> None:
+    import torch
+    from timm.data import create_dataset
+
+    from featherload.timm import create_loader
+
+    some = tmp_path / "some"
+    for path in odd.rglob("*.png"):
+        (some / path.parent.name).mkdir(parents=True, exist_ok=True)
+        is_broken = path.name == "002.png"
+        data = b"broken" if is_broken else path.read_bytes()
+        (some / path.parent.name / path.name).write_bytes(data)
+    given = {"is_training": True, "re_prob": 1.0, "re_mode": "rand", "on_error": "skip"}
+    folder = create_dataset("", str(some), "train")
+    ours = create_loader(folder, 32, 7, use_prefetcher=False, device=torch.device("cpu"), **given)
+    batch = next(iter(ours))
+    [fault] = batch.faults
+    assert not batch.images[fault.row].any()
+    assert all(batch.images[row].any() for row in batch.good_rows())

@@ -74,7 +74,8 @@ impl CropGeometry {
         self.flags & FLIP_Y != 0
     }
 
-    /// Whether the crop has the rows of the box as columns. Flips come after that.
+    /// Whether the crop has the rows of the box as columns. The flips are those of the box, before
+    /// its rows become columns.
     #[must_use]
     pub fn is_transposed(&self) -> bool {
         self.flags & TRANSPOSE != 0
@@ -135,6 +136,7 @@ impl BoxWalk {
             Step::Elastic { .. }
             | Step::Augment(
                 AugmentStep::Affine { .. }
+                | AugmentStep::TensorAffine { .. }
                 | AugmentStep::Perspective { .. }
                 | AugmentStep::Rotate { .. },
             ) => self.bounds = [f64::NAN; 4],
@@ -153,7 +155,31 @@ impl BoxWalk {
             | Step::Erase { .. }
             | Step::Normalize { .. }
             | Step::Cast(_)
-            | Step::Augment(_) => {}
+            | Step::Augment(
+                AugmentStep::AutoContrast
+                | AugmentStep::Equalize
+                | AugmentStep::Invert
+                | AugmentStep::Posterize { .. }
+                | AugmentStep::Solarize { .. }
+                | AugmentStep::SolarizeAdd { .. }
+                | AugmentStep::Brightness(_)
+                | AugmentStep::Contrast(_)
+                | AugmentStep::Color(_)
+                | AugmentStep::Sharpness(_)
+                | AugmentStep::Hue(_)
+                | AugmentStep::Fill { .. }
+                | AugmentStep::BoxBlurs { .. }
+                | AugmentStep::Jpeg { .. }
+                | AugmentStep::TensorAutoContrast
+                | AugmentStep::TensorSharpness(_)
+                | AugmentStep::GaussianBlur { .. }
+                | AugmentStep::MotionBlur { .. }
+                | AugmentStep::Keep
+                | AugmentStep::Add { .. }
+                | AugmentStep::AddSingle { .. }
+                | AugmentStep::Total
+                | AugmentStep::Blend { .. },
+            ) => {}
         }
     }
 
@@ -193,7 +219,7 @@ impl BoxWalk {
 mod tests {
     use super::*;
     use crate::recipe::geometry::PixelRect;
-    use crate::recipe::{InterpolationMode, Size};
+    use crate::recipe::{InterpolationMode, RotationStyle, Size};
 
     fn geometry(image: (u32, u32), steps: &[Step]) -> CropGeometry {
         let steps: Vec<_> = steps.iter().map(|step| OpStep::new(0, *step)).collect();
@@ -271,5 +297,63 @@ mod tests {
         let of = geometry((60, 100), &[crop(1, 2, 3, 4), elastic, Step::Mirror]);
         assert!(of.bounds.iter().all(|side| side.is_nan()));
         assert!(of.is_flipped());
+        let (interpolation, fill) = (InterpolationMode::Bilinear, [0; 3]);
+        let size = Size {
+            height: 60,
+            width: 100,
+        };
+        let moves = [
+            Step::Rotate {
+                style: RotationStyle::Opencv,
+                degrees: 10.0,
+                size,
+                interpolation,
+                fill: [0.0; 3],
+            },
+            Step::Augment(AugmentStep::Affine {
+                matrix: [1.0, 0.1, 0.0, 0.0, 1.0, 0.0],
+                interpolation,
+                fill,
+            }),
+            Step::Augment(AugmentStep::TensorAffine {
+                matrix: [1.0, 0.1, 0.0, 0.0, 1.0, 0.0],
+                interpolation,
+                fill: None,
+            }),
+            Step::Augment(AugmentStep::Perspective {
+                coefficients: [1.0; 8],
+                interpolation,
+                fill,
+            }),
+            Step::Augment(AugmentStep::Rotate {
+                degrees: 10.0,
+                interpolation,
+                fill,
+            }),
+        ];
+        for step in moves {
+            let of = geometry((60, 100), &[step, crop(1, 2, 3, 4)]);
+            assert!(of.bounds.iter().all(|side| side.is_nan()), "{step:?}");
+        }
+    }
+
+    #[test]
+    fn flips_are_those_of_the_box_before_it_is_transposed() {
+        let image = [[0, 1, 2], [3, 4, 5]];
+        // Counter-clockwise: the first row is the last column.
+        let turned = [[2, 5], [1, 4], [0, 3]];
+        let of = geometry((2, 3), &[Step::Turn(1)]);
+        assert!(of.is_transposed());
+        let mut box_ = image.map(|row| row.to_vec()).to_vec();
+        if of.is_flipped() {
+            box_.iter_mut().for_each(|row| row.reverse());
+        }
+        if of.is_upside_down() {
+            box_.reverse();
+        }
+        let transposed: Vec<Vec<i32>> = (0..3)
+            .map(|column| box_.iter().map(|row| row[column]).collect())
+            .collect();
+        assert_eq!(transposed, turned.map(|row| row.to_vec()).to_vec());
     }
 }

@@ -1,13 +1,13 @@
 //! The checks of a recipe with several crops of each image: they share one decoded image and one
 //! format of batches.
 
+use serde_json::json;
+
 use super::check::RecipeFault;
-use super::op::Decode;
 use super::operation::Operation;
 use super::recipe_spec::{Recipe, RecipeCrop};
 use super::row_extent::RowExtent;
 use super::tensor::{DataType, MemoryLayout};
-use super::values::ColorOrder;
 
 /// Most crops of one image.
 pub(crate) const MAX_CROPS: u32 = 256;
@@ -115,33 +115,47 @@ pub(super) fn check_format(
 
 /// Checks what all crops of an image share: its decoding, and the format of batches.
 fn check_same(first: &CropFormat<'_>, other: &CropFormat<'_>) -> Result<(), String> {
-    let differs = |what: &str, first: String, other: String| {
+    let differs = |what: &str, first: String, other: String, fix: &str| {
         Err(format!(
-            "{what} is {other}, and {first} in the first crop: all crops of an image need the same"
+            "{what} is {other}, and {first} in the first crop: all crops of an image need the \
+             same: {fix}"
         ))
     };
-    if first.dtype != other.dtype {
-        return differs("dtype", first.dtype.to_string(), other.dtype.to_string());
+    let [one, two] = [first, other].map(|crop| crop.dtype.to_string());
+    if one != two {
+        return differs("dtype", one, two, "set dtype for the whole loader");
     }
-    if first.layout != other.layout {
-        return differs("layout", first.layout.to_string(), other.layout.to_string());
+    let [one, two] = [first, other].map(|crop| crop.layout.to_string());
+    if one != two {
+        return differs("layout", one, two, "set layout for the whole loader");
     }
     if first.channels != other.channels {
         let [first, other] = [first, other].map(|of| format!("{} channels", of.channels));
-        return differs("the row", first, other);
-    }
-    let [one, two] = [first, other].map(|crop| Decode {
-        // These do not change the decoded image.
-        color: ColorOrder::default(),
-        mode: None,
-        ..crop.recipe.decode()
-    });
-    if one != two {
-        return Err(
-            "decode has another background, orientation, alpha or truncated than the first crop: \
-             an image is decoded once, so all crops need the same"
-                .into(),
+        return differs(
+            "the row",
+            first,
+            other,
+            "make all crops grey with grayscale, or none",
         );
+    }
+    let [one, two] = [first, other].map(|crop| crop.recipe.decode());
+    for (what, one, two) in [
+        ("background", json!(one.background), json!(two.background)),
+        (
+            "orientation",
+            json!(one.orientation),
+            json!(two.orientation),
+        ),
+        ("alpha", json!(one.alpha), json!(two.alpha)),
+        ("truncated", json!(one.truncated), json!(two.truncated)),
+    ] {
+        if one != two {
+            return Err(format!(
+                "decode has {what} {two}, and {one} in the first crop, but an image is decoded \
+                 once: give all crops the same. Names and files of recipes have orientation exif \
+                 and alpha composite. Transforms of other libraries have stored and drop"
+            ));
+        }
     }
     Ok(())
 }

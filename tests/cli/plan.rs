@@ -765,3 +765,18 @@ fn a_refusal_names_all_that_fits_and_nothing_else() {
     assert!(seen.is_superset(&BTreeSet::from(all)), "{seen:?}");
     assert!(together > 0);
 }
+
+#[test]
+fn each_crop_has_a_heading_and_its_outline() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("two.yaml");
+    let crops = "featherload: 1\ncrops:\n  - name: g\n    count: 2\n    ops:\n      - center_crop: {size: 24}\n  - ops:\n      - center_crop: {size: 8}\n";
+    fs::write(&file, crops).unwrap();
+    let out = stdout(&["plan", "--recipe", file.to_str().unwrap()]);
+    assert!(!out.contains("\\n"), "{out}");
+    let headings: Vec<_> = out
+        .lines()
+        .filter(|line| line.starts_with("crop "))
+        .collect();
+    assert_eq!(headings, ["crop 0 (g), 2 times:", "crop 1:"], "{out}");
+}

@@ -314,13 +314,16 @@ class Batch(tuple[Any, Any]):
         raw = self._raw
         if raw is None:
             return tuple.__repr__(self)
-        images = raw.images()
-        crops = raw.crops() if images is None and raw.has_pixels else None
-        if images is not None:
-            shape = " x ".join(map(str, images.shape))
+        images = self[0]
+        first = images[0] if isinstance(images, list) and images else images
+        if not isinstance(images, list):
+            shape = " x ".join(map(str, getattr(images, "shape", [type(images).__name__])))
+        elif len(getattr(first, "shape", ())) > 3:
+            shape = f"{len(images)} crops of {len(raw)}"
         else:
-            shape = "rows of own sizes" if crops is None else f"{len(crops)} crops of {len(raw)}"
-        return f"<featherload.Batch {raw.number} of epoch {raw.epoch}: {shape}, {raw.device}>"
+            shape = "rows of own sizes"
+        device = raw.device if raw.has_pixels else getattr(first, "device", raw.device)
+        return f"<featherload.Batch {raw.number} of epoch {raw.epoch}: {shape}, {device}>"
 
 
 def _host(array: Any) -> Any:

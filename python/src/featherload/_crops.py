@@ -1,51 +1,93 @@
 """Several crops of each image as a recipe: lists, and transforms that return several images.
 
-Reads types, public attributes and the code of ``__call__``; calls nothing. Classes of packages are
-known by their names. Classes that scripts copy from each other are known by their code, so a
-changed copy is an error.
+Reads types, public attributes and the code of ``__call__``; calls nothing.
 """
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import inspect
 import json
+import numbers
 import os
-import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from . import _transforms
 from ._errors import ConfigError
 from ._featherload import recipe_json
-from ._transforms import Op, Recipe, Walk, cannot
+from ._huggingface import is_processor, preprocessor
+from ._other_transforms import CropWalk, code_of, is_compose, is_multi_view, lightly_view
+from ._transforms import Op, Recipe, cannot, full_name, torchvision_base, torchvision_class
 from ._values import path_text, whole
 
 Crop = dict[str, Any]
 """An entry of ``crops`` in a recipe file: name, count, ops."""
 
 
-def of(recipe: Any) -> Recipe | None:
+class CropMaker:
+    """Translates transforms to crops, and keeps what is known of their results."""
+
+    def __init__(self, channels: int = 3) -> None:
+        """``channels``: those of the opened image."""
+        self._channels = channels
+        self.walks: list[CropWalk] = []
+
+    def walk(self) -> CropWalk:
+        self.walks.append(CropWalk(self._channels))
+        return self.walks[-1]
+
+    def crop(self, transforms: Any) -> Crop:
+        return _of_mapping({**single_recipe(transforms, self.walk()), "name": ""})
+
+
+def object_recipe(given: Any) -> Recipe:
+    """The recipe of an object: an image processor of Hugging Face, a list, or transforms."""
+    if is_processor(given):
+        return preprocessor(given)
+    return crops_recipe(given) or single_recipe(given)
+
+
+def crops_recipe(recipe: Any, maker: CropMaker | None = None) -> Recipe | None:
     """The recipe with crops of a list of recipes, or of a transform that returns several images.
     None if it is another recipe.
     """
+    maker = CropMaker() if maker is None else maker
     if isinstance(recipe, Sequence) and not isinstance(recipe, str):
-        if not _is_list_of_recipes(recipe):
+        if is_pair(recipe):
+            kind = type(recipe[0]).__name__
+            raise ConfigError(
+                f"recipe is a pair of a {kind} and a number: put it in a list, [({kind}, "
+                f"{recipe[1]})], for {recipe[1]} crops",
+                option="recipe",
+            )
+        if _is_list_of_recipes(recipe):
+            crops = [crop for entry in recipe for crop in _entry_crops(entry, maker)]
+            return _with_crops("crops", crops)
+        if not _has_five(recipe):
             return None
-        return _with_crops("crops", [crop for entry in recipe for crop in _entry(entry)])
-    views = _views(recipe)
-    return None if views is None else _with_crops(type(recipe).__name__, views)
+        return _with_crops("crops", _five_crops(recipe, maker))
+    translate = _view_translator(recipe)
+    if translate is None:
+        return None
+    return _with_crops(type(recipe).__name__, translate(recipe, maker))
 
 
-def one(transforms: Any, walk: CropWalk | None = None) -> Recipe:
+def single_recipe(transforms: Any, walk: CropWalk | None = None) -> Recipe:
     """The recipe of transforms that return one image. ``walk``: a new one."""
     return _transforms.translate(transforms, CropWalk() if walk is None else walk)
 
 
 def returns_dict(transform: Any) -> bool:
     """Whether the transform returns a dict of lists, not a list of images."""
-    return _code_of(transform) in _RETURN_DICTS
+    return code_of(transform) in (_DINO2, _DINO3)
+
+
+def is_pair(entry: Any) -> bool:
+    """Whether it is a recipe and its count."""
+    is_two = isinstance(entry, tuple) and len(entry) == 2
+    return is_two and isinstance(entry[1], (numbers.Number, np.generic))
 
 
 def _with_crops(name: str, crops: list[Crop]) -> Recipe:
@@ -64,42 +106,42 @@ def _is_list_of_recipes(recipe: Sequence[Any]) -> bool:
     """Whether each entry is a whole recipe. A list of single transforms is one recipe, and so is a
     list with one Compose.
     """
-    if not recipe or not all(_is_recipe(entry) or _is_pair(entry) for entry in recipe):
+    if not recipe or not all(_is_recipe(entry) or is_pair(entry) for entry in recipe):
         return False
-    return len(recipe) > 1 or not _is_compose(recipe[0])
-
-
-def _is_pair(entry: Any) -> bool:
-    return isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[1], int)
-
-
-def _is_compose(entry: Any) -> bool:
-    return type(entry).__name__ in ("Compose", "ImageClassification")
+    return len(recipe) > 1 or not is_compose(recipe[0]) or _has_five(recipe)
 
 
 def _is_recipe(entry: Any) -> bool:
-    if isinstance(entry, (str, os.PathLike, Mapping, list)) or _is_compose(entry):
+    if isinstance(entry, (str, os.PathLike, Mapping, list)):
         return True
-    return _lightly_view(entry) is not None or _several(entry) is not None
+    if is_processor(entry) or is_compose(entry) or lightly_view(entry) is not None:
+        return True
+    return _view_translator(entry) is not None
 
 
-def _entry(entry: Any) -> list[Crop]:
+def _entry_crops(entry: Any, maker: CropMaker) -> list[Crop]:
     """The crops of an entry of a list: a recipe, or a recipe and its count."""
     count = 1
-    if _is_pair(entry):
+    if is_pair(entry):
         entry, count = entry
-        whole("the count of a crop", count, 1)
+        count = whole("the count of a crop", count, 1)
     if isinstance(entry, (str, os.PathLike)):
         crops = [_of_file(path_text("recipe", entry))]
     elif isinstance(entry, Mapping):
         crops = [_of_mapping(dict(entry))]
+    elif is_processor(entry):
+        crops = [_of_mapping(preprocessor(entry))]
     else:
-        several = of(entry)
-        crops = [_of_mapping(one(entry))] if several is None else several["crops"]
+        several = crops_recipe(entry, maker)
+        if several is None:
+            crops = [_of_mapping(single_recipe(entry, maker.walk()))]
+        else:
+            crops = several["crops"]
     if count > 1 and len(crops) > 1:
+        kind = type(entry).__name__
         raise ConfigError(
-            f"a count of {count} stands beside {type(entry).__name__}, which gives "
-            f"{len(crops)} different crops: write it {count} times",
+            f"{kind} gives {len(crops)} different crops, which have no count: list it {count} "
+            "times",
             option="recipe",
         )
     return [{**crop, "count": crop["count"] * count} for crop in crops]
@@ -131,93 +173,81 @@ def _of_mapping(recipe: dict[str, Any]) -> Crop:
 
 # Transforms that return several images.
 
-
-def _views(transform: Any) -> list[Crop] | None:
-    translate = _several(transform)
-    return None if translate is None else translate(transform)
+Translator = Callable[[Any, CropMaker], list[Crop]]
 
 
-def _several(transform: Any) -> Callable[[Any], list[Crop]] | None:
-    if _is_lightly_multi_view(transform):
-        return _of_multi_view
-    if _position_of_five(getattr(transform, "transforms", None)) is not None:
-        if not _is_compose(transform):
-            raise cannot(_full_name(transform), "it returns several images: use a Compose")
-        return _of_five
-    name = type(transform).__name__
-    if _is_torchvisions(transform) and name in _FIVE:
-        return lambda transform: _of_five_in([transform], 0)
-    return _VIEWS_BY_CODE.get(_code_of(transform))
-
-
-def _crop(transforms: Any) -> Crop:
-    return _of_mapping({**one(transforms), "name": ""})
-
-
-def _is_lightly_multi_view(transform: Any) -> bool:
-    """Whether lightly's ``MultiViewTransform.__call__`` makes the views."""
-    for kind in type(transform).__mro__:
-        is_it = kind.__name__ == "MultiViewTransform"
-        if is_it and kind.__module__ == "lightly.transforms.multi_view_transform":
-            if type(transform).__call__ is kind.__call__:
-                return True
-            raise cannot(
-                _full_name(transform),
-                "it overrides __call__ of MultiViewTransform, and workers run no Python: give a "
-                "list of recipes",
-            )
-    return False
-
-
-def _of_multi_view(transform: Any) -> list[Crop]:
-    return [_crop(view) for view in transform.transforms]
+def _view_translator(transform: Any) -> Translator | None:
+    """What translates a transform that returns several images. None: it returns one."""
+    if is_multi_view(transform):
+        return lambda t, maker: [maker.crop(view) for view in t.transforms]
+    base = torchvision_base(type(transform))
+    if base is not None and base.__name__ in _transforms.RETURN_SEVERAL:
+        return lambda t, maker: _five_crops([t], maker)
+    inner = getattr(transform, "transforms", None)
+    if isinstance(inner, (list, tuple)) and _has_five(inner):
+        if not is_compose(transform):
+            kind = full_name(type(transform))
+            raise cannot(kind, "it returns several images: use a Compose")
+        return lambda t, maker: _five_crops([t], maker)
+    script = VIEWS.get(code_of(transform) or "")
+    return None if script is None else script.translate
 
 
 # torchvision's FiveCrop and TenCrop.
 
-_FIVE = ("FiveCrop", "TenCrop")
 _CORNERS = ("top_left", "top_right", "bottom_left", "bottom_right")
-# Operations that have no random values, so that all crops see the same image.
-_SETTLED = ("cast", "center_crop", "decode", "grayscale", "layout", "normalize", "pad", "resize")
 
 
-def _is_torchvisions(transform: Any) -> bool:
-    return type(transform).__module__.split(".")[:2] == ["torchvision", "transforms"]
+def _has_five(transforms: Iterable[Any]) -> bool:
+    """Whether one of the transforms returns several images, also in a Compose of a Compose."""
+    for transform in transforms:
+        base = torchvision_base(type(transform))
+        if base is not None and base.__name__ in _transforms.RETURN_SEVERAL:
+            return True
+        if is_compose(transform) and _has_five(getattr(transform, "transforms", ())):
+            return True
+    return False
 
 
-def _position_of_five(transforms: Any) -> int | None:
-    if not isinstance(transforms, (list, tuple)):
-        return None
-    is_five = [_is_torchvisions(t) and type(t).__name__ in _FIVE for t in transforms]
-    return is_five.index(True) if any(is_five) else None
+def _flat(transforms: Iterable[Any]) -> list[Any]:
+    """The transforms, without the Compose around some of them."""
+    flat: list[Any] = []
+    for transform in transforms:
+        if is_compose(transform) and _has_five([transform]):
+            torchvision_class(transform)
+            flat += _flat(transform.transforms)
+        else:
+            flat.append(transform)
+    return flat
 
 
-def _of_five(compose: Any) -> list[Crop]:
-    transforms = list(compose.transforms)
-    position = _position_of_five(transforms)
-    assert position is not None
-    return _of_five_in(transforms, position)
-
-
-def _of_five_in(transforms: list[Any], position: int) -> list[Crop]:
-    five = transforms[position]
-    name = type(five).__name__
-    walk = CropWalk()
-    before = walk.all_of(transforms[:position])
-    if transforms[position + 1 :] and ".v2." not in type(five).__module__:
+def _five_crops(given: Iterable[Any], maker: CropMaker) -> list[Crop]:
+    transforms = _flat(given)
+    position = next(i for i, one in enumerate(transforms) if _has_five([one]))
+    five, later = transforms[position], transforms[position + 1 :]
+    kind = torchvision_class(five)
+    name = kind.__name__
+    if later and (".v2." not in kind.__module__ or _has_five(later)):
         raise cannot(
-            f"{type(transforms[position + 1]).__name__} after {name}",
+            f"{type(later[0]).__name__} after {name}",
             f"{name} returns several images: put transforms before it, or use "
             "torchvision.transforms.v2, whose transforms accept several images",
         )
-    after = walk.all_of(transforms[position + 1 :])
-    for op in [*before, *after]:
-        if next(iter(op)) not in _SETTLED:
+    walk = maker.walk()
+
+    def ops_of(transform: Any) -> list[Op]:
+        ops = walk.ops(transform)
+        if any(is_random(op) for op in ops):
             raise cannot(
-                f"{name} with {next(iter(op))}",
-                "torchvision draws its random values once for all crops: leave it out",
+                f"{type(transform).__name__} with {name}",
+                "torchvision draws its random values once for all crops, and a recipe for each "
+                "crop: leave it out",
             )
-    size = _transforms._both(five.size)
+        return ops
+
+    before = [op for one in transforms[:position] for op in ops_of(one)]
+    after = [op for one in later for op in ops_of(one)]
+    size = _transforms.both(five.size)
     crops: list[Op] = [{"corner_crop": {"size": size, "corner": corner}} for corner in _CORNERS]
     crops.append({"center_crop": {"size": size, "pad_if_needed": False}})
     flips: list[list[Op]] = [[]]
@@ -234,66 +264,79 @@ def _of_five_in(transforms: list[Any], position: int) -> list[Crop]:
     ]
 
 
-# Classes that scripts define, by the code of their `__call__`.
+# Operations without random values, apart from a chance.
+_DETERMINISTIC = {
+    *("cast", "center_crop", "decode", "grayscale", "layout", "normalize", "pad", "resize"),
+    *("random_adjust_sharpness", "random_autocontrast", "random_equalize", "random_grayscale"),
+    *("random_horizontal_flip", "random_invert", "random_posterize", "random_solarize"),
+    *("random_vertical_flip", "rotate90"),
+}
+# Operations whose random values are ranges. One value is a range from a number to itself.
+_RANGES = {
+    "color_jitter": ("brightness", "contrast", "saturation", "hue"),
+    "gaussian_blur": ("sigma",),
+    "jpeg": ("quality",),
+    "pillow_gaussian_blur": ("radius",),
+    "random_affine": ("degrees", "translate", "scale", "shear"),
+    "random_rotation": ("degrees",),
+}
 
 
-def _full_name(transform: Any) -> str:
-    kind = type(transform)
-    return f"{kind.__module__}.{kind.__qualname__}"
+def is_random(op: Op) -> bool:
+    """Whether the result of an operation depends on random values."""
+    name, values = next(iter(op.items()))
+    inner = values.get("transforms")
+    if name in ("random_choice", "random_order"):
+        return len(inner) > 1 or any(is_random(one) for one in inner)
+    p = values.get("p", 1.0)
+    if p == 0:
+        return False
+    if p < 1:
+        return True
+    if inner is not None:
+        return any(is_random(one) for one in inner)
+    if name in _DETERMINISTIC:
+        return False
+    ranges = [values[key] for key in _RANGES.get(name, ()) if key in values]
+    # Several changes of colour have a random order.
+    if name not in _RANGES or (name == "color_jitter" and len(ranges) > 1):
+        return True
+    return any(not isinstance(one, list) or len(set(one)) > 1 for one in ranges)
 
 
-def _code_of(transform: Any) -> str | None:
-    """A fingerprint of the code of ``__call__``, without its docstring and annotations. None if
-    it has no source.
-    """
-    call = inspect.getattr_static(type(transform), "__call__", None)
-    if not inspect.isfunction(call):
-        return None
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(call))).body[0]
-    except (OSError, TypeError, SyntaxError):
-        return None
-    if not isinstance(tree, ast.FunctionDef):
-        return None
-    body = tree.body[1:] if ast.get_docstring(tree, clean=False) is not None else tree.body
-    names = ", ".join(arg.arg for arg in tree.args.args)
-    text = names + "\n" + "\n".join(ast.unparse(line) for line in body)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+# Classes that scripts define.
 
 
-def _two_crops(transform: Any) -> list[Crop]:
-    """TwoCropsTransform of MoCo and SimSiam."""
-    return [{**_crop(transform.base_transform), "count": 2}]
+def _two_crops(transform: Any, maker: CropMaker) -> list[Crop]:
+    return [{**maker.crop(transform.base_transform), "count": 2}]
 
 
-def _two_transforms(transform: Any) -> list[Crop]:
-    """TwoCropsTransform of MoCo v3."""
-    return [_crop(transform.base_transform1), _crop(transform.base_transform2)]
+def _two_transforms(transform: Any, maker: CropMaker) -> list[Crop]:
+    return [maker.crop(transform.base_transform1), maker.crop(transform.base_transform2)]
 
 
-def _dino(transform: Any) -> list[Crop]:
-    """DataAugmentationDINO of DINO."""
-    local = _crop(transform.local_transfo)
+def _dino(transform: Any, maker: CropMaker) -> list[Crop]:
+    local = maker.crop(transform.local_transfo)
     return [
-        _crop(transform.global_transfo1),
-        _crop(transform.global_transfo2),
+        maker.crop(transform.global_transfo1),
+        maker.crop(transform.global_transfo2),
         *_counted(local, transform.local_crops_number),
     ]
 
 
-def _dino2(transform: Any) -> list[Crop]:
-    """DataAugmentationDINO of DINOv2. Each crop is its geometric part, then its colours."""
+def _dino2(transform: Any, maker: CropMaker) -> list[Crop]:
+    """Each crop is its geometric part, then its colours."""
     of_global = transform.geometric_augmentation_global
-    local = _crop([transform.geometric_augmentation_local, transform.local_transfo])
+    local = maker.crop([transform.geometric_augmentation_local, transform.local_transfo])
     return [
-        _crop([of_global, transform.global_transfo1]),
-        _crop([of_global, transform.global_transfo2]),
+        maker.crop([of_global, transform.global_transfo1]),
+        maker.crop([of_global, transform.global_transfo2]),
         *_counted(local, transform.local_crops_number),
     ]
 
 
-def _dino3(transform: Any) -> list[Crop]:
-    """DataAugmentationDINO of DINOv3, with the settings that make each crop by itself."""
+def _dino3(transform: Any, maker: CropMaker) -> list[Crop]:
+    """With the settings that make each crop by itself."""
     for name in (
         "share_color_jitter",
         "teacher_no_color_jitter",
@@ -301,201 +344,75 @@ def _dino3(transform: Any) -> list[Crop]:
     ):
         if getattr(transform, name):
             raise cannot(
-                f"{_full_name(transform)}({name}=True)",
+                f"{full_name(type(transform))}({name}=True)",
                 "its crops share random values, and crops of a recipe have their own",
             )
     if transform.gram_teacher_crops_size is not None:
         raise cannot(
-            f"{_full_name(transform)}(gram_teacher_crops_size=...)",
+            f"{full_name(type(transform))}(gram_teacher_crops_size=...)",
             "its gram crops share random values with the global ones",
         )
-    if not _is_identity(transform.resize_global_post_transf):
-        raise cannot(f"{_full_name(transform)}.resize_global_post_transf", "it is not Identity")
-    return _dino2(transform)
+    last = transform.resize_global_post_transf
+    if full_name(type(last)) != "torch.nn.modules.linear.Identity":
+        raise cannot(
+            f"{full_name(type(transform))}.resize_global_post_transf", "it is not Identity"
+        )
+    return _dino2(transform, maker)
 
 
-def _counted(crop: Crop, count: int) -> list[Crop]:
+def _counted(crop: Crop, count: Any) -> list[Crop]:
     return [{**crop, "count": int(count)}] if count else []
 
 
-def _n_crops(transform: Any) -> list[Crop]:
-    """NCropAugmentation of solo-learn."""
-    return _counted(_crop(transform.transform), transform.num_crops)
+def _n_crops(transform: Any, maker: CropMaker) -> list[Crop]:
+    return _counted(maker.crop(transform.transform), transform.num_crops)
 
 
-def _pipeline(transform: Any) -> list[Crop]:
-    """FullTransformPipeline of solo-learn."""
+def _pipeline(transform: Any, maker: CropMaker) -> list[Crop]:
     crops = []
     for inner in transform.transforms:
-        if _code_of(inner) != _N_CROPS:
-            raise cannot(_full_name(inner), "it is no NCropAugmentation of solo-learn")
-        crops += _n_crops(inner)
+        if code_of(inner) != _N_CROPS:
+            raise cannot(full_name(type(inner)), "it is no NCropAugmentation of solo-learn")
+        crops += _n_crops(inner, maker)
     return crops
+
+
+@dataclass(frozen=True)
+class ViewClass:
+    """A class of scripts that returns several images."""
+
+    translate: Translator
+    name: str
+    """Its name, and the scripts that have it."""
+    crops: str
+    condition: str = ""
+    """When it translates; empty: always."""
 
 
 _N_CROPS = "88cd30d89358588d"
 _DINO2 = "d7ae95e842a051e1"
 _DINO3 = "9e6c410cbda6bd67"
-_RETURN_DICTS = (_DINO2, _DINO3)
+_GLOBAL_AND_LOCAL = "2 global, `local_crops_number` local"
 
-_VIEWS_BY_CODE: dict[str | None, Callable[[Any], list[Crop]]] = {
-    "f7b883570bc54570": _two_crops,
-    "31d02891fa32fee6": _two_transforms,
-    "c8449535dc68837e": _dino,
-    _DINO2: _dino2,
-    _DINO3: _dino3,
-    _N_CROPS: _n_crops,
-    "7befbf3b39c011a4": _pipeline,
-}
-
-
-# Single transforms of these packages and scripts.
-
-
-class CropWalk(Walk):
-    """Also translates the single transforms of lightly, and of scripts by their code."""
-
-    def __init__(self, channels: int = 3) -> None:
-        super().__init__(channels)
-        self.size: list[int] | None = None
-        """Height and width, if an operation has set them."""
-
-    def ops(self, transform: Any) -> list[Op]:
-        if isinstance(transform, (list, tuple)):
-            return self.all_of(transform)
-        ops = self._ops(transform)
-        for op in ops:
-            values = next(iter(op.values()))
-            size = values.get("size") if isinstance(values, dict) else None
-            if isinstance(size, list):
-                self.size = size
-        return ops
-
-    def _ops(self, transform: Any) -> list[Op]:
-        translate = _lightly(transform) or _SINGLE_BY_CODE.get(_code_of(transform))
-        if translate is not None:
-            return translate(self, transform)
-        if _is_identity(transform):
-            return []
-        if _only_sets_up(transform, "RandomApply"):
-            # The blur of DINOv2 and v3. Its p is the chance to blur, 1 minus the argument.
-            return _transforms._apply(self, transform)
-        if _several(transform) is not None:
-            raise cannot(_full_name(transform), "it returns several images: give it by itself")
-        return super().ops(transform)
-
-
-def _is_identity(transform: Any) -> bool:
-    return type(transform).__module__ == "torch.nn.modules.linear" and (
-        type(transform).__name__ == "Identity"
-    )
-
-
-# What a class may define without a change of what it does.
-_HARMLESS = {"__module__", "__doc__", "__init__", "__firstlineno__", "__static_attributes__"}
-
-
-def _only_sets_up(transform: Any, base: str) -> bool:
-    """Whether a class inherits from torchvision's ``base`` and only has an ``__init__``."""
-    kind = type(transform)
-    parent = kind.__mro__[:2][-1]
-    is_base = parent.__name__ == base
-    is_torchvisions = parent.__module__.split(".")[:2] == ["torchvision", "transforms"]
-    return is_base and is_torchvisions and set(vars(kind)) <= _HARMLESS
-
-
-def _lightly_view(transform: Any) -> Any:
-    """The Compose of a view of lightly, such as ``SimCLRViewTransform``."""
-    kind = type(transform)
-    is_view = kind.__module__.startswith("lightly.transforms.") and "View" in kind.__name__
-    if not is_view or _is_lightly_multi_view(transform):
-        return None
-    inner = vars(transform).get("transform")
-    return inner if _is_compose(inner) else None
-
-
-def _lightly(transform: Any) -> Callable[[Walk, Any], list[Op]] | None:
-    kind = type(transform)
-    if not kind.__module__.startswith("lightly.transforms."):
-        return None
-    if _lightly_view(transform) is not None:
-        return lambda walk, t: walk.ops(t.transform)
-    return _LIGHTLY.get(kind.__name__)
-
-
-def _inner(walk: Walk, t: Any) -> list[Op]:
-    return walk.ops(t.transform)
-
-
-def _lightly_blur(walk: Walk, t: Any) -> list[Op]:
-    return pillow_blur(walk, t, t.sigmas, float(t.prob))
-
-
-def _lightly_solarize(walk: Walk, t: Any) -> list[Op]:
-    return _solarize(walk, t, float(t.threshold), float(t.prob))
-
-
-def _lightly_rotate(walk: Walk, t: Any) -> list[Op]:
-    if t.prob == 0:
-        return []
-    if t.prob < 1 or t.angle % 90 != 0 or not _is_square(walk):
-        raise cannot(
-            f"{_full_name(t)}(prob={t.prob}, angle={t.angle})",
-            "a recipe has quarter turns of square crops without chance: use rr_degrees",
-        )
-    return [{"rotate90": {"times": int(t.angle // 90)}}]
-
-
-def _is_square(walk: Walk) -> bool:
-    size = walk.size if isinstance(walk, CropWalk) else None
-    return size is not None and size[0] == size[1]
-
-
-_LIGHTLY: dict[str, Callable[[Walk, Any], list[Op]]] = {
-    "GaussianBlur": _lightly_blur,
-    "RandomRotate": _lightly_rotate,
-    "RandomRotateDegrees": _inner,
-    "RandomSolarization": _lightly_solarize,
-    "ToTensor": _inner,
-}
-
-
-def pillow_blur(walk: Walk, t: Any, radius: Any, p: float) -> list[Op]:
-    """Pillow's ``GaussianBlur`` of a random radius."""
-    if p == 0:
-        return []
-    if walk.is_tensor or walk.values != "levels":
-        raise cannot(_full_name(t), "put it before the transform to a tensor")
-    low, high = radius
-    return [{"pillow_gaussian_blur": {"radius": [float(low), float(high)], "p": p}}]
-
-
-def _solarize(walk: Walk, t: Any, threshold: float, p: float) -> list[Op]:
-    """Pillow's ``ImageOps.solarize``."""
-    if p == 0:
-        return []
-    if walk.is_tensor or walk.values != "levels":
-        raise cannot(_full_name(t), "put it before the transform to a tensor")
-    return [{"random_solarize": {"threshold": threshold, "p": p}}]
-
-
-def _equalize(walk: Walk, t: Any) -> list[Op]:
-    if walk.is_tensor or walk.values != "levels":
-        raise cannot(_full_name(t), "put it before the transform to a tensor")
-    return [{"random_equalize": {"p": 1.0}}]
-
-
-_SINGLE_BY_CODE: dict[str | None, Callable[[Walk, Any], list[Op]]] = {
-    # GaussianBlur of MoCo, SimSiam and solo-learn, and of DINO.
-    "1de6a5e93f4393d8": lambda walk, t: pillow_blur(walk, t, t.sigma, 1.0),
-    "4da38b22e1ce2a3b": lambda walk, t: pillow_blur(walk, t, t.sigma, 1.0),
-    "66f5c306a7ce99f4": lambda walk, t: pillow_blur(
-        walk, t, (t.radius_min, t.radius_max), float(t.prob)
+VIEWS: dict[str, ViewClass] = {
+    "f7b883570bc54570": ViewClass(_two_crops, "`TwoCropsTransform` of MoCo, SimSiam", "2"),
+    "31d02891fa32fee6": ViewClass(_two_transforms, "`TwoCropsTransform` of MoCo v3", "2"),
+    "c8449535dc68837e": ViewClass(_dino, "`DataAugmentationDINO` of DINO", _GLOBAL_AND_LOCAL),
+    _DINO2: ViewClass(
+        _dino2,
+        "`DataAugmentationDINO` of DINOv2",
+        _GLOBAL_AND_LOCAL,
+        "as `recipe`: as the `transform` of a data set it returns a dict",
     ),
-    # Solarize of MoCo v3, and Solarization of solo-learn and of DINO.
-    "be3e62daa3d01dc5": lambda walk, t: _solarize(walk, t, 128.0, 1.0),
-    "9eb21d57e9643034": lambda walk, t: _solarize(walk, t, 128.0, 1.0),
-    "33a7887b3d1a16d1": lambda walk, t: _solarize(walk, t, 128.0, float(t.p)),
-    # Equalization of solo-learn.
-    "0fad82a31f374308": _equalize,
+    _DINO3: ViewClass(
+        _dino3,
+        "`DataAugmentationDINO` of DINOv3",
+        _GLOBAL_AND_LOCAL,
+        "as `recipe`; crops share no random values, and there are no gram crops",
+    ),
+    _N_CROPS: ViewClass(_n_crops, "`NCropAugmentation` of solo-learn", "`num_crops`"),
+    "7befbf3b39c011a4": ViewClass(
+        _pipeline, "`FullTransformPipeline` of solo-learn", "those of its transforms"
+    ),
 }
+"""Classes of scripts, by the code of their ``__call__``."""

@@ -73,6 +73,9 @@ def resolve(dataset: Any) -> FileList:
     kind = type(dataset)
     if hasattr(kind, METHOD):
         return _by_method(dataset)
+    if f"{kind.__module__}.{kind.__name__}" == "lightly.data.dataset.LightlyDataset":
+        # It adds names of files to the samples of another data set, which has its transform.
+        return resolve(dataset.dataset)
     if kind is Subset:
         inner = resolve(dataset.dataset)
         try:
@@ -98,7 +101,7 @@ def resolve(dataset: Any) -> FileList:
     if base is None or read is None:
         raise _refused(_without_method(kind))
     # EuroSAT counts its samples itself, with the result of its base.
-    counts = next(b for b in kind.__mro__ if _is_torchvisions(b))
+    counts = next(b for b in kind.__mro__ if _is_known(b))
     for method, of in (("__getitem__", base), ("__getitems__", base), ("__len__", counts)):
         if getattr(kind, method, None) is not getattr(of, method, None):
             raise _refused(
@@ -174,6 +177,10 @@ def _check_loader(dataset: Any) -> None:
 
     # Data sets without a loader open files by Pillow themselves.
     loader = getattr(dataset, "loader", getattr(dataset, "_loader", None))
+    if getattr(loader, "__module__", None) == "lightly.data._image_loaders":
+        # lightly's copies of torchvision's functions.
+        same = {"default_loader": default_loader, "pil_loader": pil_loader}
+        loader = same.get(getattr(loader, "__name__", ""), loader)
     name = type(dataset).__name__
     backend = get_image_backend()
     if loader is default_loader and backend != "PIL":
@@ -234,13 +241,16 @@ _COLUMNS = {
 }
 
 
-def _is_torchvisions(kind: type[Any]) -> bool:
-    return kind.__module__.startswith("torchvision.datasets.")
+def _is_known(kind: type[Any]) -> bool:
+    """Whether it is a class of torchvision's data sets, or lightly's folder without classes."""
+    return kind.__module__.startswith("torchvision.datasets.") or (
+        kind.__module__ == "lightly.data._image" and kind.__name__ == "DatasetFolder"
+    )
 
 
 def _reader(base: type[Any]) -> Callable[[Any], _Samples] | None:
     """How the samples of torchvision's class ``base`` are listed; None for other classes."""
-    if not _is_torchvisions(base):
+    if not _is_known(base):
         return None
     name = base.__name__
     if name in _PAIRS:
@@ -465,28 +475,37 @@ def _recipe_of(dataset: Any, files: FileList) -> tuple[Any, int]:
             f"the transform of the {name} returns a dict for a collate_fn of its own, and batches "
             "here have a list of crops: give it as recipe to featherload.Loader"
         )
-    several = None if files.is_grey else _crops.of(transform)
-    if several is not None:
-        return several, 3
-    walk = _crops.CropWalk(1 if files.is_grey else 3)
-    recipe = _crops.one(transform, walk)
-    if not walk.is_tensor:
+    maker = _crops.CropMaker(1 if files.is_grey else 3)
+    recipe = _crops.crops_recipe(transform, maker)
+    if recipe is None:
+        recipe = _crops.single_recipe(transform, maker.walk())
+    if not all(walk.is_tensor for walk in maker.walks):
         raise _refused(
             f"the transform of the {name} returns no tensor, so torch cannot make a batch of "
             "it: put ToTensor() or v2.ToImage() at its end"
         )
-    size = files.size
-    if any(op == "resize" or op.endswith("crop") for op in _op_names(recipe["ops"])):
-        pass
-    elif size is not None:
-        # All images have this size: a crop that changes nothing, after the decode.
-        recipe["ops"].insert(1, {"center_crop": {"size": [*size]}})
-    else:
+    for part in recipe.get("crops", [recipe]):
+        part["ops"] = _of_one_size(part["ops"], files.size, name)
+    channels = {walk.channels for walk in maker.walks} if files.is_grey else set()
+    if len(channels) > 1:
+        raise _refused(
+            f"the crops of the {name} have {shown(sorted(channels))} channels: make all of them "
+            "grey, or none"
+        )
+    return recipe, channels.pop() if channels else 3
+
+
+def _of_one_size(ops: list[Any], size: tuple[int, int] | None, name: str) -> list[Any]:
+    """Operations after which all images have one size. ``size``: that of all opened images."""
+    if any(op == "resize" or op.endswith("crop") for op in _op_names(ops)):
+        return ops
+    if size is None:
         raise _refused(
             f"the transform of the {name} keeps images at their own sizes, which cannot form a "
             "batch: give it a Resize((height, width)) or a crop"
         )
-    return recipe, walk.channels if files.is_grey else 3
+    # A crop that changes nothing, after the decode.
+    return [ops[0], {"center_crop": {"size": [*size]}}, *ops[1:]]
 
 
 def _op_names(ops: Any) -> Iterator[str]:

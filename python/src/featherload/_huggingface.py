@@ -196,7 +196,7 @@ def preprocessor(config: Any) -> Recipe:
     if is_processor(config):
         config = _of_object(config)
     elif isinstance(config, (str, os.PathLike)):
-        config = _read(_found(os.fspath(config)))
+        config = _read(_local_path(os.fspath(config)))
     if not isinstance(config, Mapping):
         raise ConfigError(
             "a config of Hugging Face is an image processor, a path, a model's name or a dict, but "
@@ -241,12 +241,12 @@ def preprocessor(config: Any) -> Recipe:
                 f"do_center_crop of {name}", "versions of transformers differ in whether it crops"
             )
         ops.append(_center_crop(given, name, kind, size))
-    ops += _values(given, name, kind)
+    ops += _levels(given, name, kind)
     ops.append({"layout": {"layout": "nchw"}})
     return {"featherload": 1, "name": name, "ops": ops}
 
 
-def described(kind: _Kind) -> str:
+def steps_text(kind: _Kind) -> str:
     """The steps of a processor, for the docs."""
     steps = []
     if kind.levit:
@@ -283,7 +283,7 @@ def _of_object(processor: Any) -> Any:
     return json.loads(processor.to_json_string())
 
 
-def _found(path: str) -> str:
+def _local_path(path: str) -> str:
     """The path, or that of the config of a model with this name."""
     if os.path.exists(path) or not re.fullmatch(r"[\w.-]+/[\w.-]+", path):
         return path
@@ -442,7 +442,7 @@ def _center_crop(
     return {"center_crop": {"size": crop, "rounding": "down", "pad_if_needed": False}}
 
 
-def _values(config: Mapping[str, Any], name: str, kind: _Kind) -> list[Op]:
+def _levels(config: Mapping[str, Any], name: str, kind: _Kind) -> list[Op]:
     rescales = _flag(config, "do_rescale", True)
     # MobileViT has the key and does not read it.
     normalizes = not kind.flips and _flag(config, "do_normalize", True)

@@ -522,18 +522,13 @@ class Loader:
         """Rows of the first batch of the current epoch as images: as the model gets them, with
         ``normalize`` reverted.
 
-        A notebook draws the result, ``print`` lists it, ``.save("rows.png")`` writes it. A separate
-        worker makes the batch again on the CPU, with memory for two batches. The position of this
-        loader does not change.
+        A notebook draws the result, ``print`` lists it, ``.save("rows.png")`` writes it. If the
+        recipe makes several crops, those of a row follow each other. A separate worker makes the
+        batch again on the CPU, with memory for two batches. The position of this loader does not
+        change.
         """
         self._check_process()
         whole("rows", rows, 1)
-        if self.recipe.get("crops"):
-            raise ConfigError(
-                "preview shows one image for each sample, and this recipe makes several crops: "
-                "show batch.images, or preview a loader with one of the crops as its recipe",
-                option="recipe",
-            )
         source, loader = self._said
         of_the_run = ("upload", "gpu_memory_limit", "memory_limit", "epochs", "decode_on")
         here = {name: value for name, value in loader.items() if name not in of_the_run}
@@ -654,7 +649,7 @@ class Loader:
             pair = _own(self.framework, pair)
             raw = raw.without_pixels()
         if self._then is not None:
-            images = _then.run(self._then, pair[0])
+            images = _then.run(self._then, pair[0], len(raw))
             if images is not pair[0]:
                 # The result uses memory of its own, or holds that of the batch itself.
                 pair, raw = (images, pair[1]), raw.without_pixels()

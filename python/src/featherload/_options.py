@@ -106,14 +106,11 @@ def recipe_options(recipe: Any, dtype: Any) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if not isinstance(recipe, (str, os.PathLike, Mapping)):
         from . import _crops
-        from ._huggingface import is_processor, preprocessor
 
-        presets = [entry[0] if isinstance(entry, tuple) else entry for entry in _listed(recipe)]
+        entries = recipe if isinstance(recipe, Sequence) else ()
+        presets = [entry[0] if _crops.is_pair(entry) else entry for entry in entries]
         has_presets = any(isinstance(e, str) and e in _FLOAT_PRESETS for e in presets)
-        if is_processor(recipe):
-            recipe = preprocessor(recipe)
-        else:
-            recipe = _crops.of(recipe) or _crops.one(recipe)
+        recipe = _crops.object_recipe(recipe)
         if dtype is None and has_presets:
             dtype = "f32"
     if isinstance(recipe, (str, os.PathLike)):
@@ -134,10 +131,6 @@ def recipe_options(recipe: Any, dtype: Any) -> dict[str, Any]:
     elif options.get("recipe") in _FLOAT_PRESETS:
         options["dtype"] = "f32"
     return options
-
-
-def _listed(recipe: Any) -> Sequence[Any]:
-    return recipe if isinstance(recipe, list) else ()
 
 
 def _check_levels(recipe: str | None) -> None:

@@ -41,11 +41,14 @@ class Row:
     status: RowStatus
     fault: str | None
     """Why the sample failed."""
+    crop: int | None = None
+    """The number of the crop, if the recipe makes several."""
 
     def caption(self) -> str:
         if self.status == RowStatus.PADDING:
             return "padding"
         words = [str(self.id), *([] if self.label is None else [str(self.label)])]
+        words += [] if self.crop is None else [f"crop {self.crop}"]
         return " ".join(words + ([] if self.status == RowStatus.OK else [self.status.name.lower()]))
 
 
@@ -112,26 +115,37 @@ def of_batch(batch: Batch, recipe: Mapping[str, Any], classes: Sequence[str], ro
     """The first ``rows`` of a batch in host memory."""
     images, labels = batch.numpy()
     why = {fault.row: fault.reason for fault in batch.faults}
+    ids, paths, statuses = batch.ids, batch.paths(), batch.status
+    # Each crop: its number, its images and its recipe.
+    crops: list[tuple[int | None, Any, Mapping[str, Any]]] = [(None, images, recipe)]
+    if recipe.get("crops"):
+        of_each = [crop for crop in recipe["crops"] for _ in range(crop["count"])]
+        crops = [(number, images[number], crop) for number, crop in enumerate(of_each)]
 
-    def row(i: int) -> Row:
+    def label_of(i: int) -> Any:
         label = None if labels is None else labels[i]
         if label is not None and np.ndim(label) == 0:
-            label = classes[label] if 0 <= label < len(classes) else int(label)
-        elif label is not None:
-            label = _mixed(label, classes)
-        status = batch.status[i]
-        image = np.asarray(images[i])
+            return classes[label] if 0 <= label < len(classes) else int(label)
+        return None if label is None else _mixed(label, classes)
+
+    def row(i: int, crop: int | None, image: Any, of: Mapping[str, Any]) -> Row:
+        image = np.asarray(image)
         image = image.transpose(1, 2, 0) if batch.layout == "nchw" else image
-        if status in (RowStatus.PADDING, RowStatus.FAILED):
+        if statuses[i] in (RowStatus.PADDING, RowStatus.FAILED):
             # Black. At least one pixel, because a row with its own size may have no pixel.
             height, width = (max(1, side) for side in image.shape[:2])
             levels = np.zeros((height, width, 3), np.uint8)
         else:
-            levels = _levels(image, recipe)
-        return Row(levels, int(ids[i]), label, paths[i], status, why.get(i))
+            levels = _levels(image, of)
+        return Row(levels, int(ids[i]), label_of(i), paths[i], statuses[i], why.get(i), crop)
 
-    ids, paths = batch.ids, batch.paths()
-    return Preview([row(i) for i in range(min(rows, len(ids)))])
+    return Preview(
+        [
+            row(i, number, of_crop[i], of)
+            for i in range(min(rows, len(ids)))
+            for number, of_crop, of in crops
+        ]
+    )
 
 
 def _mixed(label: Any, classes: Sequence[str]) -> Any:

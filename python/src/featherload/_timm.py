@@ -43,6 +43,10 @@ _POLICIES = {
 }
 # timm's "random": one of these for each image, or for each operation of a policy.
 _RANDOM = ("bilinear", "bicubic")
+_FILTERS = ("bilinear", "bicubic", "nearest", "lanczos")
+_ERASING = ("const", "pixel")
+# Policies that recipes have, by how they begin.
+_THREE, _RANDOM_POLICY = "3a", "rand"
 # Keywords that timm reads only with use_prefetcher, naflex or patchify.
 _UNREAD = {
     "tf_preprocessing",
@@ -103,7 +107,7 @@ def create_transform(
             raise _cannot("interpolation='random'", "timm evaluates with one filter: name it")
         interpolation = "bilinear"
         filters = {"interpolation": _RANDOM[0], "interpolation_or": _RANDOM[1]}
-    elif interpolation not in ("nearest", "bilinear", "bicubic", "lanczos"):
+    elif interpolation not in _FILTERS:
         raise _cannot(
             f"interpolation={interpolation!r}",
             "recipes have nearest, bilinear, bicubic and lanczos, and another filter gives other "
@@ -116,10 +120,10 @@ def create_transform(
             ops.append({"random_horizontal_flip": {"p": hflip}})
         if vflip > 0:
             ops.append({"random_vertical_flip": {"p": vflip}})
-        if auto_augment == "3a":
+        if auto_augment == _THREE:
             ops.append(_three_augment())
         elif auto_augment:
-            if not auto_augment.startswith("rand"):
+            if not auto_augment.startswith(_RANDOM_POLICY):
                 kind = auto_augment.split("-")[0].removesuffix("r")
                 why = _POLICIES.get(kind, "timm has no such policy: use 3a, or one of rand-...")
                 raise _cannot(f"auto_augment={auto_augment!r}", why)
@@ -132,7 +136,8 @@ def create_transform(
                     }
                 }
             )
-        if color_jitter is not None and not auto_augment:
+        # timm also jitters after this policy, but after no other.
+        if color_jitter is not None and (not auto_augment or auto_augment == _THREE):
             ops.append(_jitter(color_jitter, color_jitter_prob))
         if grayscale_prob:
             ops.append(pillow_grey(grayscale_prob))
@@ -155,7 +160,7 @@ def create_transform(
         return _recipe([*ops, {"cast": {"dtype": "u8"}}])
     ops.append({"normalize": {"mean": list(mean), "std": list(std)}})
     if augments and re_prob > 0:
-        if re_mode not in ("const", "pixel"):
+        if re_mode not in _ERASING:
             raise _cannot(
                 f"re_mode={re_mode!r}",
                 "random_erasing has one random value per pixel, or one fixed value, and this mode "
@@ -168,17 +173,14 @@ def create_transform(
     return _recipe([*ops, {"cast": {"dtype": "f32"}}])
 
 
-def accepted() -> dict[str, str]:
+def accepted_values() -> dict[str, str]:
     """Keywords that take fewer values than in timm, for the docs."""
-    neutral = {
-        name: " or ".join(f"`{value!r}`" for value in values) for name, values in _NEUTRAL.items()
-    }
+    listed = {**_NEUTRAL, "interpolation": _FILTERS, "re_mode": _ERASING}
+    text = {name: ", ".join(f"`{value!r}`" for value in values) for name, values in listed.items()}
+    text["interpolation"] += "; for training also `'random'`"
     return {
-        **neutral,
-        "auto_augment": "`None`, `'3a'`, policies that begin with `rand`",
-        "crop_mode": "`None` or `'center'` (a square `input_size`), `'squash'`",
-        "interpolation": "`'bilinear'`, `'bicubic'`, `'nearest'`, `'lanczos'`",
-        "re_mode": "`'const'`, `'pixel'`",
+        **text,
+        "auto_augment": f"`None`, `{_THREE!r}`, policies that begin with `{_RANDOM_POLICY}`",
     }
 
 

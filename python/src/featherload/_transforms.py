@@ -8,6 +8,7 @@ error that names it, because another recipe would train another model.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -75,9 +76,6 @@ class Walk:
         """The image was opened as grey, not made grey. Its three channels in a recipe are equal."""
 
     def ops(self, transform: Any) -> list[Op]:
-        other = OTHERS.get(_full_name(type(transform)))
-        if other is not None:
-            return other.translate(self, transform)
         kind = torchvision_class(transform)
         name = kind.__name__
         known = TRANSFORMS.get(name)
@@ -98,7 +96,7 @@ class Walk:
             return translate(self, transform)
         except AttributeError as error:
             raise cannot(
-                _full_name(type(transform)),
+                full_name(type(transform)),
                 f"it lacks an attribute of {name} ({error}): call super().__init__",
             ) from error
 
@@ -131,6 +129,15 @@ _HARMLESS = {
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
 
+RETURN_SEVERAL = ("FiveCrop", "TenCrop")
+"""Classes of torchvision that return several images."""
+
+
+def torchvision_base(kind: type) -> type | None:
+    """The first class of torchvision among a class and its parents."""
+    return next((one for one in kind.__mro__ if is_torchvisions(one)), None)
+
+
 def torchvision_class(transform: Any) -> type:
     """The class of torchvision that decides what this transform does: its own, or the one that it
     inherits from without overriding anything.
@@ -138,39 +145,44 @@ def torchvision_class(transform: Any) -> type:
     kind = type(transform)
     if kind.__module__.split(".")[0] == "timm":
         raise cannot(
-            _full_name(kind),
+            full_name(kind),
             "timm's transforms do not keep all settings: give timm's keywords to "
             "featherload.recipes.create_transform",
         )
-    base = next((one for one in kind.__mro__ if _is_torchvisions(one)), None)
+    base = torchvision_base(kind)
     # `Transform` itself does nothing.
-    if base is None or (base is not kind and base.__name__ not in TRANSFORMS):
-        raise cannot(_full_name(kind), "it is no class of torchvision.transforms")
+    known = (*TRANSFORMS, *RETURN_SEVERAL)
+    if base is None or (base is not kind and base.__name__ not in known):
+        raise cannot(full_name(kind), "it is no class of torchvision.transforms")
     overridden = [] if base is kind else _overridden(kind, base)
-    # A function that was assigned to the object.
-    overridden += [
-        name
-        for name, value in vars(transform).items()
-        if callable(value) and callable(inspect.getattr_static(base, name, None))
-    ]
     if overridden:
-        raise cannot(
-            _full_name(kind),
-            f"it overrides {overridden[0]} of {base.__name__}, and workers run no Python: remove "
-            f"{overridden[0]}, or use {base.__name__} and do the rest on batches",
-        )
-    if any(getattr(transform, hooks, None) for hooks in _HOOKS):
-        raise cannot(
-            _full_name(kind), "it has a forward hook, and workers run no Python: remove it"
-        )
+        raise cannot(full_name(kind), _overrides(overridden[0], base))
+    check_object(transform, base)
     return base
 
 
-def _is_torchvisions(kind: type) -> bool:
+def check_object(transform: Any, base: type) -> None:
+    """Raises an error if a function or a hook of the object replaces what ``base`` does."""
+    kind = full_name(type(transform))
+    for name, value in vars(transform).items():
+        if callable(value) and callable(inspect.getattr_static(base, name, None)):
+            raise cannot(kind, _overrides(name, base))
+    if any(getattr(transform, hooks, None) for hooks in _HOOKS):
+        raise cannot(kind, "it has a forward hook, and workers run no Python: remove it")
+
+
+def _overrides(name: str, base: type) -> str:
+    return (
+        f"it overrides {name} of {base.__name__}, and workers run no Python: remove {name}, or use "
+        f"{base.__name__} and do the rest on batches"
+    )
+
+
+def is_torchvisions(kind: type) -> bool:
     return kind.__module__.split(".")[:2] == ["torchvision", "transforms"]
 
 
-def _full_name(kind: type) -> str:
+def full_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__name__}"
 
 
@@ -186,11 +198,16 @@ def _overridden(kind: type, base: type) -> list[str]:
     return [name for name in names if function(kind, name) is not function(base, name)]
 
 
+# What to do begins the reason, or follows a colon.
+_FIX = re.compile(r"(^|: )(add|call|combine|give|leave|name|put|remove|train|use|write)\b")
+
+
 def cannot(what: str, why: str, whose: str = "the transform") -> ConfigError:
+    """The error of a transform. If ``why`` names no fix, the fix is another recipe."""
+    has_fix = _FIX.search(why) is not None
+    fix = "" if has_fix else ": write a recipe (`featherload ops` lists the operations)"
     return ConfigError(
-        f"{whose} {what} cannot be translated into a recipe: {why} (write a recipe: "
-        "`featherload ops` lists the operations)",
-        option="recipe",
+        f"{whose} {what} cannot be translated into a recipe: {why}{fix}", option="recipe"
     )
 
 
@@ -227,7 +244,7 @@ def _list(value: Any) -> Any:
     return [_list(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
-def _both(size: Any) -> list[int]:
+def both(size: Any) -> list[int]:
     """Height and width."""
     values = [size] if isinstance(size, int) else list(size)
     return [int(v) for v in (values * 2 if len(values) == 1 else values)]
@@ -306,7 +323,7 @@ def _resize(walk: Walk, t: Any) -> list[Op]:
 
 def _random_resized_crop(walk: Walk, t: Any) -> list[Op]:
     op: Op = {
-        "size": _both(t.size),
+        "size": both(t.size),
         "scale": _list(t.scale),
         "ratio": _list(t.ratio),
         "interpolation": _resampling(walk, t),
@@ -317,7 +334,7 @@ def _random_resized_crop(walk: Walk, t: Any) -> list[Op]:
 
 
 def _random_crop(walk: Walk, t: Any) -> list[Op]:
-    op: Op = {"size": _both(t.size), "pad_if_needed": t.pad_if_needed, "fill": _fill(walk, t)}
+    op: Op = {"size": both(t.size), "pad_if_needed": t.pad_if_needed, "fill": _fill(walk, t)}
     if t.padding is not None:
         padding = _list(t.padding)
         if (
@@ -339,7 +356,7 @@ def _padding_mode(t: Any) -> str:
     return mode
 
 
-def _color_jitter(walk: Walk, t: Any) -> list[Op]:
+def color_jitter(walk: Walk, t: Any) -> list[Op]:
     op: Op = {"style": "tensor" if walk.is_tensor else "pillow"}
     for name in ("brightness", "contrast", "saturation", "hue"):
         value = getattr(t, name)
@@ -400,7 +417,7 @@ def _to_float(walk: Walk) -> list[Op]:
     return [{"cast": {"dtype": "f32"}}]
 
 
-def _to_tensor(walk: Walk, t: Any) -> list[Op]:
+def to_tensor(walk: Walk, t: Any) -> list[Op]:
     if walk.is_tensor:
         raise cannot("ToTensor", "it has no effect after ToImage or PILToTensor: leave it out")
     return _to_float(walk)
@@ -411,7 +428,7 @@ def _to_image(walk: Walk, t: Any) -> list[Op]:
     return []
 
 
-def _rgb(walk: Walk, t: Any) -> list[Op]:
+def rgb(walk: Walk, t: Any) -> list[Op]:
     if walk.is_grey:
         walk.channels, walk.is_grey = 3, False
         return []
@@ -435,7 +452,7 @@ def _grayscale(walk: Walk, t: Any) -> list[Op]:
     return [{"grayscale": {"num_output_channels": channels}}]
 
 
-def _random_grayscale(walk: Walk, t: Any) -> list[Op]:
+def random_grayscale(walk: Walk, t: Any) -> list[Op]:
     if walk.channels == 1:
         return []
     if not walk.is_tensor:
@@ -446,17 +463,6 @@ def _random_grayscale(walk: Walk, t: Any) -> list[Op]:
 def pillow_grey(p: float) -> Op:
     """Grey as in Pillow, which rounds it. torchvision and ``grayscale`` truncate it."""
     return {"color_jitter": {"style": "pillow", "saturation": [0.0, 0.0], "p": p}}
-
-
-def _open_clip_mode(walk: Walk, t: Any) -> list[Op]:
-    if t.mode != "RGB":
-        raise cannot(f"MaybeConvertMode({t.mode!r})", "images are RGB: leave it out")
-    return _rgb(walk, t)
-
-
-def _open_clip_color_jitter(walk: Walk, t: Any) -> list[Op]:
-    [op] = _color_jitter(walk, t.transf)
-    return [{"color_jitter": {**op["color_jitter"], "p": _probability(t)}}]
 
 
 def _nothing(walk: Walk, t: Any) -> list[Op]:
@@ -511,7 +517,7 @@ def _preset(walk: Walk, t: Any) -> list[Op]:
         resize["antialias"] = False
     return [
         {"resize": resize},
-        {"center_crop": {"size": _both(t.crop_size)}},
+        {"center_crop": {"size": both(t.crop_size)}},
         *_to_float(walk),
         *_normalize(walk, t),
     ]
@@ -571,12 +577,24 @@ def _photometric_distort(walk: Walk, t: Any) -> list[Op]:
     return [{"random_photometric_distort": op}]
 
 
+def _posterize(walk: Walk, t: Any) -> list[Op]:
+    if t.bits not in range(9):
+        raise cannot(f"RandomPosterize(bits={t.bits})", "a level has 8 bits: use 0 to 8")
+    return [{"random_posterize": {"bits": int(t.bits), "p": _probability(t)}}]
+
+
 def _aug_mix(walk: Walk, t: Any) -> list[Op]:
     if t.mixture_width > 8 or t.chain_depth > 8:
         raise cannot(
             f"AugMix(mixture_width={t.mixture_width}, chain_depth={t.chain_depth})",
             "recipes have at most 8 chains of 8 operations: use fewer",
         )
+    if _filter(t) not in ("nearest", "bilinear"):
+        raise cannot(f"AugMix(interpolation={_filter(t)})", "use nearest or bilinear")
+    if not 0.01 <= t.alpha <= 100:
+        raise cannot(f"AugMix(alpha={t.alpha})", "recipes have 0.01 to 100: use that")
+    if not 1 <= t.severity <= 10:
+        raise cannot(f"AugMix(severity={t.severity})", "recipes have 1 to 10: use that")
     op: Op = {
         "severity": int(t.severity),
         "width": int(t.mixture_width),
@@ -608,20 +626,6 @@ def _jpeg(walk: Walk, t: Any) -> list[Op]:
     return [{"jpeg": {"quality": [int(low), int(high)]}}]
 
 
-def _pillow_blur(radius: str, p: str | None = None) -> Callable[[Walk, Any], list[Op]]:
-    """A blur of another package, by the names of its attributes."""
-
-    def translate(walk: Walk, t: Any) -> list[Op]:
-        if walk.is_tensor:
-            raise cannot(_full_name(type(t)), "it blurs Pillow images: put it before ToTensor")
-        op: Op = {"radius": [float(v) for v in getattr(t, radius)]}
-        if p is not None:
-            op["p"] = float(getattr(t, p))
-        return [{"pillow_gaussian_blur": op}]
-
-    return translate
-
-
 def _same(name: str, **attributes: Callable[[Any], Any]) -> Callable[[Walk, Any], list[Op]]:
     """Translates to an operation whose parameters are attributes of the transform. If it has a
     fill, adds that too.
@@ -648,20 +652,13 @@ _REFUSED = {
 }
 
 
-def _solarization(walk: Walk, t: Any) -> list[Op]:
-    if walk.is_tensor:
-        raise cannot(_full_name(type(t)), "it changes Pillow images: put it before ToTensor")
-    return [{"random_solarize": {"threshold": 128.0, "p": 1.0}}]
-
-
 @dataclass(frozen=True)
 class Known:
     """How a class is translated. The docs' table is made of these."""
 
     translate: Callable[[Walk, Any], list[Op]]
-    to: str
-    """The operation."""
-    where: str = ""
+    operation: str
+    condition: str = ""
     """When it translates; empty: always."""
 
 
@@ -672,10 +669,11 @@ TRANSFORMS: dict[str, Known] = {
     "AugMix": Known(
         _aug_mix,
         "`torchvision_aug_mix`",
-        "at most 8 chains of 8 operations; before float32 and `Grayscale(1)`",
+        "at most 8 chains of 8 operations; `alpha` is 0.01 to 100; nearest or bilinear; before "
+        "float32 and `Grayscale(1)`",
     ),
-    "CenterCrop": Known(_same("center_crop", size=lambda t: _both(t.size)), "`center_crop`"),
-    "ColorJitter": Known(_color_jitter, "`color_jitter`", "before `Normalize` and `Grayscale(1)`"),
+    "CenterCrop": Known(_same("center_crop", size=lambda t: both(t.size)), "`center_crop`"),
+    "ColorJitter": Known(color_jitter, "`color_jitter`", "before `Normalize` and `Grayscale(1)`"),
     "Compose": Known(lambda walk, t: walk.all_of(t.transforms), "its transforms"),
     "ConvertImageDtype": Known(
         _to_dtype,
@@ -694,7 +692,7 @@ TRANSFORMS: dict[str, Known] = {
     "GaussianBlur": Known(
         _same(
             "gaussian_blur",
-            kernel_size=lambda t: list(reversed(_both(t.kernel_size))),
+            kernel_size=lambda t: list(reversed(both(t.kernel_size))),
             sigma=_get("sigma"),
         ),
         "`gaussian_blur`",
@@ -721,7 +719,7 @@ TRANSFORMS: dict[str, Known] = {
         "`pad`",
         "`padding_mode` is constant, edge or reflect",
     ),
-    "RGB": Known(_rgb, "none", "not after `Grayscale(1)`"),
+    "RGB": Known(rgb, "none", "not after `Grayscale(1)`"),
     "RandAugment": Known(
         _rand_augment,
         "`rand_augment`",
@@ -751,7 +749,7 @@ TRANSFORMS: dict[str, Known] = {
     ),
     "RandomErasing": Known(_erasing, "`random_erasing`", '`value="random"` only after `Normalize`'),
     "RandomGrayscale": Known(
-        _random_grayscale,
+        random_grayscale,
         "`random_grayscale`, or `color_jitter` on a Pillow image",
         "before `Normalize`",
     ),
@@ -778,9 +776,9 @@ TRANSFORMS: dict[str, Known] = {
         "before `Normalize` and `Grayscale(1)`",
     ),
     "RandomPosterize": Known(
-        _same("random_posterize", bits=_get("bits"), p=_probability),
+        _posterize,
         "`random_posterize`",
-        "before float32",
+        "`bits` is 0 to 8; before float32",
     ),
     "RandomResizedCrop": Known(_random_resized_crop, "`random_resized_crop`"),
     "RandomRotation": Known(
@@ -807,38 +805,10 @@ TRANSFORMS: dict[str, Known] = {
     ),
     "ToImage": Known(_to_image, "none: tensor arithmetic begins here"),
     "ToPureTensor": Known(_nothing, "none"),
-    "ToTensor": Known(_to_tensor, "`cast`", "not after `ToImage` or `PILToTensor`"),
+    "ToTensor": Known(to_tensor, "`cast`", "not after `ToImage` or `PILToTensor`"),
     "TrivialAugmentWide": Known(
         _trivial_augment,
         "`trivial_augment`",
         "`num_magnitude_bins=31`; before float32 and `Grayscale(1)`",
     ),
-}
-
-# Classes of other packages, by their full names.
-OTHERS: dict[str, Known] = {
-    "lightly.transforms.gaussian_blur.GaussianBlur": Known(
-        _pillow_blur("sigmas", "prob"), "`pillow_gaussian_blur`", "on a Pillow image"
-    ),
-    "open_clip.transform.MaybeConvertMode": Known(_open_clip_mode, "none", "`mode='RGB'`"),
-    "open_clip.transform.MaybeToTensor": Known(_to_tensor, "`cast`", "on a Pillow image"),
-    "open_clip.transform.color_jitter": Known(
-        _open_clip_color_jitter, "`color_jitter`", "on a Pillow image"
-    ),
-    "open_clip.transform.gray_scale": Known(
-        _random_grayscale, "`color_jitter`: Pillow's rounding", "on a Pillow image"
-    ),
-    "moco.loader.GaussianBlur": Known(
-        _pillow_blur("sigma"), "`pillow_gaussian_blur`", "on a Pillow image"
-    ),
-    **{
-        f"solo.{module}.pretrain_dataloader.{name}": known
-        for module in ("data", "utils")
-        for name, known in {
-            "GaussianBlur": Known(
-                _pillow_blur("sigma"), "`pillow_gaussian_blur`", "on a Pillow image"
-            ),
-            "Solarization": Known(_solarization, "`random_solarize`", "on a Pillow image"),
-        }.items()
-    },
 }

@@ -6,7 +6,9 @@ and a test compares both.
 
 from __future__ import annotations
 
-from . import _huggingface, _timm, _transforms
+from collections.abc import Mapping
+
+from . import _crops, _huggingface, _other_transforms, _timm, _transforms
 
 _HEAD = """\
 # Everything that translates
@@ -14,6 +16,10 @@ _HEAD = """\
 `python -m featherload._transforms_table` prints this page. Conditions and differences are in
 [transforms](transforms.md).
 """
+
+
+_FIVE = "no other transform has random values; those after it are of `v2`"
+_VIEWS = "and classes that keep its `__call__`, such as `DINOTransform`, `SimCLRTransform`"
 
 
 def page() -> str:
@@ -25,7 +31,7 @@ def page() -> str:
             "Classes of `torchvision.transforms` and `torchvision.transforms.v2`, and classes that "
             "inherit\nfrom them and override nothing:",
             ("class", "operation", "condition"),
-            [(f"`{name}`", one.to, one.where) for name, one in _transforms.TRANSFORMS.items()],
+            _rows(_transforms.TRANSFORMS),
         )
     )
     parts.append(
@@ -33,7 +39,30 @@ def page() -> str:
             "Other packages",
             "",
             ("class", "operation", "condition"),
-            [(f"`{name}`", one.to, one.where) for name, one in sorted(_transforms.OTHERS.items())],
+            _rows(_other_transforms.PACKAGES),
+        )
+    )
+    parts.append(
+        _table(
+            "Scripts",
+            "Classes that scripts define, known by the code of their `__call__`:",
+            ("class", "operation", "condition"),
+            [
+                (one.name, one.known.operation, one.known.condition)
+                for one in _other_transforms.SCRIPTS.values()
+            ],
+        )
+    )
+    parts.append(
+        _table(
+            "Several images",
+            "Transforms that return several images, which are [crops](crops.md):",
+            ("class", "crops", "condition"),
+            [
+                ("`FiveCrop`, `TenCrop`", "5, 10", _FIVE),
+                ("`lightly.transforms.MultiViewTransform`", "its transforms", _VIEWS),
+                *((one.name, one.crops, one.condition) for one in _crops.VIEWS.values()),
+            ],
         )
     )
     parts.append(
@@ -41,7 +70,7 @@ def page() -> str:
             "timm",
             "Keywords of `create_transform` whose other values are errors:",
             ("keyword", "accepted"),
-            [(f"`{name}`", accepted) for name, accepted in sorted(_timm.accepted().items())],
+            [(f"`{name}`", accepted) for name, accepted in sorted(_timm.accepted_values().items())],
         )
     )
     parts.append(
@@ -51,12 +80,16 @@ def page() -> str:
             "`...ImageProcessorFast`,\n`...ImageProcessorPil`, `...FeatureExtractor`):",
             ("processor", "size by default", "steps"),
             [
-                (f"`{name}`", _size(kind), _huggingface.described(kind))
+                (f"`{name}`", _size(kind), _huggingface.steps_text(kind))
                 for name, kind in sorted(_huggingface.KINDS.items())
             ],
         )
     )
     return "\n".join(parts)
+
+
+def _rows(known: Mapping[str, _transforms.Known]) -> list[tuple[str, ...]]:
+    return [(f"`{name}`", one.operation, one.condition) for name, one in sorted(known.items())]
 
 
 def _size(kind: _huggingface._Kind) -> str:

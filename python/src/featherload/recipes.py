@@ -6,8 +6,19 @@ directly.
 
 from __future__ import annotations
 
+from typing import Any
+
+from ._crops import single_recipe
 from ._huggingface import preprocessor
 from ._timm import create_transform
-from ._transforms import translate as torchvision
+from ._transforms import Recipe
 
 __all__ = ["create_transform", "preprocessor", "torchvision"]
+
+
+def torchvision(transforms: Any) -> Recipe:
+    """The recipe of a Compose, a list of transforms, or ``weights.transforms()``.
+
+    Images are decoded as in ``torchvision.datasets.ImageFolder``.
+    """
+    return single_recipe(transforms)

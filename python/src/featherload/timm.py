@@ -9,7 +9,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+import random
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from timm.data.random_erasing import RandomErasing
 from ._batch import Batch
 from ._errors import ConfigError
 from ._item_feed import METHOD
-from ._timm import create_transform
+from ._timm import _ERASING, create_transform
 from ._torch_order import is_distributed
 from ._values import shown
 from .torch import DataLoader
@@ -98,6 +100,7 @@ def create_loader(
         random numbers that follow from seed, epoch and batch. Other functions are an error.
     ``re_mode="rand"``, ``re_count``
         Without the prefetcher, timm's ``RandomErasing`` runs in this process for these.
+        It has random numbers that follow from seed, epoch and batch, as with the prefetcher.
     ``pin_memory``, ``persistent_workers``, ``use_multi_epochs_loader``, ``worker_seeding``
         These have no effect, because they do not change batches.
     ``options``
@@ -110,7 +113,7 @@ def create_loader(
     augments = is_training and not no_aug
     dataset = _as_list_of_files(dataset, options)
     erases = re_prob if augments else 0.0
-    in_recipe = not use_prefetcher and re_mode in ("const", "pixel") and re_count == 1
+    in_recipe = not use_prefetcher and re_mode in _ERASING and re_count == 1
     recipe = create_transform(
         input_size,
         is_training,
@@ -307,11 +310,33 @@ class _Loader(DataLoader):
     def _take(self, raw: Any) -> Batch:
         batch = super()._take(raw)
         if self._mixes is not None:
-            return Batch(self._mixed(batch), raw.without_pixels())
+            return Batch(self._mixed(batch), raw.without_pixels(), self._columns)
         if self._erasing is not None:
-            for row in batch.images:
-                self._erasing(row)
+            with self._random_numbers(batch, "cpu"):
+                for row in batch.good_rows():
+                    self._erasing(batch.images[row])
         return batch
+
+    @contextlib.contextmanager
+    def _random_numbers(self, batch: Batch, device: Any) -> Iterator[None]:
+        """Python's and torch's random numbers follow from the batch's position meanwhile. The
+        trainer's own are unchanged.
+        """
+        at = [*self._key, batch.epoch % (1 << 32), batch.number % (1 << 32)]
+        ours, theirs = np.random.SeedSequence(at).generate_state(2, np.uint64).tolist()
+        device = torch.device(device)
+        devices = [device] if device.type == "cuda" else []
+        before = random.getstate()
+        with torch.random.fork_rng(devices):
+            random.seed(ours)
+            torch.default_generator.manual_seed(theirs)
+            for one in devices:
+                index = torch.cuda.current_device() if one.index is None else one.index
+                torch.cuda.default_generators[index].manual_seed(theirs)
+            try:
+                yield
+            finally:
+                random.setstate(before)
 
     def _mixed(self, batch: Batch) -> tuple[Any, Any]:
         """The batch as timm's function collates it. Its draws follow from the position."""
@@ -328,14 +353,27 @@ class _Loader(DataLoader):
 
 class _Prefetched(PrefetchLoader):
     """timm's ``PrefetchLoader`` for a loader that prefetches by itself: it only normalises and
-    erases, on the current stream.
+    erases, on the current stream. Batches keep ids, status, faults and columns.
     """
 
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        for images, target in self.loader:
+    loader: _Loader
+
+    def __iter__(self) -> Iterator[Batch]:
+        for batch in self.loader:
+            images, target = batch
             images = images.to(device=self.device, non_blocking=True)
             target = target.to(device=self.device, non_blocking=True)
             images = images.to(self.img_dtype).sub_(self.mean).div_(self.std)
             if self.random_erasing is not None:
-                images = self.random_erasing(images)
-            yield images, target
+                with self.loader._random_numbers(batch, self.device):
+                    images = self.random_erasing(images)
+            raw = batch._of_loader.without_pixels()
+            yield Batch((images, target), raw, batch._columns)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position, as that of ``featherload.Loader``."""
+        return self.loader.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues after a saved position."""
+        self.loader.load_state_dict(state)

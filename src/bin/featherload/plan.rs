@@ -220,8 +220,20 @@ fn print_outline(o: &RecipeOutline) -> Result<()> {
             "recipe {}: {count} crops of each image, from one decode",
             o.recipe
         ))?;
-        for crop in &o.crops {
-            output::line(&format!("\n{} x", crop.count))?;
+        for (number, crop) in o.crops.iter().enumerate() {
+            // A crop without a name has its number as one.
+            let unnamed = format!("crop {number}");
+            let name = match crop.outline.recipe.as_str() {
+                "" => String::new(),
+                name if name == unnamed => String::new(),
+                name => format!(" ({name})"),
+            };
+            let times = match crop.count {
+                1 => String::new(),
+                count => format!(", {count} times"),
+            };
+            output::line("")?;
+            output::line(&format!("{unnamed}{name}{times}:"))?;
             print_outline(&crop.outline)?;
         }
         return Ok(());

@@ -97,15 +97,15 @@ fn what_crops_cannot_do_is_refused() {
         ),
         (
             dino().with_crop(crop(8).with_dtype(DataType::U8), 1),
-            "dtype is u8, and f32 in the first crop",
+            "dtype is u8, and f32 in the first crop: all crops of an image need the same: set dtype",
         ),
         (
             dino().with_crop(crop(8).with_layout(MemoryLayout::Nhwc), 1),
-            "layout is nhwc, and nchw in the first crop",
+            "layout is nhwc, and nchw in the first crop: all crops of an image need the same: set layout",
         ),
         (
             dino().with_crop(crop(8).with_orientation(OrientationMode::Stored), 1),
-            "an image is decoded once",
+            "decode has orientation \"stored\", and \"exif\" in the first crop",
         ),
     ];
     for (recipe, expected) in cases {
