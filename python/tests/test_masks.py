@@ -90,7 +90,7 @@ def figures(masks: Flags) -> list[list[float]]:
 @pytest.mark.parametrize("complete", [False, True])
 def test_masks_are_distributed_as_those_of_dinov2(complete: bool) -> None:
     numbers = random.Random(5)
-    ibot = IbotMasks(SIDE, complete=complete, rank=0)
+    ibot = IbotMasks(SIDE, complete=complete)
     theirs = np.concatenate([oracle_batch(numbers, complete) for _ in range(120)])
     ours = np.concatenate([ibot.draw(0, n, ROWS).masks for n in range(120)])
     for a, b in zip(figures(theirs), figures(ours), strict=True):
@@ -156,27 +156,27 @@ def test_the_bound_is_that_of_dinov2() -> None:
         assert abs(IbotMasks(16).draw(0, 0, rows).upper_bound - wanted) <= 2
 
 
-def test_position_seed_and_rank_decide() -> None:
-    def masks(epoch: int, number: int, seed: int = 0, rank: int = 0) -> bytes:
-        drawn = IbotMasks(8, seed=seed, rank=rank).draw(epoch, number, 8)
+def test_position_seed_and_samples_decide() -> None:
+    def masks(epoch: int, number: int, seed: int = 0, ids: bytes = b"") -> bytes:
+        drawn = IbotMasks(8, seed=seed).draw(epoch, number, 8, ids)
         return bytes(drawn.masks.tobytes())
 
     assert masks(1, 2) == masks(1, 2)
-    others = [masks(0, 2), masks(1, 3), masks(2, 1), masks(1, 2, seed=1), masks(1, 2, rank=1)]
+    others = [masks(0, 2), masks(1, 3), masks(2, 1), masks(1, 2, seed=1), masks(1, 2, ids=b"1")]
     assert len({masks(1, 2), *others}) == 6
 
 
 def test_the_masks_of_a_version_are_those_of_the_next() -> None:
     """Python and NumPy may change. The masks of a run must not."""
-    drawn = IbotMasks(6, probability=1.0, seed=7, rank=0).draw(3, 5, 3)
+    drawn = IbotMasks(6, probability=1.0, seed=7).draw(3, 5, 3)
     lines = ["".join(".#"[int(patch)] for patch in crop) for crop in drawn.masks]
     assert lines == GOLDEN
 
 
 GOLDEN = [
-    "..###...###.#.......................",
-    ".#####..........####..####..###.....",
-    "........###...###...##..............",
+    ".......#.....#.....#.....#.##.......",
+    "............#########...###...###...",
+    ".........#....###...###....###...###",
 ]
 
 
@@ -253,9 +253,8 @@ def test_the_arrays_are_those_of_the_images(loader: Make, folder: Path) -> None:
         ({"patches": 4, "probability": -1}, "probability is -1: use 0 to 1"),
         ({"patches": 4, "probability": float("nan")}, "probability is nan"),
         ({"patches": 4, "min_patches": "4"}, "min_patches is '4': give a number"),
-        ({"patches": 4, "max_aspect": 0.1}, "max_aspect is 0.1: use 0.3"),
+        ({"patches": 4, "max_aspect": 0}, "max_aspect is 0: use 0.001"),
         ({"patches": 4, "seed": -1}, "seed -1 is too small"),
-        ({"patches": 4, "rank": -1}, "rank -1 is too small"),
     ],
 )
 def test_mistakes_are_named(options: dict[str, Any], message: str) -> None:
@@ -263,14 +262,30 @@ def test_mistakes_are_named(options: dict[str, Any], message: str) -> None:
         IbotMasks(**options)
 
 
-def test_more_crops_than_there_are_and_a_wrong_rank(
-    loader: Make, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_has_no_crops_for_masks_is_an_error(loader: Make, folder: Path) -> None:
     batch = next(iter(loader(folder, recipe=RECIPE, batch_size=4)))
     with pytest.raises(ConfigError, match="crops is 5, and the samples of this batch have 4"):
         IbotMasks(4)(batch, crops=5)
-    monkeypatch.setenv("RANK", "3")
-    assert IbotMasks(4).rank == 3
-    monkeypatch.setenv("RANK", "x")
-    with pytest.raises(ConfigError, match="RANK is 'x'"):
-        IbotMasks(4)
+    whole = next(iter(loader(folder, recipe="full", batch_size=4)))
+    with pytest.raises(ConfigError, match="different sizes"):
+        IbotMasks(4)(whole)
+
+
+def test_ranks_have_different_masks(loader: Make, folder: Path) -> None:
+    ranks = [
+        IbotMasks(4, probability=1.0)(
+            next(iter(loader(folder, recipe=RECIPE, batch_size=4, rank=rank, world_size=2)))
+        )
+        for rank in range(2)
+    ]
+    assert not np.array_equal(ranks[0].masks, ranks[1].masks)
+
+
+def test_the_largest_rectangle_and_aspects_are_those_of_dinov2() -> None:
+    """``0.5 * size // patch * size // patch`` for the sizes of DINOv2's configurations."""
+    for size, patch in ((224, 16), (224, 14), (518, 14), (256, 16)):
+        side = size // patch
+        assert IbotMasks(side).max_patches == 0.5 * size // patch * size // patch
+    # DINOv2 takes 1 / min_aspect, also where it is the smaller one.
+    assert IbotMasks(8, min_aspect=2.0).max_aspect == 0.5
+    check(IbotMasks(8, min_aspect=2.0).draw(0, 0, 6), 6, 64)

@@ -1,14 +1,13 @@
 """Masks of patches, as iBOT, DINOv2 and DINOv3 draw them for global crops.
 
-A mask depends on seed, epoch, number of the batch and rank. So it is the same for any number of
-workers, and after a resume.
+A mask depends on seed, epoch, number of the batch and its samples. So it is the same for any number
+of workers, and after a resume. Ranks have different samples, and so different masks.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-import os
 import random
 import sys
 from dataclasses import dataclass
@@ -59,8 +58,7 @@ class IbotMasks:
     ``min_patches``, ``max_patches``: the area of a rectangle of masked patches. ``max_patches``: by
     default half of all patches. ``min_aspect``, ``max_aspect``: its height divided by its width, by
     default up to ``1 / min_aspect``. ``complete``: adds single patches until a crop has as many as
-    its ratio says, as DINOv3 does. ``seed``: another seed gives other masks. ``rank``: by default
-    that of torch.distributed, or torchrun's ``RANK``.
+    its ratio says, as DINOv3 does. ``seed``: another seed gives other masks.
     """
 
     def __init__(
@@ -75,7 +73,6 @@ class IbotMasks:
         max_aspect: float | None = None,
         complete: bool = False,
         seed: int = 0,
-        rank: int | None = None,
     ) -> None:
         both = patches if isinstance(patches, tuple) else (patches, patches)
         if len(both) != 2:
@@ -86,21 +83,30 @@ class IbotMasks:
         self.height, self.width = (whole("patches", side, 1, 1 << 15) for side in both)
         self.ratio = _range("ratio", ratio, 0.0, 1.0)
         self.probability = _number("probability", probability, 0.0, 1.0)
-        half = 0.5 * self.height * self.width
+        half = self.height // 2 * self.width
         self.min_patches = _number("min_patches", min_patches, 0.0, math.inf)
         most = half if max_patches is None else max_patches
         self.max_patches = _number("max_patches", most, 0.0, math.inf)
         self.min_aspect = _number("min_aspect", min_aspect, 1e-3, 1e3)
         most = 1 / self.min_aspect if max_aspect is None else max_aspect
-        self.max_aspect = _number("max_aspect", most, self.min_aspect, 1e6)
+        self.max_aspect = _number("max_aspect", most, 1e-3, 1e3)
         self.complete = bool(complete)
         self.seed = whole("seed", seed, 0)
-        self.rank = _rank() if rank is None else whole("rank", rank, 0)
 
     def __call__(self, batch: Batch, crops: int = 2) -> PatchMasks:
-        """The masks of the first ``crops`` crops of a batch."""
+        """The masks of the first ``crops`` crops of a batch, as the loader gave it. One that was made
+        of it, such as by ``.to()``, has no ids.
+
+        Raises ``ConfigError`` for a batch with fewer crops, and for images of different sizes.
+        """
         images = batch.images
         views = images if isinstance(images, list) else [images]
+        if isinstance(images, list) and images and len(images[0].shape) != 4:
+            raise ConfigError(
+                "the images of this batch have different sizes, and masks are for crops of one "
+                "size: give a recipe with a crop",
+                option="recipe",
+            )
         if whole("crops", crops, 1) > len(views):
             raise ConfigError(
                 f"crops is {crops}, and the samples of this batch have {len(views)}: use at most "
@@ -108,7 +114,8 @@ class IbotMasks:
                 option="crops",
             )
         first = views[0]
-        drawn = self.draw(batch.epoch, batch.number, crops * len(first))
+        ids = np.ascontiguousarray(batch.ids).tobytes()
+        drawn = self.draw(batch.epoch, batch.number, crops * len(first), ids)
         torch = sys.modules.get("torch")
         if torch is None or not isinstance(first, torch.Tensor):
             return drawn
@@ -120,9 +127,11 @@ class IbotMasks:
             tensor(drawn.masks), tensor(drawn.indices), tensor(drawn.weights), drawn.upper_bound
         )
 
-    def draw(self, epoch: int, number: int, rows: int) -> PatchMasks:
-        """The masks of ``rows`` crops of batch ``number`` of an epoch, as NumPy arrays."""
-        numbers = self._numbers(epoch, number)
+    def draw(self, epoch: int, number: int, rows: int, ids: bytes = b"") -> PatchMasks:
+        """The masks of ``rows`` crops of batch ``number`` of an epoch, as NumPy arrays. ``ids``:
+        other ids give other masks.
+        """
+        numbers = self._numbers(epoch, number, ids)
         patches = self.height * self.width
         masked = int(rows * self.probability)
         least, most = self.ratio
@@ -144,10 +153,10 @@ class IbotMasks:
         shares = np.float32(1) / np.maximum(counts, 1).astype(np.float32)
         return PatchMasks(flat, np.flatnonzero(flat), np.repeat(shares, counts), upper_bound)
 
-    def _numbers(self, epoch: int, number: int) -> random.Random:
+    def _numbers(self, epoch: int, number: int, ids: bytes) -> random.Random:
         """The random numbers of a batch. Only ``random()`` is used, whose numbers Python keeps."""
-        key = f"ibot {self.seed} {epoch} {number} {self.rank}"
-        digest = hashlib.blake2b(key.encode(), digest_size=16).digest()
+        key = f"ibot {self.seed} {epoch} {number} ".encode() + ids
+        digest = hashlib.blake2b(key, digest_size=16).digest()
         return random.Random(int.from_bytes(digest, "little"))
 
     def _mask(self, mask: npt.NDArray[np.bool_], wanted: int, numbers: random.Random) -> None:
@@ -189,19 +198,8 @@ class IbotMasks:
     def __repr__(self) -> str:
         return (
             f"IbotMasks(({self.height}, {self.width}), ratio={self.ratio}, "
-            f"probability={self.probability}, seed={self.seed}, rank={self.rank})"
+            f"probability={self.probability}, seed={self.seed})"
         )
-
-
-def _rank() -> int:
-    torch = sys.modules.get("torch")
-    group = torch.distributed if torch is not None else None
-    if group is not None and group.is_available() and group.is_initialized():
-        return int(group.get_rank())
-    text = os.environ.get("RANK", "0")
-    if not text.isdecimal():
-        raise ConfigError(f"RANK is {shown(text)}: give rank", option="rank")
-    return int(text)
 
 
 def _number(option: str, value: Any, least: float, most: float) -> float:
