@@ -51,6 +51,7 @@ impl ColumnSource {
                 ("a saved index", "give the data set that it was made of")
             }
             Source::Cache(_) => ("a cache", "give the data set that it was built of"),
+            Source::Addresses(list, _) => return Self::of(list, names),
             Source::Store(..) => (
                 "a data set in an object store",
                 "use a copy of it on this machine",

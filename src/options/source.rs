@@ -188,7 +188,7 @@ impl SourceOptions {
                 let mut options = self.table_options(list, config)?;
                 let of_config = config.and_then(|config| config.list_options.root.clone());
                 options.root = root.clone().or(options.root).or(of_config);
-                Ok(Source::Table(list.clone(), options))
+                Ok(self.with_fetch_options(Source::Table(list.clone(), options)))
             }
             (Some(list), root, _) => self.listed(list, root.as_deref(), config),
             (None, Some(path), _) => self.detected(path, config),
@@ -218,11 +218,27 @@ impl SourceOptions {
         self.refuse_two_roots(root)?;
         self.refuse_table_options(list, "a list file")?;
         self.refuse_shard_options(list, "a list file")?;
-        self.refuse_fetch_options(list, "a list file")?;
         let mut options = self.list_options(config)?;
         let of_config = config.and_then(|config| config.list_options.root.clone());
         options.root = root.map(Path::to_owned).or(options.root).or(of_config);
-        Ok(Source::List(list.to_owned(), options))
+        Ok(self.with_fetch_options(Source::List(list.to_owned(), options)))
+    }
+
+    /// A list with the options of downloads, if any is set. Without addresses it refuses them when
+    /// it is opened.
+    fn with_fetch_options(&self, list: Source) -> Source {
+        match self.fetch_dir.is_some() || self.fetch_limit.is_some() || self.allow_redirects {
+            true => Source::Addresses(Box::new(list), self.fetch_options()),
+            false => list,
+        }
+    }
+
+    fn fetch_options(&self) -> FetchOptions {
+        let mut options = FetchOptions::default();
+        options.dir.clone_from(&self.fetch_dir);
+        options.limit = self.fetch_limit;
+        options.allow_redirects = self.allow_redirects;
+        options
     }
 
     fn refuse_two_roots(&self, root: Option<&Path>) -> Result<()> {
@@ -255,7 +271,15 @@ impl SourceOptions {
             return Ok(Source::Cifar(path.to_owned(), options));
         }
         let detected = Source::detect(path)?;
-        if !matches!(detected, Source::Store(..)) {
+        let may_have_addresses = matches!(
+            detected,
+            Source::Store(..)
+                | Source::List(..)
+                | Source::Table(..)
+                | Source::Parquet(..)
+                | Source::Arrow(..)
+        );
+        if !may_have_addresses {
             self.refuse_fetch_options(path, "on this machine")?;
         }
         if !matches!(detected, Source::Parquet(..) | Source::Arrow(..)) {
@@ -284,11 +308,12 @@ impl SourceOptions {
                 )?;
                 self.refuse_table_options(&path, "a list file")?;
                 self.refuse_shard_options(&path, "a list file")?;
-                Source::List(path, self.list_options(config)?)
+                let options = self.list_options(config)?;
+                self.with_fetch_options(Source::List(path, options))
             }
             Source::Table(path, _) => {
                 let options = self.table_options(&path, config)?;
-                Source::Table(path, options)
+                self.with_fetch_options(Source::Table(path, options))
             }
             Source::Shards(shards, _) => {
                 self.refuse_list_options(path, "of tar shards")?;
@@ -297,11 +322,11 @@ impl SourceOptions {
             }
             Source::Parquet(files, _) => {
                 let options = self.columnar_options(path, "of Parquet files", config)?;
-                Source::Parquet(files, options)
+                self.with_fetch_options(Source::Parquet(files, options))
             }
             Source::Arrow(files, _) => {
                 let options = self.columnar_options(path, "of Arrow files", config)?;
-                Source::Arrow(files, options)
+                self.with_fetch_options(Source::Arrow(files, options))
             }
             array @ Source::Array(_) => {
                 let kind = "an array of images";
@@ -348,10 +373,7 @@ impl SourceOptions {
                     (path, kind),
                     what_to_do,
                 )?;
-                let mut options = FetchOptions::default();
-                options.dir.clone_from(&self.fetch_dir);
-                options.limit = self.fetch_limit;
-                options.allow_redirects = self.allow_redirects;
+                let mut options = self.fetch_options();
                 options.shards = self.shard_options()?;
                 Source::Store(address, options)
             }
@@ -408,8 +430,8 @@ impl SourceOptions {
             (self.fetch_limit.is_some(), "fetch_limit"),
             (self.allow_redirects, "allow_redirects"),
         ] {
-            let what_to_do =
-                "remove the option, or give an address in an object store (s3://BUCKET/PREFIX)";
+            let what_to_do = "remove the option, or give an address in an object store (s3://BUCKET/PREFIX), or a \
+                 list of addresses";
             self.refuse(given, option, (path, kind), what_to_do)?;
         }
         Ok(())
@@ -522,7 +544,6 @@ impl SourceOptions {
         let without = "remove the option, or give a list file";
         self.refuse(self.boxes.is_some(), "boxes", table, without)?;
         self.refuse_shard_options(file, "a table")?;
-        self.refuse_fetch_options(file, "a table")?;
         refuse_boxes(config, file, "a table")?;
         let of_config = config.map(|config| &config.list_options);
         let has_none = of_config.is_some_and(|list| list.labels == ListLabels::None);

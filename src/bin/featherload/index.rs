@@ -162,6 +162,13 @@ pub fn run(args: IndexArgs) -> Result<CommandOutcome> {
         ));
     }
     let (index, scan, dali) = open(source, &args)?;
+    let in_store = in_store || index.is_remote();
+    if in_store && args.save.is_some() {
+        return Err(Error::config(
+            "--save has no effect on a list of addresses, whose index is kept in --fetch-dir: \
+             remove --save",
+        ));
+    }
     // Saved first: reading headers may take long, and does not change the index.
     if let Some(file) = &args.save {
         index.save(file)?;

@@ -19,7 +19,7 @@
 //! - `folder`, `list`, `table`, `shards`, `parquet`, `arrow`, `cifar`, `open_cache`: one file for
 //!   each source; `items`, `file_parts`, `memory_items`: samples that a program lists, by path, by
 //!   place in a file, or in memory; `array_files`: arrays of many images; `packed_objects`: single
-//!   images of a store;
+//!   images of a store; `address_list`: lists of addresses;
 //! - `names`: extensions of image files; `foreign_data`: files that are no data set;
 //! - `lines`, `list_root`: the lines of list files, and the folder that their paths start from;
 //! - `label_value`, `numbers`: a label, or several numbers, in a text;
@@ -53,6 +53,7 @@
 //! # }
 //! ```
 
+mod address_list;
 mod agreement;
 mod array_files;
 mod arrow;
@@ -98,6 +99,7 @@ mod table;
 mod text_encoding;
 
 pub use crate::picture::PixelBox;
+pub(crate) use address_list::{DistinctAddresses, SCHEMES, without_query};
 pub use array_files::ArrayFiles;
 pub use arrow::ArrowFiles;
 pub(crate) use arrow::open_columns as open_arrow_columns;

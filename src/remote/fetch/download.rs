@@ -97,7 +97,7 @@ pub(super) async fn whole_object(
     longer: &(dyn Fn(u64) -> String + Sync),
     patience: Duration,
 ) -> Result<Option<WholeObject>, HelperError> {
-    let mut patience = RetryPolicy::new(store.address().of(name), patience);
+    let mut patience = RetryPolicy::new(store.address_of(name), patience);
     let mut bytes = Vec::new();
     let mut tag: Option<String> = None;
     // The object that the bytes belong to.
@@ -128,7 +128,7 @@ pub(super) async fn whole_object(
             }
             Ok(found) if found.meta.size > most => {
                 let what = longer(found.meta.size);
-                return Err(HelperError::new(store.address().of(name), what));
+                return Err(HelperError::new(store.address_of(name), what));
             }
             Ok(found) => {
                 tag = tag.or_else(|| found.meta.e_tag.clone());
@@ -333,6 +333,8 @@ pub(super) struct DownloadedShard {
     /// Received bytes.
     pub(super) bytes: u64,
     pub(super) retries: u64,
+    /// Objects of a pack that could not be had. It has the reason in their places.
+    pub(super) left_out: u64,
 }
 
 /// The file of a shard before its download.
@@ -375,6 +377,7 @@ pub(super) async fn open_part(wanted: &ShardDownload) -> Result<OpenedPart, Help
             was_changed: false,
             bytes: 0,
             retries: 0,
+            left_out: 0,
         }));
     }
     Ok(OpenedPart::Part(Box::new(part), left))
@@ -513,6 +516,7 @@ async fn downloaded(
         was_changed,
         bytes: sent,
         retries: patience.retries,
+        left_out: 0,
     })
 }
 

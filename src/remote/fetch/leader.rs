@@ -249,6 +249,13 @@ impl FolderLeader {
                 self.files.folder.shard(name).display()
             ));
         }
+        if downloaded.left_out > 0 {
+            self.warnings.push_back(format!(
+                "{}: {} objects could not be downloaded, and their samples fail with the reason",
+                self.files.store.address(),
+                downloaded.left_out
+            ));
+        }
         self.warnings
             .extend(self.checksums.keep(number, downloaded.hash));
         // A part that was already complete was not downloaded.

@@ -18,6 +18,7 @@ use crate::data::shard::manifest::{
 use crate::data::shard::shard_patterns;
 use crate::error::Error;
 use crate::remote::address::StoreAddress;
+use crate::remote::fetch::asked_addresses::{self, AskProgress};
 use crate::remote::fetch::download;
 use crate::remote::fetch::download::{RemoteShard, ShardCheck};
 use crate::remote::fetch::folder::FetchFolder;
@@ -28,6 +29,7 @@ use crate::remote::fetch::options::FetchOptions;
 use crate::remote::fetch::shard_space::{INDEX_OF_LIMIT, on_disk, total};
 use crate::remote::fetch::tar_list::{FOLDER_BEGIN, LIST, TarList, TarShard, shared_index};
 use crate::remote::helper::messages::HelperError;
+use crate::remote::store::address_stores::AddressStores;
 use crate::remote::store::client::Store;
 use crate::remote::store::retry_policy::RetryPolicy;
 use crate::sys::whole_file;
@@ -78,7 +80,8 @@ pub(super) struct RemoteDataset {
 
 impl RemoteDataset {
     /// Opens the data set. `index`: file name for an index of tars. `earlier`: the folder of an
-    /// earlier fetcher of this run, whose list of single objects stays.
+    /// earlier fetcher of this run, whose list of single objects stays. `listed`: the addresses of
+    /// a list, which then is the data set.
     ///
     /// # Errors
     /// It is neither, or cannot be downloaded; the folder is not writable.
@@ -87,13 +90,22 @@ impl RemoteDataset {
         options: &FetchOptions,
         index: &str,
         earlier: Option<&Path>,
+        listed: Option<&Index>,
         patience: Duration,
-        progress: &dyn Fn(ListProgress),
+        progress: &dyn Fn(String),
     ) -> Result<Self, HelperError> {
         // Objects may have been added since. Each of the list is compared when it is downloaded.
         let known = earlier.and_then(|folder| TarList::read(folder).ok());
         if let Some(list) = known.filter(|list| list.has_packs() && list.base() == address) {
-            let store = Store::open(address, options.allow_redirects)?;
+            let store = match listed {
+                Some(listed) => store_of_addresses(address, listed, options)?,
+                None => Store::open(address, options.allow_redirects)?,
+            };
+            return Self::of_tars(store, list, options, index, patience).await;
+        }
+        if let Some(listed) = listed {
+            let store = store_of_addresses(address, listed, options)?;
+            let list = asked(&store, listed, options, progress).await?;
             return Self::of_tars(store, list, options, index, patience).await;
         }
         if Index::names_tars(address.as_str()) {
@@ -106,7 +118,8 @@ impl RemoteDataset {
         if let Some(text) = manifest.await? {
             return Self::of_cache(store, text, options, patience).await;
         }
-        let list = below(&store, patience, progress).await?;
+        let told = |listed: ListProgress| progress(format!("the store has listed {listed}"));
+        let list = below(&store, patience, &told).await?;
         Self::of_tars(store, list, options, index, patience).await
     }
 
@@ -189,6 +202,8 @@ impl RemoteDataset {
         let text = list.text().map_err(failed)?;
         let folder = folder(address, options, &name)?;
         put_once(&folder, LIST, &text).map_err(|e| local(address, e))?;
+        let manifest_bytes = text.len() as u64;
+        drop(text);
         let kept = || {
             let hashes = stored_hashes(&folder.file(index));
             hashes.filter(|hashes| hashes.len() == list.shards.len())
@@ -221,16 +236,18 @@ impl RemoteDataset {
             unused,
         };
         let mut shards = Vec::with_capacity(list.shards.len());
-        for (number, (tar, file)) in list.shards.iter().zip(list.names()).enumerate() {
+        let has_packs = list.has_packs();
+        let names = list.names();
+        for (number, (tar, file)) in list.shards.into_iter().zip(names).enumerate() {
             shards.push(RemoteShard {
                 name: file.strip_suffix(TAR_END).unwrap_or(&file).to_owned(),
                 object: store.object(&tar.object)?,
-                below: tar.object.clone(),
+                below: tar.object,
                 bytes: tar.bytes,
-                check: match list.has_packs() {
-                    true => ShardCheck::Objects(tar.packed.as_slice().into()),
+                check: match has_packs {
+                    true => ShardCheck::Objects(tar.packed.into()),
                     false => ShardCheck::Tar {
-                        state: tar.state.clone(),
+                        state: tar.state,
                         hash: hashes.as_ref().map(|hashes| hashes[number]),
                     },
                 },
@@ -240,7 +257,7 @@ impl RemoteDataset {
             index_bytes: bytes_of_indexes(&folder),
             index_to_come,
             files: DatasetFiles::new(store, folder, shards),
-            manifest_bytes: text.len() as u64,
+            manifest_bytes,
             tars: Some(tars),
         })
     }
@@ -265,13 +282,16 @@ fn folder(
     options: &FetchOptions,
     name: &str,
 ) -> Result<FetchFolder, HelperError> {
-    let dir = options.dir.clone().or_else(default_dir).ok_or_else(|| {
-        let what = "neither XDG_CACHE_HOME nor HOME is set: give `fetch_dir`, the folder that \
-                    shards come to";
-        HelperError::new(address.as_str(), what).of_option("fetch_dir")
-    })?;
+    let dir = options.dir.clone().or_else(default_dir);
+    let dir = dir.ok_or_else(|| no_dir(address))?;
     FetchFolder::make(&dir, name)
         .map_err(|e| HelperError::of_path(&dir, e.to_string()).of_option("fetch_dir"))
+}
+
+fn no_dir(address: &StoreAddress) -> HelperError {
+    let what = "neither XDG_CACHE_HOME nor HOME is set: give `fetch_dir`, the folder that \
+                shards come to";
+    HelperError::new(address.as_str(), what).of_option("fetch_dir")
 }
 
 /// Default folder, for data that can be downloaded again.
@@ -340,6 +360,46 @@ async fn named(
     let shards: Vec<TarShard> = shards.try_collect().await?;
     let list = TarList::new(base.clone(), shards);
     Ok((store, list))
+}
+
+fn store_of_addresses(
+    address: &StoreAddress,
+    listed: &Index,
+    options: &FetchOptions,
+) -> Result<Store, HelperError> {
+    let redirects = options.allow_redirects;
+    let dir = options.dir.clone().or_else(default_dir);
+    let answers = dir.and_then(|dir| asked_addresses::answers_file(&dir, listed, redirects));
+    let others = AddressStores::new(redirects, options.leaves_out, answers);
+    Store::of_addresses(address, Arc::new(others))
+}
+
+/// Packs of the objects at the addresses of a list.
+async fn asked(
+    store: &Store,
+    listed: &Index,
+    options: &FetchOptions,
+    progress: &dyn Fn(String),
+) -> Result<TarList, HelperError> {
+    let address = store.address();
+    let dir = options.dir.clone().or_else(default_dir);
+    let dir = dir.ok_or_else(|| no_dir(address))?;
+    let Some(stores) = store.others() else {
+        return Err(HelperError::new(
+            address.as_str(),
+            "is no list of addresses",
+        ));
+    };
+    let told = |asked: AskProgress| {
+        let AskProgress { asked, all, dead } = asked;
+        progress(format!(
+            "{asked} of {all} addresses have answered, {dead} are dead"
+        ));
+    };
+    let place = (dir.as_path(), address.as_str());
+    let redirects = options.allow_redirects;
+    let objects = asked_addresses::objects(listed, stores, place, redirects, &told).await?;
+    Ok(TarList::of_addresses(address.clone(), objects))
 }
 
 /// The text of an error without the address, which is added again.
