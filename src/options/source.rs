@@ -31,7 +31,8 @@ pub struct SourceOptions {
     #[cfg_attr(feature = "cli", arg(value_name = "SRC", help = cli::source_help(), long_help = cli::source_long_help(), help_heading = cli::SOURCE))]
     pub path: Option<PathBuf>,
 
-    /// A list file or a table whose paths are relative to SRC, or to --root.
+    /// A list file or a table whose paths are relative to SRC, or to --root. Or one of addresses
+    /// (https://HOST/a.jpg, s3://BUCKET/a.jpg), which are downloaded.
     #[cfg_attr(feature = "cli", arg(long, value_name = "FILE", help_heading = cli::SOURCE))]
     pub list: Option<PathBuf>,
 
@@ -102,13 +103,13 @@ pub struct SourceOptions {
     #[cfg_attr(feature = "cli", arg(long, value_name = "DIR|none", help_heading = cli::SOURCE))]
     pub index_dir: Option<PathBuf>,
 
-    /// Folder for shards that are downloaded from an object store. All ranks of a machine share it
-    /// (default: $XDG_CACHE_HOME/featherload/fetched, or ~/.cache/...).
+    /// Folder for what is downloaded from an object store, or from a list of addresses. All ranks of
+    /// a machine share it (default: $XDG_CACHE_HOME/featherload/fetched, or ~/.cache/...).
     #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", help_heading = cli::SOURCE))]
     pub fetch_dir: Option<PathBuf>,
 
-    /// Most bytes of downloaded shards in the fetch folder, such as 200G (default: the whole data
-    /// set, if that is at most half of the free space).
+    /// Most bytes of downloaded shards and packs in the fetch folder, such as 200G (default: the
+    /// whole data set, if that is at most half of the free space).
     #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = cli::SOURCE))]
     pub fetch_limit: Option<u64>,
 
@@ -226,7 +227,7 @@ impl SourceOptions {
 
     /// A list with the options of downloads, if any is set. Without addresses it refuses them when
     /// it is opened.
-    fn with_fetch_options(&self, list: Source) -> Source {
+    pub(crate) fn with_fetch_options(&self, list: Source) -> Source {
         match self.fetch_dir.is_some() || self.fetch_limit.is_some() || self.allow_redirects {
             true => Source::Addresses(Box::new(list), self.fetch_options()),
             false => list,

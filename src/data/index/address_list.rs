@@ -9,26 +9,12 @@ use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::data::index::address_text::{ROOT, without_query};
 use crate::data::index::binary_form::IndexContent;
 use crate::data::index::packed_objects::MemberPlace;
 use crate::data::index::report::{ScanReport, SkipReason};
 use crate::data::index::samples::Index;
 use crate::error::{Error, Result};
-
-/// The root of an index of addresses. No file can be below it.
-pub(super) const ROOT: &str = "/dev/null/addresses";
-
-/// Schemes of known stores.
-pub(crate) const SCHEMES: &[&str] = &[
-    "s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https", "file",
-];
-
-/// Whether a path is the address of an object in a store that can be read.
-pub(super) fn is_of_store(path: &[u8]) -> bool {
-    let end = path.windows(3).position(|bytes| bytes == b"://");
-    let scheme = end.and_then(|end| std::str::from_utf8(&path[..end]).ok());
-    scheme.is_some_and(|scheme| SCHEMES.iter().any(|one| one.eq_ignore_ascii_case(scheme)))
-}
 
 /// The different addresses of a list, in the order of their first samples.
 #[derive(Debug, Default)]
@@ -45,15 +31,6 @@ impl DistinctAddresses {
     pub(crate) fn address<'a>(&self, listed: &'a Index, number: usize) -> &'a str {
         let first = self.firsts.get(number).copied().unwrap_or(u64::MAX);
         listed.relative_path(first).to_str().unwrap_or_default()
-    }
-}
-
-/// The part of an address that names it for people: without a query, which may be a signature.
-pub(crate) fn without_query(address: &str) -> &str {
-    let web = address.starts_with("http://") || address.starts_with("https://");
-    match address.find(['?', '#']).filter(|_| web) {
-        Some(at) => &address[..at],
-        None => address,
     }
 }
 

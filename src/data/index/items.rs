@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::data::index::address_list;
+use crate::data::index::address_text;
 use crate::data::index::binary_form::IndexContent;
 use crate::data::index::classes::ClassList;
 use crate::data::index::label_value::LabelValue;
@@ -140,7 +140,7 @@ impl ItemList {
             )));
         }
         if list_root::is_address(path) {
-            if !address_list::is_of_store(path) {
+            if !address_text::is_of_store(path) {
                 return Err(failed(PathFault::Address(shown(path)).text()));
             }
             let checked = self.rows.add(path, true);
@@ -242,7 +242,7 @@ impl ItemList {
         } = self;
         (content.labels, content.classes) = labels.finish().map_err(Error::config)?;
         if rows.are_addresses() {
-            return Ok((PathBuf::from(address_list::ROOT), content));
+            return Ok((PathBuf::from(address_text::ROOT), content));
         }
         let shared = shared.unwrap_or_default();
         // `a/../b` may leave the shared folder, so such paths start from `/`.

@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::data::index::address_list;
+use crate::data::index::address_text;
 use crate::data::index::names::shown;
 use crate::error::{Error, Result};
 
@@ -61,10 +61,12 @@ impl AddressRows {
     /// # Errors
     /// It is of another kind than the first.
     pub(super) fn add(&self, path: &[u8], is_address: bool) -> Result<(), PathFault> {
-        match self.0.replace(Some(is_address)) {
-            Some(first) if first != is_address => Err(PathFault::Mixed(shown(path))),
-            _ => Ok(()),
+        match self.0.get() {
+            Some(first) if first != is_address => return Err(PathFault::Mixed(shown(path))),
+            Some(_) => {}
+            None => self.0.set(Some(is_address)),
         }
+        Ok(())
     }
 
     pub(super) fn are_addresses(&self) -> bool {
@@ -119,7 +121,7 @@ impl ListRoot {
     /// The root of the index.
     pub(super) fn into_root(self) -> PathBuf {
         match self.rows.are_addresses() {
-            true => PathBuf::from(address_list::ROOT),
+            true => PathBuf::from(address_text::ROOT),
             false => self.root,
         }
     }
@@ -134,7 +136,7 @@ impl ListRoot {
         // A file name may contain any of these bytes, so an existing file is accepted.
         let is_there = || self.root.join(OsStr::from_bytes(path)).exists();
         if is_address(path) && (self.rows.are_addresses() || !is_there()) {
-            if !address_list::is_of_store(path) {
+            if !address_text::is_of_store(path) {
                 return Err(PathFault::Address(shown(path)));
             }
             self.rows.add(path, true)?;
@@ -256,6 +258,6 @@ mod tests {
         }
         let e = roots.relative(b"a.jpg").map_err(|bad| bad.text());
         assert!(e.unwrap_err().contains("another kind"));
-        assert_eq!(roots.into_root(), Path::new(address_list::ROOT));
+        assert_eq!(roots.into_root(), Path::new(address_text::ROOT));
     }
 }

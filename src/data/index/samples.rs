@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::data::index::address_list;
+use crate::data::index::address_text;
 use crate::data::index::binary_form::Label;
 use crate::data::index::binary_form::{IndexContent, IndexDamage, IndexLayout};
 use crate::data::index::classes::ClassList;
@@ -193,13 +193,13 @@ impl Index {
         }
         let name = self.relative_path(id);
         match self.part(id) {
-            Some(_) if address_list::is_of_store(name.as_os_str().as_bytes()) => name.to_owned(),
+            Some(_) if address_text::is_of_store(name.as_os_str().as_bytes()) => name.to_owned(),
             Some(_) if self.store.is_some() => {
                 let store = self.store.as_deref().unwrap_or_default();
                 PathBuf::from(format!("{store}/{}", name.display()))
             }
             Some(part) => self.shard_path(part.shard).join(name),
-            None if self.root() == Path::new(address_list::ROOT) => name.to_owned(),
+            None if self.root() == Path::new(address_text::ROOT) => name.to_owned(),
             None => self.root().join(name),
         }
     }

@@ -22,6 +22,7 @@ use crate::data::shard::manifest::{HexHash128, Manifest, ShardManifest};
 use crate::remote::fetch::object_pack::PackedObject;
 use crate::remote::fetch::part_file::{PartFile, not_written};
 use crate::remote::helper::messages::HelperError;
+use crate::remote::store::address_stores::AddressStores;
 use crate::remote::store::client::{Store, StoreFailure};
 use crate::remote::store::ranges;
 use crate::remote::store::ranges::{NO_RANGES, is_no_range};
@@ -309,6 +310,8 @@ pub(super) async fn hash_of(
 #[derive(Debug)]
 pub(super) struct ShardDownload {
     pub(super) store: Store,
+    /// The stores of a list of addresses.
+    pub(super) others: Option<Arc<AddressStores>>,
     pub(super) shard: RemoteShard,
     /// Its checksum, if known.
     pub(super) hash: Option<HexHash128>,

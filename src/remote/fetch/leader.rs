@@ -197,6 +197,7 @@ impl FolderLeader {
         self.parts[number] = 0;
         let wanted = ShardDownload {
             store: self.files.store.clone(),
+            others: self.files.others.clone(),
             hash: self.hashes[number],
             recorded: self.checksums.get(number),
             comparing: self.comparing.clone(),

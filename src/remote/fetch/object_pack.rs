@@ -5,9 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::index::MemberPlace;
+use crate::data::index::{MemberPlace, bytes_of_lost_picture};
 use crate::data::shard::shard_writer::{END, encode_header, padding};
-use crate::picture::lost_picture;
 
 /// Most objects and most bytes of a pack. A larger object is a pack of its own.
 const MOST_OBJECTS: usize = 1024;
@@ -32,7 +31,7 @@ impl PackedObject {
     pub(super) fn dead(object: String, why: String) -> Self {
         Self {
             object,
-            bytes: lost_picture::bytes_for(&why).len() as u64,
+            bytes: bytes_of_lost_picture(&why).len() as u64,
             state: String::new(),
             dead: Some(why),
         }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use futures_util::{StreamExt, TryStreamExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::data::index::bytes_of_lost_picture;
 use crate::data::shard::shard_writer::END;
-use crate::picture::lost_picture;
 use crate::remote::fetch::asked_addresses;
 use crate::remote::fetch::download::{
     self, DownloadedShard, OpenedPart, ShardCheck, ShardDownload, WholeObject,
@@ -19,7 +19,7 @@ use crate::remote::fetch::download::{
 use crate::remote::fetch::object_pack::PackedObject;
 use crate::remote::fetch::part_file::not_written;
 use crate::remote::helper::messages::HelperError;
-use crate::remote::store::address_stores::LocatedObject;
+use crate::remote::store::address_stores::{AddressStores, LocatedObject};
 use crate::remote::store::client::Store;
 use crate::remote::store::retry_policy::PATIENCE;
 
@@ -51,10 +51,10 @@ pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, Help
     let was_changed = left.is_some() && wanted.recorded.is_some();
     part.restart().map_err(failed)?;
     let (mut sent, mut retries, mut left_out) = (0, 0, 0);
-    let store = &wanted.store;
+    let stores = (&wanted.store, wanted.others.as_deref());
     let requests = objects.iter().map(|object| {
         let room = wanted.object_room.clone();
-        async move { fetch(store, object, room).await.map(|got| (object, got)) }
+        async move { fetch(stores, object, room).await.map(|got| (object, got)) }
     });
     let requests: Vec<_> = requests.collect();
     let mut answers = futures_util::stream::iter(requests).buffered(REQUESTS);
@@ -97,10 +97,13 @@ pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, Help
 
 /// The reason in place of an object of this length.
 fn in_place(reason: &str, bytes: u64) -> Vec<u8> {
-    let mut text = lost_picture::bytes_for(reason);
+    let mut text = bytes_of_lost_picture(reason);
     text.resize(bytes as usize, 0);
     text
 }
+
+/// The store of all objects, or the stores of a list of addresses.
+type Stores<'a> = (&'a Store, Option<&'a AddressStores>);
 
 /// An object with its room, or the reason why it is left out.
 type ArrivedObject = (Result<WholeObject, String>, Option<OwnedSemaphorePermit>);
@@ -110,7 +113,7 @@ type ArrivedObject = (Result<WholeObject, String>, Option<OwnedSemaphorePermit>)
 /// # Errors
 /// An object that cannot be had, unless the stores leave it out; a store that does not answer.
 async fn fetch(
-    store: &Store,
+    stores: Stores<'_>,
     object: &PackedObject,
     room: Arc<Semaphore>,
 ) -> Result<ArrivedObject, HelperError> {
@@ -123,20 +126,20 @@ async fn fetch(
     // The semaphore is never closed, so the error does not come.
     let permit = room.acquire_many_owned(units as u32).await.ok();
     let arrived = || {
-        store
-            .others()
+        stores
+            .1
             .map_or(0, |all| all.arrived.load(Ordering::Relaxed))
     };
     let before = arrived();
-    match download(store, object).await {
+    match download(stores, object).await {
         Ok(got) => {
-            if let Some(all) = store.others() {
+            if let Some(all) = stores.1 {
                 all.arrived.fetch_add(1, Ordering::Relaxed);
             }
             Ok((Ok(got), permit))
         }
         Err(e) => {
-            let leaves_out = store.others().is_some_and(|all| all.leaves_out);
+            let leaves_out = stores.1.is_some_and(|all| all.leaves_out);
             // While others arrive, the network is not at fault.
             match leaves_out && (!e.may_pass || arrived() > before) {
                 true => Ok((Err(e.what), permit)),
@@ -146,9 +149,12 @@ async fn fetch(
     }
 }
 
-async fn download(stores: &Store, object: &PackedObject) -> Result<WholeObject, HelperError> {
-    let LocatedObject { store, path, name } = stores.locate(&object.object)?;
-    let what_to_do = match stores.others() {
+async fn download(
+    (base, others): Stores<'_>,
+    object: &PackedObject,
+) -> Result<WholeObject, HelperError> {
+    let LocatedObject { store, path, name } = LocatedObject::find(base, others, &object.object)?;
+    let what_to_do = match others {
         // Such a run keeps its list.
         Some(all) if all.leaves_out => "",
         Some(_) => ": start the run again, which asks for it again",
@@ -157,7 +163,7 @@ async fn download(stores: &Store, object: &PackedObject) -> Result<WholeObject, 
     let overwritten = || format!("was overwritten since it was listed{what_to_do}");
     let longer = |_| overwritten();
     let named = (&path, name.as_str());
-    let patience = match stores.others() {
+    let patience = match others {
         Some(_) => ADDRESS_PATIENCE,
         None => PATIENCE,
     };
@@ -174,7 +180,7 @@ async fn download(stores: &Store, object: &PackedObject) -> Result<WholeObject, 
             HelperError::new(store.address_of(&name), what)
         }
     };
-    if let Some(all) = stores.others()
+    if let Some(all) = others
         && !all.leaves_out
         && let Some(answers) = &all.answers
     {

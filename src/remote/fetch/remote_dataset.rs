@@ -45,6 +45,8 @@ const INDEX_PART: u64 = 8;
 #[derive(Debug, Clone)]
 pub(super) struct DatasetFiles {
     pub(super) store: Store,
+    /// The stores of a list of addresses.
+    pub(super) others: Option<Arc<AddressStores>>,
     pub(super) folder: FetchFolder,
     pub(super) shards: Arc<[RemoteShard]>,
     /// Size of each shard on disk.
@@ -57,6 +59,7 @@ impl DatasetFiles {
     fn new(store: Store, folder: FetchFolder, shards: Vec<RemoteShard>) -> Self {
         Self {
             store,
+            others: None,
             folder,
             bytes: shards.iter().map(|shard| on_disk(shard.bytes)).collect(),
             shards: shards.into(),
@@ -97,16 +100,18 @@ impl RemoteDataset {
         // Objects may have been added since. Each of the list is compared when it is downloaded.
         let known = earlier.and_then(|folder| TarList::read(folder).ok());
         if let Some(list) = known.filter(|list| list.has_packs() && list.base() == address) {
-            let store = match listed {
-                Some(listed) => store_of_addresses(address, listed, options)?,
-                None => Store::open(address, options.allow_redirects)?,
-            };
-            return Self::of_tars(store, list, options, index, patience).await;
+            let store = Store::open(address, options.allow_redirects)?;
+            let mut set = Self::of_tars(store, list, options, index, patience).await?;
+            set.files.others = listed.map(|listed| Arc::new(stores_of(listed, options)));
+            return Ok(set);
         }
         if let Some(listed) = listed {
-            let store = store_of_addresses(address, listed, options)?;
-            let list = asked(&store, listed, options, progress).await?;
-            return Self::of_tars(store, list, options, index, patience).await;
+            let store = Store::open(address, options.allow_redirects)?;
+            let others = stores_of(listed, options);
+            let list = asked((address, &others), listed, options, progress).await?;
+            let mut set = Self::of_tars(store, list, options, index, patience).await?;
+            set.files.others = Some(Arc::new(others));
+            return Ok(set);
         }
         if Index::names_tars(address.as_str()) {
             let (store, list) = named(address, options, patience).await?;
@@ -115,11 +120,22 @@ impl RemoteDataset {
         let store = Store::open(address, options.allow_redirects)?;
         let most = CacheManifest::MOST_BYTES;
         let manifest = download::small_if_there(&store, CACHE_MANIFEST, most, patience);
-        if let Some(text) = manifest.await? {
-            return Self::of_cache(store, text, options, patience).await;
-        }
         let told = |listed: ListProgress| progress(format!("the store has listed {listed}"));
-        let list = below(&store, patience, &told).await?;
+        let list = match manifest.await? {
+            None => below(&store, patience, &told).await?,
+            Some(text) => {
+                // Other programs use this name, too. Images beside such a file are no cache.
+                let is_own = Index::is_manifest(&text) || address.as_str().starts_with("http");
+                let images = match is_own {
+                    true => None,
+                    false => below(&store, patience, &told).await.ok(),
+                };
+                match images.filter(TarList::has_packs) {
+                    Some(images) => images,
+                    None => return Self::of_cache(store, text, options, patience).await,
+                }
+            }
+        };
         Self::of_tars(store, list, options, index, patience).await
     }
 
@@ -362,34 +378,22 @@ async fn named(
     Ok((store, list))
 }
 
-fn store_of_addresses(
-    address: &StoreAddress,
-    listed: &Index,
-    options: &FetchOptions,
-) -> Result<Store, HelperError> {
+fn stores_of(listed: &Index, options: &FetchOptions) -> AddressStores {
     let redirects = options.allow_redirects;
     let dir = options.dir.clone().or_else(default_dir);
     let answers = dir.and_then(|dir| asked_addresses::answers_file(&dir, listed, redirects));
-    let others = AddressStores::new(redirects, options.leaves_out, answers);
-    Store::of_addresses(address, Arc::new(others))
+    AddressStores::new(redirects, options.leaves_out, answers)
 }
 
 /// Packs of the objects at the addresses of a list.
 async fn asked(
-    store: &Store,
+    (address, stores): (&StoreAddress, &AddressStores),
     listed: &Index,
     options: &FetchOptions,
     progress: &dyn Fn(String),
 ) -> Result<TarList, HelperError> {
-    let address = store.address();
     let dir = options.dir.clone().or_else(default_dir);
     let dir = dir.ok_or_else(|| no_dir(address))?;
-    let Some(stores) = store.others() else {
-        return Err(HelperError::new(
-            address.as_str(),
-            "is no list of addresses",
-        ));
-    };
     let told = |asked: AskProgress| {
         let AskProgress { asked, all, dead } = asked;
         progress(format!(

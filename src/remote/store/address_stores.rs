@@ -40,6 +40,27 @@ pub(crate) struct AddressStores {
     open: Mutex<HashMap<String, Store>>,
 }
 
+impl LocatedObject {
+    /// The object of this name: in `store`, or at this address if there are stores of addresses.
+    ///
+    /// # Errors
+    /// An invalid name or address.
+    pub(crate) fn find(
+        store: &Store,
+        others: Option<&AddressStores>,
+        name: &str,
+    ) -> Result<Self, HelperError> {
+        match others {
+            Some(others) => others.locate(name),
+            None => Ok(Self {
+                store: store.clone(),
+                path: store.object(name)?,
+                name: name.to_owned(),
+            }),
+        }
+    }
+}
+
 impl AddressStores {
     pub(crate) fn new(allow_redirects: bool, leaves_out: bool, answers: Option<PathBuf>) -> Self {
         Self {

@@ -24,7 +24,6 @@ use object_store::{
 
 use crate::remote::address::StoreAddress;
 use crate::remote::helper::messages::HelperError;
-use crate::remote::store::address_stores::{AddressStores, LocatedObject};
 use crate::remote::store::answer::{StoreAnswer, other_region};
 use crate::remote::store::connector::{LongAnswer, StoreConnector};
 use crate::remote::store::ranges;
@@ -56,8 +55,6 @@ pub(crate) struct Store {
     address: StoreAddress,
     /// Names of objects are whole addresses.
     is_web: bool,
-    /// The stores of the objects, if they are those of a list of addresses.
-    others: Option<Arc<AddressStores>>,
 }
 
 impl fmt::Debug for Store {
@@ -203,7 +200,6 @@ impl Store {
             prefix,
             address: address.clone(),
             is_web: false,
-            others: None,
         })
     }
 
@@ -236,7 +232,6 @@ impl Store {
             prefix: Path::default(),
             address,
             is_web: true,
-            others: None,
         })
     }
 
@@ -246,40 +241,6 @@ impl Store {
     /// An invalid address.
     pub(crate) fn web_object(address: &str) -> Result<Path, String> {
         web_address::object_of(address)
-    }
-
-    /// The store of a list of addresses at `address`, with the stores of its objects.
-    ///
-    /// # Errors
-    /// Like [`Store::open`].
-    pub(crate) fn of_addresses(
-        address: &StoreAddress,
-        others: Arc<AddressStores>,
-    ) -> Result<Self, HelperError> {
-        Ok(Self {
-            others: Some(others),
-            ..Self::open(address, false)?
-        })
-    }
-
-    /// The stores of a list of addresses.
-    pub(crate) fn others(&self) -> Option<&AddressStores> {
-        self.others.as_deref()
-    }
-
-    /// The object of this name below the address, or at this address of a list.
-    ///
-    /// # Errors
-    /// An invalid name.
-    pub(crate) fn locate(&self, name: &str) -> Result<LocatedObject, HelperError> {
-        match &self.others {
-            Some(others) => others.locate(name),
-            None => Ok(LocatedObject {
-                store: self.clone(),
-                path: self.object(name)?,
-                name: name.to_owned(),
-            }),
-        }
     }
 
     /// The address of an object for people.
