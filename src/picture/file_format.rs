@@ -7,8 +7,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::error::{FaultKind, SampleFault};
-use crate::picture::lost_picture;
+use crate::error::{FaultKind, SampleFault, lost_picture};
 
 /// The formats of images that are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -11,7 +11,6 @@
 //! - `background`: the background of transparent images;
 //! - `pixel_box`: a rectangle that is used as the whole image;
 //! - `limits`: `max_pixels` and `max_scratch`; `truncation`: what happens to truncated files;
-//! - `lost_picture`: the reason in place of an image that could not be downloaded;
 //! - `jpeg`: headers, and a decoder of exactly the part that a crop needs;
 //! - `reader`: memory or a file, as decoders read it, with a limit on headers;
 //! - `raster`: every other format, row by row;
@@ -36,7 +35,6 @@ mod gif;
 mod ico;
 pub(crate) mod jpeg;
 mod limits;
-pub(crate) mod lost_picture;
 pub(crate) mod npy;
 mod openexr;
 mod orientation;

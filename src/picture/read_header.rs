@@ -5,11 +5,10 @@
 
 use std::io::{Read, SeekFrom};
 
-use crate::error::{FaultKind, SampleFault};
+use crate::error::{FaultKind, SampleFault, lost_picture};
 use crate::picture::file_format;
 use crate::picture::file_format::FileFormat;
 use crate::picture::limits::PictureLimits;
-use crate::picture::lost_picture;
 use crate::picture::reader::unreadable;
 use crate::picture::reader::{PictureFile, PictureReader, ReadBudget};
 use crate::picture::{jpeg, raster};

@@ -161,7 +161,7 @@ struct Scene {
 }
 
 fn scene() -> Scene {
-    let (images, dir) = (data(1, SAMPLES), tempfile::tempdir().unwrap());
+    let (images, dir) = (data(1, SAMPLES as u64), tempfile::tempdir().unwrap());
     let folder = dir.path().join("pictures");
     let class = fs::read_dir(images.path()).unwrap().next().unwrap();
     fs::rename(class.unwrap().path(), &folder).unwrap();

@@ -19,7 +19,8 @@ pub(super) fn is_of_store(path: &[u8]) -> bool {
 
 /// The part of an address that names it for people: without a query, which may be a signature.
 pub(crate) fn without_query(address: &str) -> &str {
-    let web = address.starts_with("http://") || address.starts_with("https://");
+    let scheme = address.split("://").next().unwrap_or_default();
+    let web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
     match address.find(['?', '#']).filter(|_| web) {
         Some(at) => &address[..at],
         None => address,

@@ -101,7 +101,6 @@ mod table;
 mod text_encoding;
 
 pub use crate::picture::PixelBox;
-pub(crate) use crate::picture::lost_picture::bytes_for as bytes_of_lost_picture;
 pub(crate) use address_list::DistinctAddresses;
 pub(crate) use address_text::{SCHEMES, without_query};
 pub use array_files::ArrayFiles;

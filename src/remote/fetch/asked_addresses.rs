@@ -55,6 +55,9 @@ const ANSWERS: &str = "answers.jsonl";
 const DEAD: &str = "dead.jsonl";
 const FOLDER_BEGIN: &str = "addresses-";
 
+/// Longest fingerprint, which is kept for each address.
+const MOST_STATE: usize = 1024;
+
 /// Dead addresses that an error names.
 const NAMED: usize = 3;
 
@@ -167,7 +170,11 @@ pub(super) async fn objects(
         return Err(HelperError::new(first, what).that_may_pass());
     }
     for (number, why) in silent {
-        asking.keep(number, Answer::Dead(why)).map_err(failed)?;
+        match stores.leaves_out {
+            true => asking.keep(number, Answer::Dead(why)).map_err(failed)?,
+            // This run ends. The next one asks again.
+            false => asking.answers[number as usize] = Some(Answer::Dead(why)),
+        }
     }
     asking.file.flush().map_err(failed)?;
     let answers = asking.answers;
@@ -446,15 +453,22 @@ async fn ask(
 ) -> Result<Answer, NoObject> {
     let object = stores.locate(address).map_err(|e| NoObject::Dead(e.what))?;
     let meta = header(&object, patience).await?;
-    match meta.size > MOST_IMAGE {
-        true => Err(NoObject::Dead(format!(
+    if meta.size > MOST_IMAGE {
+        return Err(NoObject::Dead(format!(
             "has {}, and an image has at most {}",
             size(meta.size),
             size(MOST_IMAGE)
+        )));
+    }
+    let state = fingerprint_of(&meta);
+    match state.len() > MOST_STATE {
+        true => Err(NoObject::Dead(format!(
+            "has an ETag of {} bytes, and at most {MOST_STATE} are kept",
+            state.len()
         ))),
         false => Ok(Answer::Object {
             bytes: meta.size,
-            state: fingerprint_of(&meta),
+            state,
         }),
     }
 }

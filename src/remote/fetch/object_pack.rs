@@ -5,8 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::index::{MemberPlace, bytes_of_lost_picture};
+use crate::data::index::MemberPlace;
 use crate::data::shard::shard_writer::{END, encode_header, padding};
+use crate::error::lost_picture;
 
 /// Most objects and most bytes of a pack. A larger object is a pack of its own.
 const MOST_OBJECTS: usize = 1024;
@@ -31,7 +32,7 @@ impl PackedObject {
     pub(super) fn dead(object: String, why: String) -> Self {
         Self {
             object,
-            bytes: bytes_of_lost_picture(&why).len() as u64,
+            bytes: lost_picture::bytes_for(&why).len() as u64,
             state: String::new(),
             dead: Some(why),
         }

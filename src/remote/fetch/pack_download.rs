@@ -10,8 +10,8 @@ use std::time::Duration;
 use futures_util::{StreamExt, TryStreamExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::data::index::bytes_of_lost_picture;
 use crate::data::shard::shard_writer::END;
+use crate::error::lost_picture;
 use crate::remote::fetch::asked_addresses;
 use crate::remote::fetch::download::{
     self, DownloadedShard, OpenedPart, ShardCheck, ShardDownload, WholeObject,
@@ -97,7 +97,7 @@ pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, Help
 
 /// The reason in place of an object of this length.
 fn in_place(reason: &str, bytes: u64) -> Vec<u8> {
-    let mut text = bytes_of_lost_picture(reason);
+    let mut text = lost_picture::bytes_for(reason);
     text.resize(bytes as usize, 0);
     text
 }

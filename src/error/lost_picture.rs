@@ -22,7 +22,7 @@ pub(crate) fn bytes_for(reason: &str) -> Vec<u8> {
 }
 
 /// The fault that the bytes of a file give as reason. `None` for any other file.
-pub(super) fn fault_of(bytes: &[u8]) -> Option<SampleFault> {
+pub(crate) fn fault_of(bytes: &[u8]) -> Option<SampleFault> {
     let reason = bytes.strip_prefix(MARK)?;
     let reason = &reason[..reason.len().min(MOST_BYTES)];
     let reason = String::from_utf8_lossy(reason);
