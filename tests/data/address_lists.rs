@@ -170,8 +170,10 @@ fn scene() -> Scene {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    fs::rename(folder.join(&names[3]), folder.join("a b.jpg")).unwrap();
-    names[3] = "a b.jpg".to_owned();
+    // The server decodes its name. Keys of a cache come from the address as it is written.
+    fs::copy(folder.join(&names[3]), folder.join("a b.jpg")).unwrap();
+    fs::rename(folder.join(&names[3]), folder.join("a%20b.jpg")).unwrap();
+    names[3] = "a%20b.jpg".to_owned();
     let (server, web) = Server::start(&folder);
     Scene {
         dir,
@@ -189,7 +191,7 @@ impl Scene {
 
     /// The address of a picture: by turns in the folder and on the server.
     fn address(&self, number: usize, fault: &str) -> String {
-        let name = self.names[number].replace(' ', "%20");
+        let name = &self.names[number];
         match number % 3 {
             0 => format!("{}/{fault}/{name}", self.web),
             1 => format!("{}/{fault}/{name}?w=1&sig=a%2Fb", self.web),
@@ -488,17 +490,11 @@ fn a_killed_build_asks_for_nothing_twice() {
     };
     let want = scene.want(&rows(&|number| scene.names[number].clone()));
     let list = scene.at("list.csv");
-    let address = |number: usize| scene.address(number - number % 3, "ok");
-    let distinct = format!("?n={}", 0);
     fs::write(
         &list,
-        rows(&|number| {
-            let name = scene.names[number].replace(' ', "%20");
-            format!("{}/ok/{name}{distinct}", scene.web)
-        }),
+        rows(&|number| format!("{}/ok/{}?n=0", scene.web, scene.names[number])),
     )
     .unwrap();
-    assert!(address(0).starts_with("http"));
     scene.server.pause.store(100, Ordering::Relaxed);
     let count = |method: &str| scene.server.asked(method).values().sum::<u64>();
     let kills: [(&str, u64); 2] = [("HEAD", 30), ("GET", 20)];

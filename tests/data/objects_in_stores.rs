@@ -140,10 +140,10 @@ fn the_stream_is_that_of_the_folder() {
 #[test]
 fn a_manifest_of_another_program_blocks_nothing_and_errors_name_objects() {
     let scene = scene();
-    fs::write(scene.src.join("manifest.json"), "{\"name\": \"an app\"}").unwrap();
-    fs::write(&scene.images()[7], "no image").unwrap();
-    let e = refused(run(scene.store(), false));
     let path = &scene.images()[7];
+    fs::write(scene.src.join("manifest.json"), "{\"name\": \"an app\"}").unwrap();
+    fs::write(path, "no image").unwrap();
+    let e = refused(run(scene.store(), false));
     let name = format!("file://{}", path.display());
     assert!(e.contains(&name) && !e.contains(".tar"), "{e}");
 }

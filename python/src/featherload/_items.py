@@ -71,8 +71,8 @@ class Items:
 
     Raises ``ConfigError`` for a path that is empty or an address of no known store, an array of
     another dtype, shape or order of axes, a label of another kind than the first one's, and lists
-    of different lengths. The error names the position. An image that cannot be decoded fails when it is loaded, and is
-    named by its place in the list.
+    of different lengths. The error names the position. An image that cannot be decoded fails when
+    it is loaded, and is named by its place in the list.
     """
 
     def __init__(
