@@ -405,6 +405,7 @@ fn dead_addresses_end_a_build_or_are_left_out_with_their_reasons() {
             .unwrap(),
     )
     .unwrap();
+    let report = &report["report"];
     let lost = (dead.len() + late.len()) as u64;
     assert_eq!(report["skipped"], lost, "{report}");
     assert_eq!(report["samples"], good.len());
