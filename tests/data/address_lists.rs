@@ -377,7 +377,10 @@ fn dead_addresses_end_a_build_or_are_left_out_with_their_reasons() {
         ),
         (format!("{}/changes/{image}", scene.web), "was overwritten"),
         (format!("{}/lies/{image}", scene.web), "was overwritten"),
-        (format!("{}/ok/text.jpg", scene.web), "not an image"),
+        (
+            format!("{}/ok/text.jpg", scene.web),
+            "no known image format",
+        ),
     ];
     let good: Vec<usize> = (0..20).collect();
     let mut rows: Vec<String> = good.iter().map(|n| scene.address(*n, "ok")).collect();
