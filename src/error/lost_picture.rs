@@ -11,8 +11,8 @@ const MARK: &[u8] = b"\x89FEATHERLOAD HAS NO IMAGE\n";
 /// Most bytes of mark and reason.
 pub(crate) const MOST_BYTES: usize = 600;
 
-/// The bytes for this reason.
-#[cfg_attr(not(feature = "stores"), allow(dead_code))]
+/// The bytes for this reason. Only downloads use it.
+#[allow(dead_code)]
 pub(crate) fn bytes_for(reason: &str) -> Vec<u8> {
     let mut bytes = MARK.to_vec();
     let kept = reason.char_indices();
