@@ -111,10 +111,12 @@ impl Server {
             }
             "endless" => {
                 say("200 OK\r\nConnection: close", &bytes)?;
-                while !is_head {
+                if is_head {
+                    return stream.shutdown(Shutdown::Both);
+                }
+                loop {
                     stream.write_all(&[7; 4096])?;
                 }
-                stream.shutdown(Shutdown::Both)
             }
             "changes" => say(&whole(if is_head { "one" } else { "two" }), &bytes),
             "changes-once" if is_head && times == 1 => say(&whole("former"), &bytes),
@@ -294,8 +296,10 @@ fn caches_and_batches_are_those_of_local_files() {
         stream(&mut loader.sampler(Sampler::Shuffle).build().unwrap(), 1)
     };
     let of = |path: PathBuf| {
-        let mut options = featherload::options::SourceOptions::default();
-        options.path = Some(path.clone());
+        let mut options = featherload::options::SourceOptions {
+            path: Some(path.clone()),
+            ..Default::default()
+        };
         if path != local {
             options.fetch_dir = Some(scene.at("fetched"));
         }
