@@ -123,7 +123,7 @@ impl LoaderKeywords {
     /// `items`: the samples, if no source is named.
     pub fn wanted(self, items: Option<Index>) -> Result<LoaderRequest> {
         let setup = self.setup()?;
-        let source = items.map_or_else(|| setup.data(), |index| Ok(index.into()))?;
+        let source = items.map_or_else(|| setup.data(), |index| Ok(setup.listed(index)))?;
         Ok(LoaderRequest {
             builder: setup.builder(source)?,
             recipe: setup.recipe()?,
@@ -143,7 +143,7 @@ impl LoaderKeywords {
     fn plan(self, items: Option<Index>, feed: Option<&ItemFeed>) -> Result<String> {
         let setup = self.setup()?;
         if let Some(index) = items {
-            let builder = setup.builder(index.into())?;
+            let builder = setup.builder(setup.listed(index))?;
             let builder = match feed {
                 Some(feed) => builder.feed(feed),
                 None => builder,

@@ -166,7 +166,8 @@ def test_errors_name_the_item(files: list[Path]) -> None:
         ([(one, object())], "item 0: the label is <object"),
         ([(one, None), (one, 3)], "item 1: the label is a whole number, and that of item 0 is no"),
         ([("", 1)], "item 0: the path is empty"),
-        (["s3://bucket/a.jpg"], "item 0: path 's3://bucket/a.jpg' is an address"),
+        (["ftp://h/a.jpg"], "item 0: path 'ftp://h/a.jpg' is an address of no known store"),
+        ([one, "s3://bucket/a.jpg"], "item 1: path 's3://bucket/a.jpg' is of another kind"),
         (
             {"crop": [one]},
             "the dict has no column of paths or of images as bytes among .'crop'.: name it with",

@@ -16,7 +16,7 @@ use crate::cache::{BuildOptions, BuildPart, BuildProgress, BuildReport, OnBadSam
 use crate::data::index::ScanReport;
 use crate::error::{Error, Result};
 use crate::jobs::kinds::KINDS;
-use crate::loader::{ColumnSource, Source};
+use crate::loader::{ColumnSource, DeadAddresses, Source};
 use crate::pool::coordinator::launch::LaunchMethod;
 use crate::pool::sandbox::Sandbox;
 use crate::pool::worker_options::WorkerOptions;
@@ -208,9 +208,13 @@ impl CacheBuilder {
         let ready = crew.clone().launch(KINDS)?;
         let helper = crew.helper.as_deref();
         let column_source = ColumnSource::of_cached(&self.source, &self.columns)?;
-        let (index, scan, fetcher) = self
-            .source
-            .open_with_fetcher(helper, TarIndexPolicy::OfWholeSets)?;
+        let dead = match self.options.on_error {
+            OnBadSample::Stop => DeadAddresses::Refused,
+            OnBadSample::Skip => DeadAddresses::Kept,
+        };
+        let (index, scan, fetcher) =
+            self.source
+                .open_with_fetcher(helper, TarIndexPolicy::OfWholeSets, dead)?;
         if fetcher.is_none() {
             index.check_local("a cache is not made of it")?;
         }

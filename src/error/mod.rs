@@ -6,9 +6,11 @@
 //! compared.
 //!
 //! - `printable`: makes untrusted text safe for a terminal;
+//! - `lost_picture`: the reason in place of an image that could not be downloaded;
 //! - `limits`: the limit of this process (`ulimit`) that explains a system error.
 
 pub(crate) mod limits;
+pub(crate) mod lost_picture;
 mod printable;
 
 use std::fmt;

@@ -69,6 +69,7 @@ impl ColumnSource {
             Source::Cache(path) => return Ok(Self::Cache(path.clone())),
             Source::Saved(_) | Source::Index(_) => return Ok(Self::Index),
             Source::Store(..) => return Ok(Self::Store { keeps_shards }),
+            Source::Addresses(list, _) => return Self::find(list, names, keeps_shards),
             Source::Folder(..) => ("a folder", "give a table of its images with `list`"),
             Source::List(..) => ("a list file", "give a table: a CSV, or JSON lines"),
             Source::Array(_) => (

@@ -33,5 +33,6 @@ pub use image_loader::{Epoch, Loader};
 pub use jpeg_decoding::DecodeChoice;
 pub use memory_plan::{DrawnRow, MemoryPlan};
 pub use report::LoaderReport;
+pub(crate) use source::DeadAddresses;
 pub use source::Source;
 pub use upload::UploadChoice;

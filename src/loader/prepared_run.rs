@@ -16,7 +16,7 @@ use crate::jobs::item_feed::ItemFeed;
 use crate::jobs::open_shards::MAPPED_SHARDS;
 use crate::loader::coded_room::CodedRoom;
 use crate::loader::sampler_table;
-use crate::loader::source::Source;
+use crate::loader::source::{DeadAddresses, Source};
 use crate::loader::upload::{UploadChoice, UploadPlanner};
 use crate::memory_plan::run_memory::{MemoryInputs, MixingBytes, RingDepth, ScratchSurvey};
 use crate::memory_plan::{MemoryLimit, RunMemory};
@@ -95,8 +95,12 @@ impl PreparedRun {
     /// # Errors
     /// A data set that cannot be read; options that do not fit it.
     pub(super) fn new(source: Source, request: &RunRequest<'_>) -> Result<Self> {
+        let dead = match request.on_error {
+            OnError::Stop => DeadAddresses::Refused,
+            OnError::Skip | OnError::Substitute => DeadAddresses::Kept,
+        };
         let (index, scan, fetcher) =
-            source.open_with_fetcher(request.helper, TarIndexPolicy::OfWholeSets)?;
+            source.open_with_fetcher(request.helper, TarIndexPolicy::OfWholeSets, dead)?;
         if fetcher.is_none() {
             index.check_local("this index alone cannot download them")?;
         }
@@ -337,9 +341,7 @@ fn check_feed(request: &RunRequest<'_>) -> Result<()> {
     let refused = |option: &'static str, what: String| {
         Err(Error::option(
             option,
-            format!(
-                "{what}: a method gives the bytes and labels of samples while the run goes on"
-            ),
+            format!("{what}: a method gives the bytes and labels of samples while the run goes on"),
         ))
     };
     if request.on_error == OnError::Substitute {

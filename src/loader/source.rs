@@ -12,6 +12,9 @@ use crate::remote::fetch::fetcher::{Fetcher, TarIndexPolicy};
 use crate::remote::fetch::{FetchOptions, StoreAddress};
 use crate::remote::upload::uploader;
 
+/// The name of a list that a program gives, in texts.
+const NO_FILE: &str = "/list-of-addresses";
+
 /// A data set that has not been read yet.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -45,8 +48,21 @@ pub enum Source {
     /// folder. [`Source::index`] makes it, and so does a loader whose folder has room for all
     /// shards.
     Store(StoreAddress, FetchOptions),
+    /// A list or a table of addresses (`s3://BUCKET/a.jpg`, `https://HOST/a.jpg`), and how their
+    /// objects are downloaded. The inner source gives addresses and labels. A list of addresses
+    /// that is given without this has default options.
+    Addresses(Box<Source>, FetchOptions),
     /// An index in memory.
     Index(Box<Index>),
+}
+
+/// What an address without an object does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DeadAddresses {
+    /// Ends the run.
+    Refused,
+    /// Is a sample that fails.
+    Kept,
 }
 
 impl Source {
@@ -120,7 +136,8 @@ impl Source {
     /// # Errors
     /// A data set that cannot be read, or is empty.
     pub fn open(self) -> Result<(Index, Option<ScanReport>)> {
-        let (index, report, _) = self.open_with_fetcher(None, TarIndexPolicy::Never)?;
+        let kept = DeadAddresses::Kept;
+        let (index, report, _) = self.open_with_fetcher(None, TarIndexPolicy::Never, kept)?;
         Ok((index, report))
     }
 
@@ -131,7 +148,8 @@ impl Source {
     /// # Errors
     /// A data set that cannot be read, or is empty.
     pub fn index(self, progress: &dyn Fn(u64, u64)) -> Result<(Index, Option<ScanReport>)> {
-        let (index, report, _) = self.open_with_fetcher(None, TarIndexPolicy::Always(progress))?;
+        let making = TarIndexPolicy::Always(progress);
+        let (index, report, _) = self.open_with_fetcher(None, making, DeadAddresses::Kept)?;
         Ok((index, report))
     }
 
@@ -154,7 +172,7 @@ impl Source {
             ));
         }
         let (index, report, fetcher) =
-            self.open_with_fetcher(None, TarIndexPolicy::Always(progress))?;
+            self.open_with_fetcher(None, TarIndexPolicy::Always(progress), DeadAddresses::Kept)?;
         let kept = fetcher.as_ref().map(Fetcher::index_location).transpose()?;
         let Some((file, base, name)) = kept.flatten() else {
             return Err(Error::dataset(
@@ -173,8 +191,10 @@ impl Source {
         self,
         helper: Option<&Path>,
         making: TarIndexPolicy<'_>,
+        dead: DeadAddresses,
     ) -> Result<(Index, Option<ScanReport>, Option<Fetcher>)> {
-        let here = match self {
+        let helper = helper.map(Path::to_owned);
+        let (here, given) = match self {
             Self::Store(address, options) => {
                 if let Some(dir) = &options.dir
                     && address.contains(dir)?
@@ -188,13 +208,50 @@ impl Source {
                         ),
                     ));
                 }
-                let helper = helper.map(Path::to_owned);
                 let (fetcher, index, scan) = Fetcher::open(address, options, helper, making)?;
                 return Ok((index, scan, Some(fetcher)));
             }
-            here => here.open_here()?,
+            Self::Addresses(list, options) => (*list, Some(options)),
+            here => (here, None),
         };
-        Ok((here.0, here.1, None))
+        let name = here.list_name();
+        let (index, scan) = here.open_here()?;
+        if !index.is_of_addresses() {
+            return match given {
+                None => Ok((index, scan, None)),
+                Some(_) => Err(Error::config(format!(
+                    "`fetch_dir`, `fetch_limit` and `allow_redirects` have no effect on {}, whose \
+                     images are on this machine: remove them, or give a list of addresses",
+                    name.as_deref().unwrap_or(index.root()).display()
+                ))),
+            };
+        }
+        let mut options = given.unwrap_or_default();
+        options.leaves_out = dead == DeadAddresses::Kept;
+        let name = name.as_deref().unwrap_or(Path::new(NO_FILE));
+        let name = std::path::absolute(name).map_err(|e| Error::io_at("find", name, e))?;
+        let address = StoreAddress::of_local(&name).ok_or_else(|| {
+            Error::dataset(&name, "has a name that is not UTF-8: rename the list")
+        })?;
+        let (fetcher, index, found) = Fetcher::open_addresses(address, index, options, helper)?;
+        let scan = match (scan, found) {
+            (Some(mut scan), Some(found)) => {
+                scan.skipped.extend(found.skipped);
+                Some(scan)
+            }
+            (scan, found) => scan.or(found),
+        };
+        Ok((index, scan, Some(fetcher)))
+    }
+
+    /// The file of a list, for texts.
+    fn list_name(&self) -> Option<PathBuf> {
+        match self {
+            Self::List(path, _) | Self::Table(path, _) | Self::Saved(path) => Some(path.clone()),
+            Self::Parquet(files, _) => files.first().cloned(),
+            Self::Arrow(files, _) => files.data.first().cloned(),
+            _ => None,
+        }
     }
 
     fn open_here(self) -> Result<(Index, Option<ScanReport>)> {
@@ -224,6 +281,7 @@ impl Source {
                 Index::from_shards(&shards, &options).map(|(i, r)| (i, Some(r)))
             }
             Self::Index(index) => Ok((*index, None)),
+            Self::Addresses(list, _) => list.open_here(),
             Self::Store(address, _) => Err(Error::dataset(
                 address.as_str(),
                 "is in an object store, and this needs a data set on this machine",

@@ -4,6 +4,7 @@
 //! In the consumer.
 
 use crate::configs::paddle::{ConfigOptions, LauncherEnvironment, TrainingConfig};
+use crate::data::index::Index;
 use crate::error::{Error, Result};
 use crate::loader::{Loader, LoaderBuilder, OnError, Source};
 use crate::options::{LoaderOptions, SourceOptions};
@@ -68,6 +69,11 @@ impl LoaderSetup {
     /// As [`SourceOptions::source`].
     pub fn data(&self) -> Result<Source> {
         self.source.source(self.training.as_ref())
+    }
+
+    /// Samples that a program lists, which may be addresses, with the options of downloads.
+    pub fn listed(&self, index: Index) -> Source {
+        self.source.with_fetch_options(Source::from(index))
     }
 
     /// Name of the data set for people.

@@ -31,7 +31,8 @@ pub struct SourceOptions {
     #[cfg_attr(feature = "cli", arg(value_name = "SRC", help = cli::source_help(), long_help = cli::source_long_help(), help_heading = cli::SOURCE))]
     pub path: Option<PathBuf>,
 
-    /// A list file or a table whose paths are relative to SRC, or to --root.
+    /// A list file or a table whose paths are relative to SRC, or to --root. Or one of addresses
+    /// (https://HOST/a.jpg, s3://BUCKET/a.jpg), which are downloaded.
     #[cfg_attr(feature = "cli", arg(long, value_name = "FILE", help_heading = cli::SOURCE))]
     pub list: Option<PathBuf>,
 
@@ -102,13 +103,13 @@ pub struct SourceOptions {
     #[cfg_attr(feature = "cli", arg(long, value_name = "DIR|none", help_heading = cli::SOURCE))]
     pub index_dir: Option<PathBuf>,
 
-    /// Folder for shards that are downloaded from an object store. All ranks of a machine share it
-    /// (default: $XDG_CACHE_HOME/featherload/fetched, or ~/.cache/...).
+    /// Folder for what is downloaded from an object store, or from a list of addresses. All ranks of
+    /// a machine share it (default: $XDG_CACHE_HOME/featherload/fetched, or ~/.cache/...).
     #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", help_heading = cli::SOURCE))]
     pub fetch_dir: Option<PathBuf>,
 
-    /// Most bytes of downloaded shards in the fetch folder, such as 200G (default: the whole data
-    /// set, if that is at most half of the free space).
+    /// Most bytes of downloaded shards and packs in the fetch folder, such as 200G (default: the
+    /// whole data set, if that is at most half of the free space).
     #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = cli::SOURCE))]
     pub fetch_limit: Option<u64>,
 
@@ -188,7 +189,7 @@ impl SourceOptions {
                 let mut options = self.table_options(list, config)?;
                 let of_config = config.and_then(|config| config.list_options.root.clone());
                 options.root = root.clone().or(options.root).or(of_config);
-                Ok(Source::Table(list.clone(), options))
+                Ok(self.with_fetch_options(Source::Table(list.clone(), options)))
             }
             (Some(list), root, _) => self.listed(list, root.as_deref(), config),
             (None, Some(path), _) => self.detected(path, config),
@@ -218,11 +219,27 @@ impl SourceOptions {
         self.refuse_two_roots(root)?;
         self.refuse_table_options(list, "a list file")?;
         self.refuse_shard_options(list, "a list file")?;
-        self.refuse_fetch_options(list, "a list file")?;
         let mut options = self.list_options(config)?;
         let of_config = config.and_then(|config| config.list_options.root.clone());
         options.root = root.map(Path::to_owned).or(options.root).or(of_config);
-        Ok(Source::List(list.to_owned(), options))
+        Ok(self.with_fetch_options(Source::List(list.to_owned(), options)))
+    }
+
+    /// A list with the options of downloads, if any is set. Without addresses it refuses them when
+    /// it is opened.
+    pub(crate) fn with_fetch_options(&self, list: Source) -> Source {
+        match self.fetch_dir.is_some() || self.fetch_limit.is_some() || self.allow_redirects {
+            true => Source::Addresses(Box::new(list), self.fetch_options()),
+            false => list,
+        }
+    }
+
+    fn fetch_options(&self) -> FetchOptions {
+        let mut options = FetchOptions::default();
+        options.dir.clone_from(&self.fetch_dir);
+        options.limit = self.fetch_limit;
+        options.allow_redirects = self.allow_redirects;
+        options
     }
 
     fn refuse_two_roots(&self, root: Option<&Path>) -> Result<()> {
@@ -255,7 +272,15 @@ impl SourceOptions {
             return Ok(Source::Cifar(path.to_owned(), options));
         }
         let detected = Source::detect(path)?;
-        if !matches!(detected, Source::Store(..)) {
+        let may_have_addresses = matches!(
+            detected,
+            Source::Store(..)
+                | Source::List(..)
+                | Source::Table(..)
+                | Source::Parquet(..)
+                | Source::Arrow(..)
+        );
+        if !may_have_addresses {
             self.refuse_fetch_options(path, "on this machine")?;
         }
         if !matches!(detected, Source::Parquet(..) | Source::Arrow(..)) {
@@ -284,11 +309,12 @@ impl SourceOptions {
                 )?;
                 self.refuse_table_options(&path, "a list file")?;
                 self.refuse_shard_options(&path, "a list file")?;
-                Source::List(path, self.list_options(config)?)
+                let options = self.list_options(config)?;
+                self.with_fetch_options(Source::List(path, options))
             }
             Source::Table(path, _) => {
                 let options = self.table_options(&path, config)?;
-                Source::Table(path, options)
+                self.with_fetch_options(Source::Table(path, options))
             }
             Source::Shards(shards, _) => {
                 self.refuse_list_options(path, "of tar shards")?;
@@ -297,11 +323,11 @@ impl SourceOptions {
             }
             Source::Parquet(files, _) => {
                 let options = self.columnar_options(path, "of Parquet files", config)?;
-                Source::Parquet(files, options)
+                self.with_fetch_options(Source::Parquet(files, options))
             }
             Source::Arrow(files, _) => {
                 let options = self.columnar_options(path, "of Arrow files", config)?;
-                Source::Arrow(files, options)
+                self.with_fetch_options(Source::Arrow(files, options))
             }
             array @ Source::Array(_) => {
                 let kind = "an array of images";
@@ -348,10 +374,7 @@ impl SourceOptions {
                     (path, kind),
                     what_to_do,
                 )?;
-                let mut options = FetchOptions::default();
-                options.dir.clone_from(&self.fetch_dir);
-                options.limit = self.fetch_limit;
-                options.allow_redirects = self.allow_redirects;
+                let mut options = self.fetch_options();
                 options.shards = self.shard_options()?;
                 Source::Store(address, options)
             }
@@ -408,8 +431,8 @@ impl SourceOptions {
             (self.fetch_limit.is_some(), "fetch_limit"),
             (self.allow_redirects, "allow_redirects"),
         ] {
-            let what_to_do =
-                "remove the option, or give an address in an object store (s3://BUCKET/PREFIX)";
+            let what_to_do = "remove the option, or give an address in an object store (s3://BUCKET/PREFIX), or a \
+                 list of addresses";
             self.refuse(given, option, (path, kind), what_to_do)?;
         }
         Ok(())
@@ -522,7 +545,6 @@ impl SourceOptions {
         let without = "remove the option, or give a list file";
         self.refuse(self.boxes.is_some(), "boxes", table, without)?;
         self.refuse_shard_options(file, "a table")?;
-        self.refuse_fetch_options(file, "a table")?;
         refuse_boxes(config, file, "a table")?;
         let of_config = config.map(|config| &config.list_options);
         let has_none = of_config.is_some_and(|list| list.labels == ListLabels::None);

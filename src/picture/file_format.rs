@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::error::{FaultKind, SampleFault};
+use crate::error::{FaultKind, SampleFault, lost_picture};
 
 /// The formats of images that are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -53,6 +53,9 @@ impl FileFormat {
 
     /// [`FileFormat::sniff`] of a whole file.
     pub(crate) fn of(bytes: &[u8]) -> Result<Self, SampleFault> {
+        if let Some(fault) = lost_picture::fault_of(bytes) {
+            return Err(fault);
+        }
         Self::sniff(bytes, &bytes[bytes.len().saturating_sub(TAIL)..])
     }
 }

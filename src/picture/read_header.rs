@@ -5,7 +5,7 @@
 
 use std::io::{Read, SeekFrom};
 
-use crate::error::{FaultKind, SampleFault};
+use crate::error::{FaultKind, SampleFault, lost_picture};
 use crate::picture::file_format;
 use crate::picture::file_format::FileFormat;
 use crate::picture::limits::PictureLimits;
@@ -29,7 +29,13 @@ pub(crate) fn read_header_within(
         file_format::TAIL as u64,
     )?;
     let head = read_at(file, 0, file_format::HEAD as u64)?;
-    let format = FileFormat::sniff(&head, &tail)?;
+    let format = match FileFormat::sniff(&head, &tail) {
+        Ok(format) => format,
+        Err(unknown) => {
+            let start = read_at(file, 0, lost_picture::MOST_BYTES as u64)?;
+            return Err(lost_picture::fault_of(&start).unwrap_or(unknown));
+        }
+    };
     file.rewind().map_err(unreadable)?;
     // A decoder's panic may end a worker, but not the process that reads headers. No data of the
     // file are used after a panic.

@@ -10,15 +10,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::index::Index;
+use crate::data::index::{Index, SCHEMES};
 use crate::data::shard::shard_patterns;
 use crate::error::{Error, Result};
 use crate::sys::location::ResolvedPath;
-
-/// Schemes of known stores.
-const SCHEMES: &[&str] = &[
-    "s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https", "file",
-];
 
 /// The address of a cache in an object store: `s3://BUCKET/PREFIX`, `gs://`, `az://`, `https://`,
 /// `file:///`.

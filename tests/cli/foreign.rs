@@ -86,9 +86,9 @@ fn lists_of_addresses_windows_paths_and_names_say_what_to_write() {
         assert!(message.contains("list.txt"), "{message}");
         message
     };
-    let e = message(b"https://host/a.jpg 0\n");
+    let e = message(b"ftp://host/a.jpg 0\n");
     assert!(
-        e.contains("list.txt:1: path 'https://host/a.jpg' is an address"),
+        e.contains("list.txt:1: path 'ftp://host/a.jpg' is an address of no known store"),
         "{e}"
     );
     let e = message(b"class0\\0.jpg 0\n");

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod address_lists;
 mod answers;
 mod boxes;
 mod cache;

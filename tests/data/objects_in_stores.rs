@@ -138,6 +138,17 @@ fn the_stream_is_that_of_the_folder() {
 }
 
 #[test]
+fn a_manifest_of_another_program_blocks_nothing_and_errors_name_objects() {
+    let scene = scene();
+    let path = &scene.images()[7];
+    fs::write(scene.src.join("manifest.json"), "{\"name\": \"an app\"}").unwrap();
+    fs::write(path, "no image").unwrap();
+    let e = refused(run(scene.store(), false));
+    let name = format!("file://{}", path.display());
+    assert!(e.contains(&name) && !e.contains(".tar"), "{e}");
+}
+
+#[test]
 fn labels_may_be_absent() {
     let scene = scene();
     let none = ShardOptions {

@@ -96,10 +96,13 @@ class Items:
     behind the folder that all paths share, and 8 to 16 bytes a sample. No file is opened before
     its sample is loaded.
 
-    Raises ``ConfigError`` for a path that is empty or an address, an array of another dtype, shape
-    or order of axes, a label of another kind than the first one's, and lists of different lengths.
-    The error names the position. An image that cannot be decoded fails when it is loaded, and is
-    named by its place in the list.
+    Paths may be addresses (``https://host/a.jpg``, ``s3://bucket/a.jpg``), if all are. Their
+    objects are downloaded to ``Loader(..., fetch_dir=)``.
+
+    Raises ``ConfigError`` for a path that is empty or an address of no known store, an array of
+    another dtype, shape or order of axes, a label of another kind than the first one's, and lists
+    of different lengths. The error names the position. An image that cannot be decoded fails when
+    it is loaded, and is named by its place in the list.
     """
 
     def __init__(

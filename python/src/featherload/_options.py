@@ -198,12 +198,14 @@ def scales(sizes: Any) -> dict[str, Any]:
 _NAMES = {"path": "src"}
 # Keywords for reading the source. ``src`` is its path.
 SOURCE = tuple(name for name in option_names()[0] if name != "path")
+# Those that samples listed in Python may have, too: their paths may be addresses.
+_FETCH = ("fetch_dir", "fetch_limit", "allow_redirects")
 
 
 def check_items(keywords: Mapping[str, Any]) -> None:
     """Rejects keywords that say how a path is read, beside samples listed in Python."""
     for name in SOURCE:
-        if keywords[name] is not None:
+        if keywords[name] is not None and name not in _FETCH:
             raise ConfigError(
                 f"{name} says how a path is read, and src is no path: remove {name}. "
                 "featherload.Items takes root and classes of lists",

@@ -162,6 +162,13 @@ pub fn run(args: IndexArgs) -> Result<CommandOutcome> {
         ));
     }
     let (index, mut scan, dali) = open(source, &args)?;
+    let in_store = in_store || index.is_remote();
+    if in_store && args.save.is_some() {
+        return Err(Error::config(
+            "--save has no effect on a list of addresses, whose index is kept in --fetch-dir: \
+             remove --save",
+        ));
+    }
     let of_cache = match Index::is_cache(index.root()) {
         true => Index::columns_of_cache(index.root())?,
         false => Vec::new(),

@@ -21,6 +21,7 @@ const PATHS: &[&[&str]] = &[
         "file",
     ],
     &["imageid", "imgid"],
+    &["url", "imageurl", "imgurl", "uri", "imageuri"],
 ];
 /// Names of label columns, the best first. [`sounds_like_label`] comes after them.
 const LABELS: &[&[&str]] = &[
@@ -227,6 +228,8 @@ mod tests {
             (&["id", "image-path"], "image-path"),
             (&["id", "FilePath"], "FilePath"),
             (&["id", "img_path"], "img_path"),
+            (&["caption", "URL"], "URL"),
+            (&["url", "image"], "image"),
         ] {
             assert_eq!(path(names).unwrap().unwrap(), want);
         }

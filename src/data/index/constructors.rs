@@ -272,6 +272,12 @@ impl Index {
         cache_columns::available(folder)
     }
 
+    /// Whether bytes begin like the manifest of a cache.
+    #[cfg_attr(not(feature = "stores"), allow(dead_code))]
+    pub(crate) fn is_manifest(bytes: &[u8]) -> bool {
+        open_cache::is_manifest(bytes)
+    }
+
     /// Whether the file at `path` begins like the manifest of a cache's shard.
     pub(crate) fn is_shard_manifest(path: &Path) -> bool {
         open_cache::is_shard_manifest(path)

@@ -11,10 +11,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::data::index::address_text;
 use crate::data::index::binary_form::IndexContent;
 use crate::data::index::classes::ClassList;
 use crate::data::index::label_value::LabelValue;
-use crate::data::index::list_root::{self, PathFault};
+use crate::data::index::list_root::{self, AddressRows, PathFault};
 use crate::data::index::names::shown;
 use crate::data::index::samples::Index;
 use crate::data::index::table::labels::TableLabelCollector;
@@ -74,6 +75,7 @@ pub struct ItemList {
     start: Vec<u8>,
     /// Bytes that all paths begin with, up to and with a slash; None before the first path.
     shared: Option<Vec<u8>>,
+    rows: AddressRows,
 }
 
 impl ItemList {
@@ -84,6 +86,7 @@ impl ItemList {
             labels: TableLabelCollector::new(PLACE, None),
             start: Vec::new(),
             shared: None,
+            rows: AddressRows::default(),
         }
     }
 
@@ -112,9 +115,9 @@ impl ItemList {
     /// Adds an item.
     ///
     /// # Errors
-    /// An empty path, an address such as `s3://bucket/a.jpg`, a path with a zero byte, a label of
-    /// another kind than the first item's, or a class name that is not in the class list. The error
-    /// names the item by its position.
+    /// An empty path, an address of no known store, an address beside files, a path with a zero
+    /// byte, a label of another kind than the first item's, or a class name that is not in the
+    /// class list. The error names the item by its position.
     pub fn push(&mut self, path: impl AsRef<Path>, label: ItemLabel) -> Result<()> {
         let path = path.as_ref().as_os_str().as_bytes();
         let number = self.content.samples() as u64;
@@ -137,8 +140,19 @@ impl ItemList {
             )));
         }
         if list_root::is_address(path) {
-            return Err(failed(PathFault::Address(shown(path)).text()));
+            if !address_text::is_of_store(path) {
+                return Err(failed(PathFault::Address(shown(path)).text()));
+            }
+            let checked = self.rows.add(path, true);
+            checked.map_err(|bad| failed(bad.text()))?;
+            self.labels
+                .add(number, label.into_value())
+                .map_err(failed)?;
+            self.content.push_path(path);
+            return Ok(());
         }
+        let checked = self.rows.add(path, false);
+        checked.map_err(|bad| failed(bad.text()))?;
         if !path.starts_with(b"/") && self.start.is_empty() {
             let here =
                 std::env::current_dir().map_err(|e| Error::io("find the working directory", e))?;
@@ -223,9 +237,13 @@ impl ItemList {
             mut content,
             labels,
             shared,
+            rows,
             ..
         } = self;
         (content.labels, content.classes) = labels.finish().map_err(Error::config)?;
+        if rows.are_addresses() {
+            return Ok((PathBuf::from(address_text::ROOT), content));
+        }
         let shared = shared.unwrap_or_default();
         // `a/../b` may leave the shared folder, so such paths start from `/`.
         let is_parent = |part: &[u8]| part == b"..";
@@ -363,8 +381,12 @@ mod tests {
             ("/a\0b", "item 1: path '/a\\u{0}b' has a zero byte"),
             ("/a/", "item 1: path '/a/' is a folder's"),
             (
+                "ftp://host/a.jpg",
+                "item 1: path 'ftp://host/a.jpg' is an address of no known store",
+            ),
+            (
                 "s3://bucket/a.jpg",
-                "item 1: path 's3://bucket/a.jpg' is an address",
+                "item 1: path 's3://bucket/a.jpg' is of another kind",
             ),
         ] {
             let e = items.push(path, ItemLabel::None).unwrap_err().to_string();

@@ -3,12 +3,14 @@
 //! Runs in the consumer. Opens no file. Tests whether a file exists only for a path that looks like
 //! an address or a Windows path.
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::data::index::address_text;
 use crate::data::index::names::shown;
 use crate::error::{Error, Result};
 
@@ -17,8 +19,10 @@ pub(super) enum PathFault {
     Empty,
     /// The path leads out of the root.
     Outside(String),
-    /// The path is an address such as a URL.
+    /// The path is an address such as a URL, of no known store.
     Address(String),
+    /// The list has files and addresses.
+    Mixed(String),
     /// The path is written as on Windows, and no file has this name.
     Windows(String),
 }
@@ -31,13 +35,13 @@ impl PathFault {
             Self::Outside(path) => {
                 format!("path '{path}' leads out of the root: set `root`, or use `allow_outside`")
             }
-            Self::Address(path) if path.starts_with("file:") => {
-                format!("path '{path}' is an address: write the path alone, without file://")
-            }
             Self::Address(path) => format!(
-                "path '{path}' is an address, but images of a list must be files on this machine: \
-                 download them and write their paths, or put them into tar shards, which can be \
-                 read from a store"
+                "path '{path}' is an address of no known store: give s3://, gs://, az://, https:// \
+                 or file://, or download the image and write its path"
+            ),
+            Self::Mixed(path) => format!(
+                "path '{path}' is of another kind than that of the first image: a list has files \
+                 of this machine, or addresses. Divide it into two lists"
             ),
             Self::Windows(path) => format!(
                 "path '{path}' is written as on Windows, and no such file exists: write / for \\, \
@@ -47,12 +51,36 @@ impl PathFault {
     }
 }
 
+/// Whether the paths of a list are addresses: all of them, or none.
+#[derive(Debug, Default)]
+pub(super) struct AddressRows(Cell<Option<bool>>);
+
+impl AddressRows {
+    /// Takes the kind of the next path.
+    ///
+    /// # Errors
+    /// It is of another kind than the first.
+    pub(super) fn add(&self, path: &[u8], is_address: bool) -> Result<(), PathFault> {
+        match self.0.get() {
+            Some(first) if first != is_address => return Err(PathFault::Mixed(shown(path))),
+            Some(_) => {}
+            None => self.0.set(Some(is_address)),
+        }
+        Ok(())
+    }
+
+    pub(super) fn are_addresses(&self) -> bool {
+        self.0.get() == Some(true)
+    }
+}
+
 /// The folder that the paths of a list start from.
 pub(super) struct ListRoot {
     root: PathBuf,
     /// The root with its links resolved.
     resolved: PathBuf,
     allow_outside: bool,
+    rows: AddressRows,
 }
 
 impl ListRoot {
@@ -86,24 +114,35 @@ impl ListRoot {
             resolved: fs::canonicalize(&root).unwrap_or_else(|_| root.clone()),
             root,
             allow_outside,
+            rows: AddressRows::default(),
         })
     }
 
+    /// The root of the index.
     pub(super) fn into_root(self) -> PathBuf {
-        self.root
+        match self.rows.are_addresses() {
+            true => PathBuf::from(address_text::ROOT),
+            false => self.root,
+        }
     }
 
-    /// The path as the index stores it: relative to the root if it lies below it.
+    /// The path as the index stores it: relative to the root if it lies below it. An address stays
+    /// as it is.
     ///
     /// # Errors
-    /// An empty path, an address, a Windows path, or one outside of the root that the options do
-    /// not allow.
+    /// An empty path, an address of no known store, files and addresses in one list, a Windows
+    /// path, or one outside of the root that the options do not allow.
     pub(super) fn relative<'a>(&self, path: &'a [u8]) -> Result<&'a [u8], PathFault> {
         // A file name may contain any of these bytes, so an existing file is accepted.
         let is_there = || self.root.join(OsStr::from_bytes(path)).exists();
-        if is_address(path) && !is_there() {
-            return Err(PathFault::Address(shown(path)));
+        if is_address(path) && (self.rows.are_addresses() || !is_there()) {
+            if !address_text::is_of_store(path) {
+                return Err(PathFault::Address(shown(path)));
+            }
+            self.rows.add(path, true)?;
+            return Ok(path);
         }
+        self.rows.add(path, false)?;
         if is_of_windows(path) && !is_there() {
             return Err(PathFault::Windows(shown(path)));
         }
@@ -173,18 +212,10 @@ mod tests {
         fs::write(folder.path().join("odd\\name.jpg"), "").unwrap();
         let roots = ListRoot::new(&list, None, true).unwrap();
         let said = |path: &str| roots.relative(path.as_bytes()).err().map(|bad| bad.text());
-        for path in [
-            "http://host/a.jpg",
-            "https://host/a.jpg",
-            "s3://bucket/a.jpg",
-            "gs://bucket/a.jpg",
-            "data:image/png;base64,iVBO",
-        ] {
+        for path in ["ftp://host/a.jpg", "data:image/png;base64,iVBO"] {
             let e = said(path).unwrap();
-            assert!(e.contains(path) && e.contains("download them"), "{e}");
+            assert!(e.contains(path) && e.contains("of no known store"), "{e}");
         }
-        let e = said("file:///a.jpg").unwrap();
-        assert!(e.ends_with("write the path alone, without file://"), "{e}");
         for path in [
             "cat\\1.jpg",
             "C:\\cat\\1.jpg",
@@ -206,5 +237,27 @@ mod tests {
         ] {
             assert_eq!(said(path), None, "{path}");
         }
+        let e = said("https://host/a.jpg").unwrap();
+        assert!(e.contains("Divide it into two lists"), "{e}");
+    }
+
+    #[test]
+    fn addresses_stay_as_they_are_and_are_not_mixed_with_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = folder.path().join("list.txt");
+        let roots = ListRoot::new(&list, None, false).unwrap();
+        for path in [
+            "http://h/a.jpg?x=1",
+            "S3://b/a.jpg",
+            "gs://b/a",
+            "az://c/a",
+            "file:///a",
+        ] {
+            let read = roots.relative(path.as_bytes());
+            assert_eq!(read.map_err(|bad| bad.text()), Ok(path.as_bytes()));
+        }
+        let e = roots.relative(b"a.jpg").map_err(|bad| bad.text());
+        assert!(e.unwrap_err().contains("another kind"));
+        assert_eq!(roots.into_root(), Path::new(address_text::ROOT));
     }
 }

@@ -19,7 +19,8 @@
 //! - `folder`, `list`, `table`, `shards`, `parquet`, `arrow`, `cifar`, `open_cache`: one file for
 //!   each source; `items`, `file_parts`, `memory_items`: samples that a program lists, by path, by
 //!   place in a file, or in memory; `array_files`: arrays of many images; `packed_objects`: single
-//!   images of a store;
+//!   images of a store; `address_list`, `address_text`: lists of
+//!   addresses;
 //! - `names`: extensions of image files; `foreign_data`: files that are no data set;
 //! - `lines`, `list_root`: the lines of list files, and the folder that their paths start from;
 //! - `label_value`, `numbers`: a label, or several numbers, in a text;
@@ -54,6 +55,8 @@
 //! # }
 //! ```
 
+mod address_list;
+mod address_text;
 mod agreement;
 mod array_files;
 mod arrow;
@@ -100,6 +103,8 @@ mod table;
 mod text_encoding;
 
 pub use crate::picture::PixelBox;
+pub(crate) use address_list::DistinctAddresses;
+pub(crate) use address_text::{SCHEMES, without_query};
 pub use array_files::ArrayFiles;
 pub use arrow::ArrowFiles;
 pub(crate) use arrow::open_columns as open_arrow_columns;

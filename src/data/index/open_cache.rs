@@ -28,6 +28,12 @@ pub(crate) fn is_cache(folder: &Path) -> bool {
     begins_with(&folder.join(CACHE_MANIFEST), BEGINNING)
 }
 
+/// Whether bytes begin like the manifest of a cache.
+#[cfg_attr(not(feature = "stores"), allow(dead_code))]
+pub(crate) fn is_manifest(bytes: &[u8]) -> bool {
+    bytes.starts_with(BEGINNING)
+}
+
 /// Whether the file at `path` begins like the manifest of a shard. Its shard then belongs to a
 /// cache, even if the rest is damaged.
 pub(crate) fn is_shard_manifest(path: &Path) -> bool {

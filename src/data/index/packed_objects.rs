@@ -198,7 +198,8 @@ impl Index {
             content.classes = classes;
         }
         let samples = content.samples() as u64;
-        Ok((Self::seal(folder, content)?, names.report(samples)))
+        let index = Self::seal(folder, content)?.named_by(address);
+        Ok((index, names.report(samples)))
     }
 }
 

@@ -161,6 +161,9 @@ pub enum SkipReason {
     NotPlain,
     /// A valid shard without members.
     EmptyShard,
+    /// An address of a list without an object that can be downloaded. It stays a sample, which
+    /// fails.
+    DeadAddress,
 }
 
 impl SkipReason {
@@ -177,6 +180,7 @@ impl SkipReason {
             Self::NoSampleName => "member of no sample",
             Self::NotPlain => "sparse file or link",
             Self::EmptyShard => "empty shard",
+            Self::DeadAddress => "dead address",
         }
     }
 }

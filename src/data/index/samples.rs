@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::data::index::address_text;
 use crate::data::index::binary_form::Label;
 use crate::data::index::binary_form::{IndexContent, IndexDamage, IndexLayout};
 use crate::data::index::classes::ClassList;
@@ -28,6 +29,8 @@ pub struct Index {
     pub(super) beyond: Option<LinkTargets>,
     /// The bytes of all samples, if they are in memory.
     memory: Option<Arc<SealedBytes>>,
+    /// The address of the samples, if they are single objects of a store. Only in the consumer.
+    store: Option<Arc<str>>,
 }
 
 impl Index {
@@ -116,6 +119,7 @@ impl Index {
             .map_err(|damage| Error::protocol(format!("the copied index: {damage}")))?;
         Ok(Self {
             memory: self.memory.clone(),
+            store: self.store.clone(),
             ..index
         })
     }
@@ -143,6 +147,7 @@ impl Index {
             classes,
             beyond: None,
             memory: None,
+            store: None,
         })
     }
 
@@ -180,15 +185,30 @@ impl Index {
 
     /// The full path of a sample. For a sample in a shard it is the path of the shard and the name
     /// of the member. No file has that path. A sample in memory is named by its place in the list
-    /// that it came from.
+    /// that it came from, and an object of a store by its address.
     pub fn path(&self, id: u64) -> PathBuf {
         if self.is_in_memory() {
             let place = self.relative_path(id).display();
             return PathBuf::from(format!("item {place} of the list"));
         }
+        let name = self.relative_path(id);
         match self.part(id) {
-            Some(part) => self.shard_path(part.shard).join(self.relative_path(id)),
-            None => self.root().join(self.relative_path(id)),
+            Some(_) if address_text::is_of_store(name.as_os_str().as_bytes()) => name.to_owned(),
+            Some(_) if self.store.is_some() => {
+                let store = self.store.as_deref().unwrap_or_default();
+                PathBuf::from(format!("{store}/{}", name.display()))
+            }
+            Some(part) => self.shard_path(part.shard).join(name),
+            None if self.root() == Path::new(address_text::ROOT) => name.to_owned(),
+            None => self.root().join(name),
+        }
+    }
+
+    /// The same index of single objects of a store, whose names begin at `address`.
+    pub(super) fn named_by(self, address: &str) -> Self {
+        Self {
+            store: Some(Arc::from(address)),
+            ..self
         }
     }
 

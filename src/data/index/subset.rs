@@ -68,7 +68,7 @@ impl Index {
         }
     }
 
-    fn labels_of(&self, ids: &[u64]) -> IndexLabels {
+    pub(super) fn labels_of(&self, ids: &[u64]) -> IndexLabels {
         let labels = || ids.iter().map(|id| self.label(*id));
         match self.label(0) {
             Label::None => IndexLabels::None,

@@ -22,6 +22,7 @@ use crate::data::shard::manifest::{HexHash128, Manifest, ShardManifest};
 use crate::remote::fetch::object_pack::PackedObject;
 use crate::remote::fetch::part_file::{PartFile, not_written};
 use crate::remote::helper::messages::HelperError;
+use crate::remote::store::address_stores::AddressStores;
 use crate::remote::store::client::{Store, StoreFailure};
 use crate::remote::store::ranges;
 use crate::remote::store::ranges::{NO_RANGES, is_no_range};
@@ -97,7 +98,7 @@ pub(super) async fn whole_object(
     longer: &(dyn Fn(u64) -> String + Sync),
     patience: Duration,
 ) -> Result<Option<WholeObject>, HelperError> {
-    let mut patience = RetryPolicy::new(store.address().of(name), patience);
+    let mut patience = RetryPolicy::new(store.address_of(name), patience);
     let mut bytes = Vec::new();
     let mut tag: Option<String> = None;
     // The object that the bytes belong to.
@@ -128,7 +129,7 @@ pub(super) async fn whole_object(
             }
             Ok(found) if found.meta.size > most => {
                 let what = longer(found.meta.size);
-                return Err(HelperError::new(store.address().of(name), what));
+                return Err(HelperError::new(store.address_of(name), what));
             }
             Ok(found) => {
                 tag = tag.or_else(|| found.meta.e_tag.clone());
@@ -309,6 +310,8 @@ pub(super) async fn hash_of(
 #[derive(Debug)]
 pub(super) struct ShardDownload {
     pub(super) store: Store,
+    /// The stores of a list of addresses.
+    pub(super) others: Option<Arc<AddressStores>>,
     pub(super) shard: RemoteShard,
     /// Its checksum, if known.
     pub(super) hash: Option<HexHash128>,
@@ -333,6 +336,8 @@ pub(super) struct DownloadedShard {
     /// Received bytes.
     pub(super) bytes: u64,
     pub(super) retries: u64,
+    /// Objects of a pack that could not be had. It has the reason in their places.
+    pub(super) left_out: u64,
 }
 
 /// The file of a shard before its download.
@@ -375,6 +380,7 @@ pub(super) async fn open_part(wanted: &ShardDownload) -> Result<OpenedPart, Help
             was_changed: false,
             bytes: 0,
             retries: 0,
+            left_out: 0,
         }));
     }
     Ok(OpenedPart::Part(Box::new(part), left))
@@ -513,6 +519,7 @@ async fn downloaded(
         was_changed,
         bytes: sent,
         retries: patience.retries,
+        left_out: 0,
     })
 }
 

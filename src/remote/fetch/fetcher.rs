@@ -99,6 +99,8 @@ struct RunOrder {
 #[derive(Debug)]
 struct FetchTask {
     address: StoreAddress,
+    /// The addresses of a list, which `address` then names.
+    listed: Option<Index>,
     options: FetchOptions,
     opened: DatasetInfo,
     order: Option<RunOrder>,
@@ -162,7 +164,7 @@ impl FetcherReplies {
 /// The data set does not exist, or cannot be downloaded.
 fn open(
     process: &HelperProcess,
-    address: &StoreAddress,
+    (address, listed): (&StoreAddress, Option<&Index>),
     options: &FetchOptions,
     earlier: Option<(u64, PathBuf)>,
 ) -> Result<DatasetInfo> {
@@ -172,7 +174,9 @@ fn open(
         earlier,
         index: RemoteIndexBuilder::file_name(&options.shards),
     };
-    match process.call(&request)? {
+    let fds: Vec<_> = listed.iter().map(|listed| listed.as_fd()).collect();
+    process.send(&request, &fds)?;
+    match process.reply()? {
         FetchReply::Opened(opened) => Ok(opened),
         other => Err(FETCHER.unexpected(&other)),
     }
@@ -183,7 +187,7 @@ impl FetchTask {
     fn begin(&self, process: &HelperProcess, replies: &Mutex<FetcherReplies>) -> Result<()> {
         let opened = open(
             process,
-            &self.address,
+            (&self.address, self.listed.as_ref()),
             &self.options,
             Some((self.opened.room, self.opened.folder.clone())),
         )?;
@@ -258,8 +262,8 @@ impl Fetcher {
         making: TarIndexPolicy<'_>,
     ) -> Result<(Self, Index, Option<ScanReport>)> {
         let helper = HelperSupervisor::start(&FETCHER, executable)?;
-        let opened = open(&helper.process, &address, &options, None);
-        let mut fetcher = Self::new(helper, opened, address, options)?;
+        let opened = open(&helper.process, (&address, None), &options, None);
+        let mut fetcher = Self::new(helper, opened, (address, None), options)?;
         let FetchTask {
             address,
             options,
@@ -322,14 +326,38 @@ impl Fetcher {
         Ok((fetcher, index, Some(scan)))
     }
 
+    /// Starts a fetcher for the objects at the addresses of `listed`, which `address` names. Returns
+    /// their index in packs, too.
+    ///
+    /// # Errors
+    /// A dead address, unless the options leave those out; no answer from any; the folder is not
+    /// writable.
+    pub(crate) fn open_addresses(
+        address: StoreAddress,
+        listed: Index,
+        options: FetchOptions,
+        executable: Option<PathBuf>,
+    ) -> Result<(Self, Index, Option<ScanReport>)> {
+        let helper = HelperSupervisor::start(&FETCHER, executable)?;
+        let opened = open(&helper.process, (&address, Some(&listed)), &options, None);
+        let fetcher = Self::new(helper, opened, (address, Some(listed)), options)?;
+        let FetchTask { opened, listed, .. } = &fetcher.task;
+        let list = TarList::read(&opened.folder)?;
+        let Some(listed) = listed else {
+            return Err(Error::protocol("a fetcher of addresses has none"));
+        };
+        let (index, scan) = list.index_of_addresses(&opened.folder, listed)?;
+        Ok((fetcher, index, Some(scan)))
+    }
+
     /// With a helper that has `opened` the data set, or another one if it died meanwhile.
     fn new(
         mut helper: HelperSupervisor,
         opened: Result<DatasetInfo>,
-        address: StoreAddress,
+        (address, listed): (StoreAddress, Option<Index>),
         options: FetchOptions,
     ) -> Result<Self> {
-        let begin = |process: &_| open(process, &address, &options, None);
+        let begin = |process: &_| open(process, (&address, listed.as_ref()), &options, None);
         let opened = helper.retry_after_death(opened, begin)?;
         helper.reset_deaths();
         Ok(Self {
@@ -338,6 +366,7 @@ impl Fetcher {
             helper,
             task: FetchTask {
                 address,
+                listed,
                 options,
                 opened,
                 order: None,
@@ -366,9 +395,10 @@ impl Fetcher {
             in_use: _shards_read,
             ..
         } = self;
-        let (address, options) = (task.address, task.options);
-        let opened = helper.restart(|process| open(process, &address, &options, None));
-        let fetcher = Self::new(helper, opened, address, options)?;
+        let (address, listed, options) = (task.address, task.listed, task.options);
+        let opened =
+            helper.restart(|process| open(process, (&address, listed.as_ref()), &options, None));
+        let fetcher = Self::new(helper, opened, (address, listed), options)?;
         lock(&fetcher.replies).before = before;
         Ok(fetcher)
     }

@@ -197,6 +197,7 @@ impl FolderLeader {
         self.parts[number] = 0;
         let wanted = ShardDownload {
             store: self.files.store.clone(),
+            others: self.files.others.clone(),
             hash: self.hashes[number],
             recorded: self.checksums.get(number),
             comparing: self.comparing.clone(),
@@ -247,6 +248,13 @@ impl FolderLeader {
             self.warnings.push_back(format!(
                 "{}: its local file changed after the download: it was downloaded again",
                 self.files.folder.shard(name).display()
+            ));
+        }
+        if downloaded.left_out > 0 {
+            self.warnings.push_back(format!(
+                "{}: {} objects could not be downloaded, and their samples fail with the reason",
+                self.files.store.address(),
+                downloaded.left_out
             ));
         }
         self.warnings

@@ -28,7 +28,7 @@ pub(super) const TAR_END: &str = ".tar";
 const MOST_PAGES: u64 = 4096;
 
 /// Most bytes of an image.
-const MOST_IMAGE: u64 = 1 << 30;
+pub(super) const MOST_IMAGE: u64 = 1 << 30;
 
 /// Interval of progress messages.
 const PROGRESS: Duration = Duration::from_secs(5);
@@ -139,6 +139,7 @@ impl Listing<'_> {
                         object: name.to_owned(),
                         bytes: meta.size,
                         state: fingerprint_of(meta),
+                        dead: None,
                     });
                 }
                 Ok(())

@@ -17,7 +17,8 @@ use crate::remote::helper::messages::TransferCounts;
 /// To the fetcher.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum FetchRequest {
-    /// Downloads manifest and index into the folder. Answered by [`FetchReply::Opened`].
+    /// Downloads manifest and index into the folder. For a list of addresses its index comes, too.
+    /// Answered by [`FetchReply::Opened`].
     Open {
         address: StoreAddress,
         options: Box<FetchOptions>,

@@ -20,10 +20,13 @@
 //! | next download and deletion; limits that cannot work | `schedule`, `disk_budget` | fetcher |
 //! | download of one object, of a pack; file of an incomplete shard | `download`, `pack_download`, `part_file` | fetcher |
 //! | the data set at an address; the tars or images under a prefix | `remote_dataset`, `listing` | fetcher |
+//! | size and fingerprint of the objects at a list of addresses | `asked_addresses` | fetcher |
 //! | names and locks of the folder; checksums of its shards | `folder`, `checksums` | fetcher |
 //! | the leader of a folder, and its heartbeat | `leader`, `heartbeat` | fetcher |
 //! | one rank's use of a data set; main loop | `session`, `serve` | fetcher |
 
+#[cfg(feature = "stores")]
+mod asked_addresses;
 #[cfg(feature = "stores")]
 mod checksums;
 #[cfg(feature = "stores")]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::index::MemberPlace;
 use crate::data::shard::shard_writer::{END, encode_header, padding};
+use crate::error::lost_picture;
 
 /// Most objects and most bytes of a pack. A larger object is a pack of its own.
 const MOST_OBJECTS: usize = 1024;
@@ -15,14 +16,28 @@ const MOST_BYTES: u64 = 64 << 20;
 /// A single object of a store, which is an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PackedObject {
-    /// Its name below the address.
+    /// Its name below the address, or its address in a list of those.
     pub(super) object: String,
     pub(super) bytes: u64,
     /// Fingerprint that changes with the bytes: its ETag, or else its modification time.
     pub(super) state: String,
+    /// Why it cannot be had. The reason is then in its place, and `bytes` counts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) dead: Option<String>,
 }
 
 impl PackedObject {
+    /// An object that cannot be had.
+    #[cfg_attr(not(feature = "stores"), allow(dead_code))]
+    pub(super) fn dead(object: String, why: String) -> Self {
+        Self {
+            object,
+            bytes: lost_picture::bytes_for(&why).len() as u64,
+            state: String::new(),
+            dead: Some(why),
+        }
+    }
+
     /// The blocks before the object's bytes in its pack.
     pub(super) fn header(&self) -> Vec<u8> {
         encode_header(&self.object, self.bytes)
@@ -34,12 +49,17 @@ impl PackedObject {
     }
 }
 
-/// Sorts objects by the bytes of their names, as the files of a folder, and divides them into
-/// packs. Keeps one of several objects of one name: a store may list a folder's marker, which is
-/// empty, under the name of an object.
-pub(super) fn packs(mut objects: Vec<PackedObject>) -> Vec<Vec<PackedObject>> {
+/// Sorts objects by the bytes of their names, as the files of a folder. Keeps one of several
+/// objects of one name: a store may list a folder's marker, which is empty, under the name of an
+/// object.
+pub(super) fn sorted(mut objects: Vec<PackedObject>) -> Vec<PackedObject> {
     objects.sort_by(|a, b| a.object.cmp(&b.object).then(b.bytes.cmp(&a.bytes)));
     objects.dedup_by(|later, first| later.object == first.object);
+    objects
+}
+
+/// Divides objects into packs.
+pub(super) fn packs(objects: Vec<PackedObject>) -> Vec<Vec<PackedObject>> {
     let mut packs: Vec<Vec<PackedObject>> = Vec::new();
     let mut bytes = 0;
     for object in objects {
@@ -84,6 +104,7 @@ mod tests {
             object: name.to_owned(),
             bytes,
             state: format!("of {name}"),
+            dead: None,
         }
     }
 
@@ -92,7 +113,7 @@ mod tests {
         let names = ["b/1.jpg", "a-b/2.jpg", "a/b/1.jpg", "a/b-c.jpg", "a/a.jpg"];
         let mut objects: Vec<_> = names.iter().map(|name| object(name, 7)).collect();
         objects.push(object("a/a.jpg", 0));
-        let packs = packs(objects);
+        let packs = packs(sorted(objects));
         assert_eq!(packs.len(), 1);
         let order: Vec<&str> = packs[0].iter().map(|o| o.object.as_str()).collect();
         // `a-b/` comes before `a/`.
@@ -109,7 +130,7 @@ mod tests {
         objects.push(object("x.png", 200 << 20));
         objects.push(object("y.png", 1));
         objects.push(object("z.png", MOST_BYTES));
-        let packs = packs(objects);
+        let packs = packs(sorted(objects));
         let counts: Vec<usize> = packs.iter().map(Vec::len).collect();
         assert_eq!(counts, [1024, 1024, 452, 1, 1, 1]);
         assert_eq!(pack_bytes(&packs[0]), 1024 * (512 + 512) + 1024);

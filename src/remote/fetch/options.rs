@@ -26,6 +26,10 @@ pub struct FetchOptions {
     /// folder.
     #[serde(skip)]
     pub shards: ShardOptions,
+    /// Whether addresses of a list that have no object become samples that fail. Otherwise they end
+    /// the run. Set by the command or the loader.
+    #[serde(default)]
+    pub(crate) leaves_out: bool,
     /// How long a leader may not respond; changed by tests only.
     pub(super) leader_limit: Option<Duration>,
 }

@@ -18,6 +18,7 @@ use crate::data::shard::manifest::{
 use crate::data::shard::shard_patterns;
 use crate::error::Error;
 use crate::remote::address::StoreAddress;
+use crate::remote::fetch::asked_addresses::{self, AskProgress};
 use crate::remote::fetch::download;
 use crate::remote::fetch::download::{RemoteShard, ShardCheck};
 use crate::remote::fetch::folder::FetchFolder;
@@ -28,6 +29,7 @@ use crate::remote::fetch::options::FetchOptions;
 use crate::remote::fetch::shard_space::{INDEX_OF_LIMIT, on_disk, total};
 use crate::remote::fetch::tar_list::{FOLDER_BEGIN, LIST, TarList, TarShard, shared_index};
 use crate::remote::helper::messages::HelperError;
+use crate::remote::store::address_stores::AddressStores;
 use crate::remote::store::client::Store;
 use crate::remote::store::retry_policy::RetryPolicy;
 use crate::sys::whole_file;
@@ -43,6 +45,8 @@ const INDEX_PART: u64 = 8;
 #[derive(Debug, Clone)]
 pub(super) struct DatasetFiles {
     pub(super) store: Store,
+    /// The stores of a list of addresses.
+    pub(super) others: Option<Arc<AddressStores>>,
     pub(super) folder: FetchFolder,
     pub(super) shards: Arc<[RemoteShard]>,
     /// Size of each shard on disk.
@@ -55,6 +59,7 @@ impl DatasetFiles {
     fn new(store: Store, folder: FetchFolder, shards: Vec<RemoteShard>) -> Self {
         Self {
             store,
+            others: None,
             folder,
             bytes: shards.iter().map(|shard| on_disk(shard.bytes)).collect(),
             shards: shards.into(),
@@ -78,7 +83,8 @@ pub(super) struct RemoteDataset {
 
 impl RemoteDataset {
     /// Opens the data set. `index`: file name for an index of tars. `earlier`: the folder of an
-    /// earlier fetcher of this run, whose list of single objects stays.
+    /// earlier fetcher of this run, whose list of single objects stays. `listed`: the addresses of
+    /// a list, which then is the data set.
     ///
     /// # Errors
     /// It is neither, or cannot be downloaded; the folder is not writable.
@@ -87,14 +93,25 @@ impl RemoteDataset {
         options: &FetchOptions,
         index: &str,
         earlier: Option<&Path>,
+        listed: Option<&Index>,
         patience: Duration,
-        progress: &dyn Fn(ListProgress),
+        progress: &dyn Fn(String),
     ) -> Result<Self, HelperError> {
         // Objects may have been added since. Each of the list is compared when it is downloaded.
         let known = earlier.and_then(|folder| TarList::read(folder).ok());
         if let Some(list) = known.filter(|list| list.has_packs() && list.base() == address) {
             let store = Store::open(address, options.allow_redirects)?;
-            return Self::of_tars(store, list, options, index, patience).await;
+            let mut set = Self::of_tars(store, list, options, index, patience).await?;
+            set.files.others = listed.map(|listed| Arc::new(stores_of(listed, options)));
+            return Ok(set);
+        }
+        if let Some(listed) = listed {
+            let store = Store::open(address, options.allow_redirects)?;
+            let others = stores_of(listed, options);
+            let list = asked((address, &others), listed, options, progress).await?;
+            let mut set = Self::of_tars(store, list, options, index, patience).await?;
+            set.files.others = Some(Arc::new(others));
+            return Ok(set);
         }
         if Index::names_tars(address.as_str()) {
             let (store, list) = named(address, options, patience).await?;
@@ -103,10 +120,22 @@ impl RemoteDataset {
         let store = Store::open(address, options.allow_redirects)?;
         let most = CacheManifest::MOST_BYTES;
         let manifest = download::small_if_there(&store, CACHE_MANIFEST, most, patience);
-        if let Some(text) = manifest.await? {
-            return Self::of_cache(store, text, options, patience).await;
-        }
-        let list = below(&store, patience, progress).await?;
+        let told = |listed: ListProgress| progress(format!("the store has listed {listed}"));
+        let list = match manifest.await? {
+            None => below(&store, patience, &told).await?,
+            Some(text) => {
+                // Other programs use this name, too. Images beside such a file are no cache.
+                let is_own = Index::is_manifest(&text) || address.as_str().starts_with("http");
+                let images = match is_own {
+                    true => None,
+                    false => below(&store, patience, &told).await.ok(),
+                };
+                match images.filter(TarList::has_packs) {
+                    Some(images) => images,
+                    None => return Self::of_cache(store, text, options, patience).await,
+                }
+            }
+        };
         Self::of_tars(store, list, options, index, patience).await
     }
 
@@ -189,6 +218,8 @@ impl RemoteDataset {
         let text = list.text().map_err(failed)?;
         let folder = folder(address, options, &name)?;
         put_once(&folder, LIST, &text).map_err(|e| local(address, e))?;
+        let manifest_bytes = text.len() as u64;
+        drop(text);
         let kept = || {
             let hashes = stored_hashes(&folder.file(index));
             hashes.filter(|hashes| hashes.len() == list.shards.len())
@@ -221,16 +252,18 @@ impl RemoteDataset {
             unused,
         };
         let mut shards = Vec::with_capacity(list.shards.len());
-        for (number, (tar, file)) in list.shards.iter().zip(list.names()).enumerate() {
+        let has_packs = list.has_packs();
+        let names = list.names();
+        for (number, (tar, file)) in list.shards.into_iter().zip(names).enumerate() {
             shards.push(RemoteShard {
                 name: file.strip_suffix(TAR_END).unwrap_or(&file).to_owned(),
                 object: store.object(&tar.object)?,
-                below: tar.object.clone(),
+                below: tar.object,
                 bytes: tar.bytes,
-                check: match list.has_packs() {
-                    true => ShardCheck::Objects(tar.packed.as_slice().into()),
+                check: match has_packs {
+                    true => ShardCheck::Objects(tar.packed.into()),
                     false => ShardCheck::Tar {
-                        state: tar.state.clone(),
+                        state: tar.state,
                         hash: hashes.as_ref().map(|hashes| hashes[number]),
                     },
                 },
@@ -240,7 +273,7 @@ impl RemoteDataset {
             index_bytes: bytes_of_indexes(&folder),
             index_to_come,
             files: DatasetFiles::new(store, folder, shards),
-            manifest_bytes: text.len() as u64,
+            manifest_bytes,
             tars: Some(tars),
         })
     }
@@ -265,13 +298,16 @@ fn folder(
     options: &FetchOptions,
     name: &str,
 ) -> Result<FetchFolder, HelperError> {
-    let dir = options.dir.clone().or_else(default_dir).ok_or_else(|| {
-        let what = "neither XDG_CACHE_HOME nor HOME is set: give `fetch_dir`, the folder that \
-                    shards come to";
-        HelperError::new(address.as_str(), what).of_option("fetch_dir")
-    })?;
+    let dir = options.dir.clone().or_else(default_dir);
+    let dir = dir.ok_or_else(|| no_dir(address))?;
     FetchFolder::make(&dir, name)
         .map_err(|e| HelperError::of_path(&dir, e.to_string()).of_option("fetch_dir"))
+}
+
+fn no_dir(address: &StoreAddress) -> HelperError {
+    let what = "neither XDG_CACHE_HOME nor HOME is set: give `fetch_dir`, the folder that \
+                shards come to";
+    HelperError::new(address.as_str(), what).of_option("fetch_dir")
 }
 
 /// Default folder, for data that can be downloaded again.
@@ -340,6 +376,34 @@ async fn named(
     let shards: Vec<TarShard> = shards.try_collect().await?;
     let list = TarList::new(base.clone(), shards);
     Ok((store, list))
+}
+
+fn stores_of(listed: &Index, options: &FetchOptions) -> AddressStores {
+    let redirects = options.allow_redirects;
+    let dir = options.dir.clone().or_else(default_dir);
+    let answers = dir.and_then(|dir| asked_addresses::answers_file(&dir, listed, redirects));
+    AddressStores::new(redirects, options.leaves_out, answers)
+}
+
+/// Packs of the objects at the addresses of a list.
+async fn asked(
+    (address, stores): (&StoreAddress, &AddressStores),
+    listed: &Index,
+    options: &FetchOptions,
+    progress: &dyn Fn(String),
+) -> Result<TarList, HelperError> {
+    let dir = options.dir.clone().or_else(default_dir);
+    let dir = dir.ok_or_else(|| no_dir(address))?;
+    let told = |asked: AskProgress| {
+        let AskProgress { asked, all, dead } = asked;
+        progress(format!(
+            "{asked} of {all} addresses have answered, {dead} are dead"
+        ));
+    };
+    let place = (dir.as_path(), address.as_str());
+    let redirects = options.allow_redirects;
+    let objects = asked_addresses::objects(listed, stores, place, redirects, &told).await?;
+    Ok(TarList::of_addresses(address.clone(), objects))
 }
 
 /// The text of an error without the address, which is added again.

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 
+use crate::data::index::Index;
 use crate::error::{Error, Result};
-use crate::remote::fetch::listing::ListProgress;
 use crate::remote::fetch::messages::{FetchReply, FetchRequest};
 use crate::remote::fetch::session::{FetchSession, LONG, SessionEnd};
 use crate::remote::helper::helper_loop;
@@ -45,13 +45,20 @@ async fn serve(connection: &HelperConnection) -> Result<()> {
                         },
                         None,
                     ) => {
-                        let progress = |listed: ListProgress| {
+                        let progress = |text: String| {
                             // If the consumer has ended, the next request notices it.
-                            let _ = connection
-                                .warn(&format!("{address}: the store has listed {listed}"));
+                            let _ = connection.warn(&format!("{address}: {text}"));
                         };
-                        let opened =
-                            FetchSession::open(&address, &options, &index, earlier, &progress);
+                        let listed = fds.into_iter().next().map(Index::from_fd);
+                        let listed = listed.transpose()?;
+                        let opened = FetchSession::open(
+                            &address,
+                            &options,
+                            &index,
+                            earlier,
+                            listed.as_ref(),
+                            &progress,
+                        );
                         let opened = connection
                             .reporting(&mut ProgressReports::for_single_requests(), opened)
                             .await?;

@@ -20,7 +20,6 @@ use crate::remote::fetch::folder::{FetchFolder, TROUBLE};
 use crate::remote::fetch::heartbeat;
 use crate::remote::fetch::heartbeat::{LeaderProcess, LeaderWatch};
 use crate::remote::fetch::leader::FolderLeader;
-use crate::remote::fetch::listing::ListProgress;
 use crate::remote::fetch::messages::DatasetInfo;
 use crate::remote::fetch::next_use::NextUses;
 use crate::remote::fetch::options::FetchOptions;
@@ -83,7 +82,8 @@ impl FetchSession {
         options: &FetchOptions,
         index: &str,
         earlier: Option<(u64, PathBuf)>,
-        progress: &dyn Fn(ListProgress),
+        listed: Option<&Index>,
+        progress: &dyn Fn(String),
     ) -> std::result::Result<(Self, DatasetInfo), HelperError> {
         let began = SystemTime::now();
         // After a fetcher died, the store may be unreachable for a while.
@@ -97,6 +97,7 @@ impl FetchSession {
             options,
             index,
             earlier.as_deref(),
+            listed,
             patience,
             progress,
         )

@@ -50,6 +50,22 @@ pub(super) struct TarList {
     /// What the listing of single objects found. None for tars of the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     names_of_objects: Option<ListedNames>,
+    /// Whether the names of the objects are the addresses of a list.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    of_addresses: bool,
+}
+
+/// What names the folder of a list, in the form of the list itself.
+#[derive(Serialize)]
+struct TarListIdentity<'a> {
+    format: &'a str,
+    version: u32,
+    /// None for a list of addresses, whose file may be moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base: Option<&'a StoreAddress>,
+    shards: &'a [TarShard],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    names_of_objects: Option<ListedNames>,
 }
 
 /// A tar shard of the store, or a pack that is made here of single objects.
@@ -75,6 +91,7 @@ impl TarList {
             base,
             shards,
             names_of_objects: None,
+            of_addresses: false,
         }
     }
 
@@ -85,16 +102,18 @@ impl TarList {
         objects: Vec<PackedObject>,
         names: ListedNames,
     ) -> Self {
-        let packs = object_pack::packs(objects).into_iter().enumerate();
-        let packs = packs.map(|(number, packed)| TarShard {
-            object: format!("{}.tar", shard_name(number as u64)),
-            bytes: object_pack::pack_bytes(&packed),
-            state: String::new(),
-            packed,
-        });
         Self {
             names_of_objects: Some(names),
-            ..Self::new(base, packs.collect())
+            ..Self::new(base, shards_of_packs(object_pack::sorted(objects)))
+        }
+    }
+
+    /// A list of packs of the objects at addresses, in this order. `base` is the list of them.
+    #[cfg_attr(not(feature = "stores"), allow(dead_code))]
+    pub(super) fn of_addresses(base: StoreAddress, objects: Vec<PackedObject>) -> Self {
+        Self {
+            of_addresses: true,
+            ..Self::new(base, shards_of_packs(objects))
         }
     }
 
@@ -105,14 +124,17 @@ impl TarList {
     /// The list has no JSON form.
     #[cfg_attr(not(feature = "stores"), allow(dead_code))]
     pub(super) fn identity(&self) -> serde_json::Result<Vec<u8>> {
-        let Some(names) = &self.names_of_objects else {
+        if !self.has_packs() {
             return serde_json::to_vec_pretty(self);
-        };
-        let alone = Self {
-            names_of_objects: Some(names.folders_alone()),
-            ..self.clone()
-        };
-        serde_json::to_vec(&alone)
+        }
+        let names = self.names_of_objects.as_ref();
+        serde_json::to_vec(&TarListIdentity {
+            format: &self.format,
+            version: self.version,
+            base: (!self.of_addresses).then_some(&self.base),
+            shards: &self.shards,
+            names_of_objects: names.map(ListedNames::folders_alone),
+        })
     }
 
     /// The text of the list's file.
@@ -121,9 +143,9 @@ impl TarList {
     /// The list has no JSON form.
     #[cfg_attr(not(feature = "stores"), allow(dead_code))]
     pub(super) fn text(&self) -> serde_json::Result<Vec<u8>> {
-        match self.names_of_objects {
-            None => serde_json::to_vec_pretty(self),
-            Some(_) => serde_json::to_vec(self),
+        match self.has_packs() {
+            false => serde_json::to_vec_pretty(self),
+            true => serde_json::to_vec(self),
         }
     }
 
@@ -198,7 +220,7 @@ impl TarList {
 
     /// Whether the shards are packs of single objects.
     pub(super) fn has_packs(&self) -> bool {
-        self.names_of_objects.is_some()
+        self.names_of_objects.is_some() || self.of_addresses
     }
 
     /// The index of packs in `folder`, with the labels of a folder of the same files. Reads no
@@ -219,6 +241,25 @@ impl TarList {
         let names = self.names_of_objects.as_ref();
         let names = names.ok_or_else(|| Error::dataset(folder, "its list has no names"))?;
         Index::packed_objects(folder, self.base.as_str(), packs, names, options)
+    }
+
+    /// The index of packs in `folder` of the objects at the addresses of `listed`. Reads no pack.
+    ///
+    /// # Errors
+    /// Packs of another list.
+    pub(super) fn index_of_addresses(
+        &self,
+        folder: &Path,
+        listed: &Index,
+    ) -> Result<(Index, ScanReport)> {
+        let packs = || self.shards.iter().map(|pack| (&*pack.object, &pack.packed));
+        let all = packs().flat_map(|(_, objects)| objects);
+        let dead = (0u32..)
+            .zip(all)
+            .filter(|(_, object)| object.dead.is_some());
+        let dead: Vec<u32> = dead.map(|(number, _)| number).collect();
+        let places = packs().map(|(name, objects)| (name, places(objects)));
+        Index::packed_addresses(folder, listed, places, &dead)
     }
 
     /// Error for shards at `address` without an index of this name.
@@ -285,6 +326,18 @@ impl TarList {
         });
         changed.min()
     }
+}
+
+#[cfg_attr(not(feature = "stores"), allow(dead_code))]
+fn shards_of_packs(objects: Vec<PackedObject>) -> Vec<TarShard> {
+    let packs = object_pack::packs(objects).into_iter().enumerate();
+    let shards = packs.map(|(number, packed)| TarShard {
+        object: format!("{}.tar", shard_name(number as u64)),
+        bytes: object_pack::pack_bytes(&packed),
+        state: String::new(),
+        packed,
+    });
+    shards.collect()
 }
 
 #[cfg(test)]

@@ -60,6 +60,9 @@ pub(crate) struct HelperError {
     /// The address or folder that failed.
     pub(crate) about: String,
     pub(crate) what: String,
+    /// The same request may succeed later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) may_pass: bool,
 }
 
 impl HelperError {
@@ -77,6 +80,16 @@ impl HelperError {
             option: None,
             about: cut(about.into()),
             what: cut(what.into()),
+            may_pass: false,
+        }
+    }
+
+    /// The same error of a request that may succeed later.
+    #[cfg(feature = "stores")]
+    pub(crate) fn that_may_pass(self) -> Self {
+        Self {
+            may_pass: true,
+            ..self
         }
     }
 

@@ -35,6 +35,11 @@ impl StoreAnswer {
         !is_slow && self.status.is_some_and(is_final)
     }
 
+    /// Whether the server has no such object, and says so of this address.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self.status, Some(404 | 410))
+    }
+
     /// Whether the bucket does not exist, by any store's code.
     pub(crate) fn has_no_bucket(&self) -> bool {
         matches!(&*self.code, "NoSuchBucket" | "ContainerNotFound")

@@ -29,6 +29,7 @@ use crate::remote::store::connector::{LongAnswer, StoreConnector};
 use crate::remote::store::ranges;
 use crate::remote::store::ranges::LengthOfRanges;
 use crate::remote::store::redirect::{RefusedRedirect, cause};
+use crate::remote::store::web_address::{self, WholeAddresses};
 
 /// Time limit of a request until its response begins. After that it is retried (`download`).
 const CONNECT: &str = "5s";
@@ -52,6 +53,8 @@ pub(crate) struct Store {
     pages: Option<Arc<dyn PaginatedListStore>>,
     prefix: Path,
     address: StoreAddress,
+    /// Names of objects are whole addresses.
+    is_web: bool,
 }
 
 impl fmt::Debug for Store {
@@ -135,16 +138,7 @@ impl Store {
         let known = ObjectStoreScheme::parse(&url);
         let (scheme, prefix) = known.map_err(|e| address_error(without_secrets(&e.to_string())))?;
         let failed = |e: StoreError| address_error(without_secrets(&chain(&e)));
-        // The client itself retries briefly; `download` retries for longer.
-        let retry = RetryConfig {
-            backoff: BackoffConfig {
-                init_backoff: Duration::from_millis(50),
-                max_backoff: Duration::from_secs(1),
-                base: 2.0,
-            },
-            max_retries: 3,
-            retry_timeout: Duration::from_secs(30),
-        };
+        let retry = retries();
         let limits = [
             (ClientConfigKey::ConnectTimeout, CONNECT),
             (ClientConfigKey::ReadTimeout, read),
@@ -205,7 +199,62 @@ impl Store {
             pages,
             prefix,
             address: address.clone(),
+            is_web: false,
         })
+    }
+
+    /// The store of whole web addresses, of any host.
+    ///
+    /// # Errors
+    /// Invalid settings.
+    pub(crate) fn open_web(allow_redirects: bool) -> Result<Self, HelperError> {
+        let failed = |e: StoreError| HelperError::new("https://", without_secrets(&chain(&e)));
+        let address = StoreAddress::parse(web_address::HOST)
+            .map_err(|e| HelperError::new(web_address::HOST, e.to_string()))?;
+        let connector = WholeAddresses(LengthOfRanges(StoreConnector { allow_redirects }));
+        let limits = [
+            (ClientConfigKey::ConnectTimeout, CONNECT),
+            (ClientConfigKey::ReadTimeout, READ),
+            (ClientConfigKey::Timeout, WHOLE),
+            (ClientConfigKey::AllowHttp, "true"),
+            // There may be very many hosts.
+            (ClientConfigKey::PoolIdleTimeout, "5s"),
+        ];
+        let builder = HttpBuilder::new().with_url(address.as_str());
+        let builder = builder.with_retry(retries()).with_http_connector(connector);
+        let builder = limits.into_iter().fold(builder, |builder, (key, value)| {
+            builder.with_config(key, value)
+        });
+        Ok(Self {
+            objects: Arc::new(builder.build().map_err(failed)?),
+            parts: None,
+            pages: None,
+            prefix: Path::default(),
+            address,
+            is_web: true,
+        })
+    }
+
+    /// The object of a web address in [`Store::open_web`].
+    ///
+    /// # Errors
+    /// An invalid address.
+    pub(crate) fn web_object(address: &str) -> Result<Path, String> {
+        web_address::object_of(address)
+    }
+
+    /// The address of an object for people.
+    pub(crate) fn address_of(&self, name: &str) -> String {
+        match self.is_web {
+            true => name.to_owned(),
+            false => self.address.of(name),
+        }
+    }
+
+    /// Whether an object may be served although a request for its header failed: some web servers
+    /// know only one kind of request.
+    pub(crate) fn may_serve_all_the_same(&self, error: &StoreError) -> bool {
+        self.is_web && !StoreAnswer::of(&chain(error)).is_missing()
     }
 
     pub(crate) fn path(&self, name: &str) -> Path {
@@ -271,7 +320,7 @@ impl Store {
     /// The error for a missing object.
     pub(crate) fn missing(&self, name: &str) -> HelperError {
         let what = "does not exist: check the address, or upload it again";
-        HelperError::new(self.address.of(name), what)
+        HelperError::new(self.address_of(name), what)
     }
 
     /// Interprets an error while uploading `name`.
@@ -297,7 +346,7 @@ impl Store {
 
     /// Interprets an error of a request for `name`.
     pub(crate) fn failure(&self, name: &str, error: &StoreError) -> StoreFailure {
-        let address = self.address.of(name);
+        let address = self.address_of(name);
         let lasting = |what: String| StoreFailure::Permanent(HelperError::new(&address, what));
         if let Some(refused) = cause(error) {
             return lasting(self.redirect_text(refused));
@@ -307,7 +356,11 @@ impl Store {
         }
         let answer = StoreAnswer::of(&chain(error));
         let message = || without_secrets(&chain(error));
-        let refused = || lasting(format!("{} ({})", answer.text(self.bucket()), message()));
+        let place = match self.is_web {
+            true => web_host(name),
+            false => self.bucket(),
+        };
+        let refused = || lasting(format!("{} ({})", answer.text(place), message()));
         match error {
             StoreError::NotFound { .. } => match answer.has_no_bucket() {
                 true => refused(),
@@ -356,6 +409,25 @@ impl Store {
     }
 }
 
+/// The host of a web address.
+fn web_host(address: &str) -> &str {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    rest.split('/').next().unwrap_or(rest)
+}
+
+/// The client itself retries briefly; `download` retries for longer.
+fn retries() -> RetryConfig {
+    RetryConfig {
+        backoff: BackoffConfig {
+            init_backoff: Duration::from_millis(50),
+            max_backoff: Duration::from_secs(1),
+            base: 2.0,
+        },
+        max_retries: 3,
+        retry_timeout: Duration::from_secs(30),
+    }
+}
+
 /// The text of an error with its causes, each once.
 fn chain(error: &StoreError) -> String {
     ranges::causes(error).fold(String::new(), |text, cause| {
@@ -371,6 +443,7 @@ fn chain(error: &StoreError) -> String {
 /// Removes secrets from a text. The query of an address may be a signature. The body of a response
 /// may repeat a token, so only code and message are kept from XML.
 fn without_secrets(text: &str) -> String {
+    let text = &web_address::without_objects(text);
     let begin = ["<?xml", "<Error"]
         .iter()
         .filter_map(|tag| text.find(tag))

@@ -5,10 +5,13 @@
 //! | the store; its error responses; retries | `client`, `answer`, `retry_policy` |
 //! | the HTTP client, which limits responses; redirects | `connector`, `redirect` |
 //! | servers without usable ranges | `ranges` |
+//! | the stores of a list of addresses; web addresses of any host | `address_stores`, `web_address` |
 
+pub(super) mod address_stores;
 mod answer;
 pub(super) mod client;
 mod connector;
 pub(super) mod ranges;
 mod redirect;
 pub(super) mod retry_policy;
+mod web_address;

@@ -122,7 +122,7 @@ impl RetryPolicy {
              check the network and the store, then start the run again",
             SLOW_LIMIT.as_secs()
         );
-        Err(HelperError::new(&self.about, what))
+        Err(HelperError::new(&self.about, what).that_may_pass())
     }
 
     /// Waits before the next attempt.
@@ -143,7 +143,8 @@ impl RetryPolicy {
                     self.what,
                     self.limit.as_secs()
                 ),
-            ));
+            )
+            .that_may_pass());
         }
         self.retries += 1;
         tokio::time::sleep(self.wait).await;
