@@ -9,29 +9,13 @@
 use half::{bf16, f16};
 
 use super::level::ChannelLevel;
-use super::normalise::ChannelScaling;
 use super::pixel_view::{PixelView, RgbPixel};
-use crate::recipe::{ColorOrder, DataType, MemoryLayout, OutputFormat, PixelPlacement};
+use crate::recipe::{
+    ChannelScaling, ColorOrder, DataType, MemoryLayout, OutputFormat, PixelPlacement,
+};
 
 /// Channels of a source pixel.
 const CHANNELS: usize = 3;
-
-impl OutputFormat {
-    /// Mean and deviation of each source channel.
-    fn scaling(&self) -> ChannelScaling {
-        let of = |mut v: [f32; CHANNELS]| {
-            if self.order == ColorOrder::Bgr {
-                v.reverse();
-            }
-            v
-        };
-        ChannelScaling {
-            unit: self.unit,
-            mean: of(self.mean),
-            std: of(self.std),
-        }
-    }
-}
 
 /// The bytes of one element, for each level of each source channel.
 type ElementTable<const N: usize> = [[[u8; N]; 256]; CHANNELS];
@@ -81,21 +65,6 @@ impl RowEmitter {
             tables: ElementTables::of(emission.dtype, |c, v| scaling.of(c, f32::from(v))),
             normalised: None,
         }
-    }
-
-    /// The bits of the element for each level of each source channel, in the low bytes of a number.
-    pub(crate) fn elements(&self) -> [[u32; 256]; CHANNELS] {
-        let mut all = [[0; 256]; CHANNELS];
-        for (c, channel) in all.iter_mut().enumerate() {
-            for (v, to) in channel.iter_mut().enumerate() {
-                *to = match &self.tables {
-                    ElementTables::F32(table) => u32::from_ne_bytes(table[c][v]),
-                    ElementTables::Half(table) => u32::from(u16::from_ne_bytes(table[c][v])),
-                    ElementTables::U8 => v as u32,
-                };
-            }
-        }
-        all
     }
 
     /// Bytes of an output image of `width` x `height`.

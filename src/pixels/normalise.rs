@@ -2,22 +2,9 @@
 //! [`RowEmitter`](super::emit::RowEmitter) does at the end, for a step within a recipe.
 
 use super::pixel_view::{PixelView, PixelViewMut, RgbPixel};
-
-/// Unit, and the mean and deviation of each channel.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct ChannelScaling {
-    /// The value that becomes 1: 255 for levels.
-    pub(crate) unit: f32,
-    pub(crate) mean: [f32; 3],
-    pub(crate) std: [f32; 3],
-}
+use crate::recipe::ChannelScaling;
 
 impl ChannelScaling {
-    #[inline(always)]
-    pub(super) fn of(&self, channel: usize, v: f32) -> f32 {
-        (v / self.unit - self.mean[channel]) / self.std[channel]
-    }
-
     /// True if no value changes.
     pub(super) fn is_identity(&self) -> bool {
         // A mean of -0 would turn -0 into 0.

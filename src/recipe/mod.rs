@@ -18,7 +18,7 @@
 //! - `planner`: which operation may move after which; `move_unit`: the units that it moves;
 //! - `program`: the compiled recipe; `crop_check`: the checks of several crops of an image;
 //! - `crop_rule`, `hull_rule`: what a device does of a program, with one crop and with several;
-//! - `profile`: the numeric profile.
+//! - `profile`: the numeric profile; `channel_scaling`: the values of elements.
 //!
 //! Draws:
 //! - `program_op`: an operation at its place in a recipe; `random`: its random numbers;
@@ -32,6 +32,7 @@
 pub(crate) mod augment;
 pub(crate) mod buffer_effect;
 mod catalogue;
+mod channel_scaling;
 mod check;
 mod crop_check;
 mod crop_rule;
@@ -68,6 +69,7 @@ mod values;
 pub(crate) mod weights;
 
 pub use catalogue::{OperationInfo, ParameterInfo};
+pub(crate) use channel_scaling::ChannelScaling;
 pub(crate) use crop_rule::{CropRowBytes, CropRule, MAX_COLOR_STEPS};
 pub use file::RecipeFormat;
 pub use geometry::PixelRect;

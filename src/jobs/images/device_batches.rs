@@ -24,7 +24,6 @@ use crate::jobs::images::jpeg_batches::{
     self, ClosedBatch, DecodeOutcome, RowSplit, destroyed_row, header_of, kernel_row, split_rows,
 };
 use crate::order::{EpochPlan, RowStatus};
-use crate::pixels::emit::RowEmitter;
 use crate::pool::batch_request::BatchRequest;
 use crate::pool::filled_batch::FilledBatch;
 use crate::pool::pool_report::PoolReport;
@@ -665,7 +664,7 @@ fn set_forms(program: &SampleProgram) -> Vec<KernelSetForm> {
             reversed: u32::from(format.order == ColorOrder::Bgr),
             nhwc: u32::from(format.layout == MemoryLayout::Nhwc),
             bytes: format.dtype.size() as u32,
-            elements: RowEmitter::new(*format).elements(),
+            elements: format.element_bits(),
         }
     };
     program.crop_programs().iter().map(form).collect()

@@ -10,10 +10,10 @@ use crate::pixels::elastic::{self, DisplacementField};
 use crate::pixels::level::ChannelLevel;
 use crate::pixels::noise::{self, AddedNoise};
 use crate::pixels::normalise;
-use crate::pixels::normalise::ChannelScaling;
 use crate::pixels::pixel_view::{PixelView, RgbPixel};
 use crate::pixels::resample::{ImageResampler, PixelSource, ResizeAxes};
 use crate::pixels::{blur, erase, grey, jitter, pad, rotate, warp};
+use crate::recipe::ChannelScaling;
 use crate::recipe::{
     DataType, InterpolationMode, Padding, PaddingMode, PixelPlacement, RotationStyle, Size, Step,
 };

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use crate::decode_plan::canvas_memory::{CanvasBufferBytes, CanvasMemory};
 use crate::pixels::canvas::buffers::ensure_len;
 use crate::pixels::canvas::*;
-use crate::pixels::normalise::ChannelScaling;
 use crate::pixels::resample::ImageResampler;
 use crate::pixels::rounding::rounded;
+use crate::recipe::ChannelScaling;
 use crate::recipe::geometry::PixelRect;
 use crate::recipe::{
     AugmentStep, BoxFill, DataType, InterpolationMode, Padding, PaddingMode, PixelPlacement, Size,

@@ -13,9 +13,10 @@ use crate::pixels::blur::gaussian_blur;
 use crate::pixels::convert::ColorConverter;
 use crate::pixels::emit::RowEmitter;
 use crate::pixels::erase::erase;
-use crate::pixels::normalise::{ChannelScaling, normalise, normalise_in_place};
+use crate::pixels::normalise::{normalise, normalise_in_place};
 use crate::pixels::pixel_view::{PixelView, PixelViewMut, RgbPixel};
 use crate::pixels::{grey, jitter};
+use crate::recipe::ChannelScaling;
 use crate::recipe::geometry::PixelRect;
 use crate::recipe::{
     BoxFill, ColorOrder, ColorSpace, DataType, MemoryLayout, OutputFormat, PixelPlacement, Size,
