@@ -131,3 +131,28 @@ def test_a_subclass_trains(loader: Callable[..., featherload.Loader]) -> None:
     preset = classes("transforms.v2")["Preset"]
     images, _ = next(iter(loader(recipe=[preset(), v2.PILToTensor()])))
     assert images.shape[1:] == (3, 24, 32)
+
+
+def test_errors_of_what_is_no_transform_name_the_fix(tmp_path: Path) -> None:
+    v: Any = pytest.importorskip("torchvision.transforms")
+    whole = v.Compose([v.RandomResizedCrop(8), v.ToTensor()])
+
+    class Two:
+        def __init__(self) -> None:
+            self.transform = whole
+
+        def __call__(self, image: Any) -> list[Any]:
+            return [self.transform(image), self.transform(image)]
+
+    for recipe, why in (
+        (Two(), r"Two .*give a list for several images, recipe=\[first, second\]"),
+        (v.Lambda(abs), "Lambda .*give then=function"),
+        (v.Compose([abs, v.ToTensor()]), "the transform abs .*give then=function"),
+        (v.Resize, r"the transform Resize .*give an object of it, such as Resize\(...\)"),
+        ((whole, 4), "put it in a list"),
+        ([whole, (4, whole)], r"the transform 4 .*give pairs as \(transform, count\)"),
+        ({"a": whole, "b": whole}, r"crops are a list, recipe=\[first, \(second, 8\)\]"),
+    ):
+        with pytest.raises(featherload.ConfigError, match=why) as caught:
+            featherload.Loader(tmp_path, recipe)
+        assert caught.value.option == "recipe"

@@ -120,6 +120,11 @@ def recipe_options(recipe: Any, dtype: Any) -> dict[str, Any]:
         try:
             options["recipe_text"] = json.dumps(complete, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
+            if any(callable(value) for value in recipe.values()):
+                raise ConfigError(
+                    "recipe is a dict of transforms: crops are a list, recipe=[first, (second, 8)]",
+                    option="recipe",
+                ) from None
             raise ConfigError(
                 f"the recipe does not fit in a recipe file: {error}: use plain values",
                 option="recipe",

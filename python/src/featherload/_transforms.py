@@ -153,7 +153,7 @@ def torchvision_class(transform: Any) -> type:
     # `Transform` itself does nothing.
     known = (*TRANSFORMS, *RETURN_SEVERAL)
     if base is None or (base is not kind and base.__name__ not in known):
-        raise cannot(full_name(kind), "it is no class of torchvision.transforms")
+        raise _unknown(transform)
     overridden = [] if base is kind else _overridden(kind, base)
     if overridden:
         raise cannot(full_name(kind), _overrides(overridden[0], base))
@@ -209,6 +209,32 @@ def cannot(what: str, why: str, whose: str = "the transform") -> ConfigError:
     return ConfigError(
         f"{whose} {what} cannot be translated into a recipe: {why}{fix}", option="recipe"
     )
+
+
+_NO_PYTHON = (
+    "it is a function, and workers run no Python: give then=function, which gets whole batches, or "
+    "write a recipe (`featherload ops` lists the operations)"
+)
+
+
+def _unknown(transform: Any) -> ConfigError:
+    """The error of an object that is no transform of a known package."""
+    kind = type(transform)
+    if isinstance(transform, type):
+        name = transform.__name__
+        return cannot(name, f"it is a class: give an object of it, such as {name}(...)")
+    if inspect.isroutine(transform):
+        return cannot(getattr(transform, "__name__", kind.__name__), _NO_PYTHON)
+    if isinstance(transform, (int, float, str)):
+        return cannot(repr(transform), "it is no transform: give pairs as (transform, count)")
+    held = vars(transform).values() if hasattr(transform, "__dict__") else ()
+    if any(torchvision_base(type(value)) is not None for value in held):
+        return cannot(
+            full_name(kind),
+            "it is a class of your own that holds transforms, and workers run no Python: give a list "
+            "for several images, recipe=[first, second] or recipe=[first, (second, 8)]",
+        )
+    return cannot(full_name(kind), "it is no class of torchvision.transforms")
 
 
 def as_opened() -> Op:
@@ -645,6 +671,7 @@ def _get(name: str) -> Callable[[Any], Any]:
 
 
 _REFUSED = {
+    "Lambda": _NO_PYTHON,
     "FiveCrop": "it returns several images: give its Compose by itself",
     "TenCrop": "it returns several images: give its Compose by itself",
     "AutoAugment": "the operation auto_augment is PaddleClas' policy, whose draws and fill differ; "
