@@ -231,8 +231,8 @@ def _unknown(transform: Any) -> ConfigError:
     if any(torchvision_base(type(value)) is not None for value in held):
         return cannot(
             full_name(kind),
-            "it is a class of your own that holds transforms, and workers run no Python: give a list "
-            "for several images, recipe=[first, second] or recipe=[first, (second, 8)]",
+            "it is a class of your own that holds transforms, and workers run no Python: give a "
+            "list for several images, recipe=[first, second] or recipe=[first, (second, 8)]",
         )
     return cannot(full_name(kind), "it is no class of torchvision.transforms")
 

@@ -25,6 +25,7 @@ pub(crate) struct DistinctAddresses {
     pub(crate) of_samples: Vec<u32>,
 }
 
+#[cfg(feature = "stores")]
 impl DistinctAddresses {
     /// The address of this number in the list that this was made of. Empty for bytes that are not
     /// UTF-8.

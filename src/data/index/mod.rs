@@ -103,8 +103,11 @@ mod table;
 mod text_encoding;
 
 pub use crate::picture::PixelBox;
+#[cfg(feature = "stores")]
 pub(crate) use address_list::DistinctAddresses;
-pub(crate) use address_text::{SCHEMES, without_query};
+pub(crate) use address_text::SCHEMES;
+#[cfg(feature = "stores")]
+pub(crate) use address_text::without_query;
 pub use array_files::ArrayFiles;
 pub use arrow::ArrowFiles;
 pub(crate) use arrow::open_columns as open_arrow_columns;
