@@ -46,9 +46,7 @@ mod _featherload {
     #[pymodule_export]
     use crate::feed::{RawFeed, RawRequest};
     #[pymodule_export]
-    use crate::items::{
-        RawItems, usual_image_columns, usual_label_column, usual_path_column,
-    };
+    use crate::items::{RawItems, usual_image_columns, usual_label_column, usual_path_column};
     #[pymodule_export]
     use crate::logs::tell_warnings;
     #[pymodule_export]

@@ -15,6 +15,7 @@
 mod builder;
 mod coded_room;
 mod column_source;
+mod hull_room;
 mod image_loader;
 mod jpeg_decoding;
 mod memory_plan;
