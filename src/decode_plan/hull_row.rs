@@ -261,7 +261,7 @@ impl HullCropHeader {
             && between.saturating_mul(3) <= room.most_between()
     }
 
-    /// Offset behind the last byte of its window, in the row's pixels.
+    /// Offset after the last byte of its window, in the row's pixels.
     pub(crate) fn pixels_end(&self) -> u64 {
         let lines = u64::from(self.height).saturating_sub(1) * u64::from(self.line);
         u64::from(self.pixels) + lines + 3 * u64::from(self.width)

@@ -247,6 +247,9 @@ impl SampleDecoder {
         self.shared_pixels = Vec::new();
         self.resampler.free_buffers();
         self.canvas.free_buffers();
+        if let Some(hulls) = &mut self.hulls {
+            hulls.free_buffers();
+        }
     }
 
     fn held_bytes(&self) -> usize {

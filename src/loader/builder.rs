@@ -9,6 +9,7 @@ use crate::device::{DecodeOn, Device, UploadMode};
 use crate::error::{Error, Result};
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::item_feed::ItemFeed;
+use crate::loader::hull_room;
 use crate::loader::jpeg_decoding;
 use crate::loader::source::Source;
 use crate::loader::upload::UploadPlanner;
@@ -325,7 +326,7 @@ impl LoaderBuilder {
         let program = SampleProgram::compile(&self.recipe)?;
         Ok(match self.device {
             Device::Cpu => program,
-            Device::Cuda(_) if program.is_crop_set() => match self.with_hulls(&program) {
+            Device::Cuda(_) if program.is_crop_set() => match self.hulls(&program) {
                 Ok(hulls) => hulls,
                 Err(why) => {
                     tracing::info!("workers finish the crops: {why}");
@@ -339,23 +340,27 @@ impl LoaderBuilder {
         })
     }
 
-    /// The same program for a device that makes several crops, if its memory suffices.
+    /// The same program for a device that makes several crops, if its memory and the ring suffice.
     ///
     /// # Errors
     /// The reason why workers finish the crops.
-    fn with_hulls(&self, program: &SampleProgram) -> std::result::Result<SampleProgram, String> {
+    fn hulls(&self, program: &SampleProgram) -> std::result::Result<SampleProgram, String> {
         let hulls = program.with_hulls()?;
-        let uploads = UploadPlanner {
-            program: &hulls,
+        match hull_room::what_is_too_large(&self.upload_planner(&hulls), program, self.depth) {
+            None => Ok(hulls),
+            Some(why) => Err(why),
+        }
+    }
+
+    fn upload_planner<'a>(&self, program: &'a SampleProgram) -> UploadPlanner<'a> {
+        UploadPlanner {
+            program,
             plan: self.plan.clone(),
             limits: self.limits,
-            requested: None,
+            requested: self.upload,
             limit: self.gpu_memory_limit,
             jpegs: None,
-        };
-        match uploads.fits(self.depth) {
-            true => Ok(hulls),
-            false => Err("gpu_memory_limit leaves no room to make them on the device".into()),
+            finished_why: None,
         }
     }
 
@@ -392,14 +397,11 @@ impl LoaderBuilder {
                 jpeg_decoding::device_decodes(decode_on, self.device, program)?;
                 Ok(None)
             }
-            (Device::Cuda(_), limit) => {
+            (Device::Cuda(_), _) => {
+                let finished = program.is_crop_set() && program.hulls.is_none();
                 let uploads = UploadPlanner {
-                    program,
-                    plan: self.plan.clone(),
-                    limits: self.limits,
-                    requested: self.upload,
-                    limit,
-                    jpegs: None,
+                    finished_why: finished.then(|| self.hulls(program).err()).flatten(),
+                    ..self.upload_planner(program)
                 };
                 match jpeg_decoding::device_decodes(decode_on, self.device, program)? {
                     true => uploads.with_jpeg_parts(0, self.depth, decode_on == DecodeOn::Gpu),

@@ -131,7 +131,9 @@ impl LoaderBuilder {
             upload,
             lowered,
             refusal,
+            finished,
         } = prepared.plan_memory(&request, workers, host, requested, uploads.as_ref())?;
+        let program = finished.as_ref().map_or(program, |(program, _)| program);
         let index = &prepared.index;
         let largest = prepared.scratch.as_ref().and_then(|w| w.sample(index));
         // Without a readable header the outline uses this size.

@@ -7,6 +7,7 @@
 //! - `sampler_table`: the table of a sampler, from index, weights and sizes;
 //! - `upload`: how a device reads pixels, and what fits its memory; `jpeg_decoding`: which decoder
 //!   decodes JPEGs; `coded_room`: the size of rows for JPEGs that a device decodes;
+//! - `hull_room`: whether rows have room for hulls of several crops;
 //! - `memory_plan`: the plan of a run without starting it;
 //! - `image_loader`: the loader, and the iterator over an epoch; `report`: its counters and times.
 //!
@@ -15,6 +16,7 @@
 mod builder;
 mod coded_room;
 mod column_source;
+mod hull_room;
 mod image_loader;
 mod jpeg_decoding;
 mod memory_plan;

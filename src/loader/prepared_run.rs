@@ -15,6 +15,7 @@ use crate::jobs::images::packing::SlotPacking;
 use crate::jobs::item_feed::ItemFeed;
 use crate::jobs::open_shards::MAPPED_SHARDS;
 use crate::loader::coded_room::CodedRoom;
+use crate::loader::hull_room;
 use crate::loader::sampler_table;
 use crate::loader::source::{DeadAddresses, Source};
 use crate::loader::upload::{UploadChoice, UploadPlanner};
@@ -70,6 +71,7 @@ pub(super) struct RunRequest<'a> {
 }
 
 /// The effect of the host's memory limit.
+#[derive(Clone, Copy)]
 pub(super) enum HostLimit {
     None,
     /// Rejects a run that does not fit.
@@ -87,6 +89,8 @@ pub(super) struct MemoryDecision {
     pub(super) lowered: Option<String>,
     /// Why the run cannot start: even the smallest plan exceeds a limit.
     pub(super) refusal: Option<Error>,
+    /// Replaces the program and its rows if only finished crops fit the host's limit.
+    pub(super) finished: Option<(SampleProgram, SlotPacking)>,
 }
 
 impl PreparedRun {
@@ -219,6 +223,9 @@ impl PreparedRun {
     /// host. Without headers the memory of samples counts as 0. A run that does not fit is returned
     /// with its error, which names settings that would fit.
     ///
+    /// If the host's limit leaves fewer slots because a device makes several crops, workers finish
+    /// them instead.
+    ///
     /// # Errors
     /// Numbers for which no ring can be made.
     pub(super) fn plan_memory(
@@ -229,7 +236,44 @@ impl PreparedRun {
         requested: RingDepth,
         uploads: Option<&UploadPlanner<'_>>,
     ) -> Result<MemoryDecision> {
-        let mut ingredients = self.ingredients(workers);
+        let inputs = (workers, host, requested);
+        let decided = self.plan_rows(request, inputs, &self.packing, uploads)?;
+        let (HostLimit::LowersDepth(limit), Some(uploads)) = (host, uploads) else {
+            return Ok(decided);
+        };
+        let depth = requested.most_slots();
+        let fits = decided.refusal.is_none() && decided.memory.depth == depth;
+        if fits || uploads.program.hulls.is_none() {
+            return Ok(decided);
+        }
+        let program = uploads.program.without_hulls();
+        let plan = self.plan.clone();
+        let packing = SlotPacking::new(&program, plan, self.tries, request.limits, None)?;
+        let finished = UploadPlanner {
+            program: &program,
+            finished_why: Some(hull_room::is_over_limit(limit, depth)),
+            ..uploads.clone()
+        };
+        let other = self.plan_rows(request, inputs, &packing, Some(&finished))?;
+        let has_more = decided.refusal.is_some() || other.memory.depth > decided.memory.depth;
+        match other.refusal.is_none() && has_more {
+            true => Ok(MemoryDecision {
+                finished: Some((program, packing)),
+                ..other
+            }),
+            false => Ok(decided),
+        }
+    }
+
+    /// The same for rows of this packing.
+    fn plan_rows(
+        &self,
+        request: &RunRequest<'_>,
+        (workers, host, requested): (u32, HostLimit, RingDepth),
+        packing: &SlotPacking,
+        uploads: Option<&UploadPlanner<'_>>,
+    ) -> Result<MemoryDecision> {
+        let mut ingredients = self.ingredients(workers, packing);
         let slot_bytes = ingredients.slot_bytes;
         let mut depth = requested;
         let mut lowered = None;
@@ -242,6 +286,7 @@ impl PreparedRun {
                         upload: None,
                         lowered: None,
                         refusal: Some(refusal),
+                        finished: None,
                     });
                 }
             };
@@ -283,6 +328,7 @@ impl PreparedRun {
             upload,
             lowered: lowered.filter(|_| refusal.is_none()),
             refusal,
+            finished: None,
         })
     }
 
@@ -297,7 +343,7 @@ impl PreparedRun {
         Some(worst.scratch_bytes())
     }
 
-    fn ingredients(&self, workers: u32) -> MemoryInputs {
+    fn ingredients(&self, workers: u32, packing: &SlotPacking) -> MemoryInputs {
         let sizes = self.sizes.as_ref().map_or(0, |s| s.len() * 8);
         let table = self.plan.table().map_or(0, SamplerTable::bytes);
         // A second copy: the index has the names too.
@@ -314,8 +360,8 @@ impl PreparedRun {
         MemoryInputs {
             workers,
             batch: self.plan.most_rows(),
-            slot_bytes: self.packing.slot_bytes(),
-            row_bytes: self.packing.row_bytes(),
+            slot_bytes: packing.slot_bytes(),
+            row_bytes: packing.row_bytes(),
             scratch_bytes: worst.map_or(0, ScratchSurvey::scratch_bytes),
             input_bytes: worst
                 .filter(|_| !of_shards)

@@ -97,6 +97,7 @@ impl LoaderBuilder {
             upload,
             lowered,
             refusal,
+            finished,
         } = prepared.plan_memory(&request, workers, host, requested, uploads.as_ref())?;
         if let Some(refusal) = refusal {
             return Err(refusal);
@@ -115,6 +116,7 @@ impl LoaderBuilder {
             tries,
             ..
         } = prepared;
+        let (program, packing) = finished.unwrap_or((program, packing));
         let readers = column_source.open(&self.columns, &index)?;
         check_start(self.start, &plan)?;
         let EpochMark { epoch, samples } = plan.mark(self.start.epoch, self.start.batch);

@@ -39,6 +39,8 @@ pub(super) struct UploadPlanner<'a> {
     pub(super) limit: Option<u64>,
     /// The parts in which the device decodes JPEGs. None: workers decode all.
     pub(super) jpegs: Option<JpegParts>,
+    /// Why workers finish several crops, if they do.
+    pub(super) finished_why: Option<String>,
 }
 
 /// A choice, and the memory that it needs.
@@ -143,13 +145,25 @@ impl UploadPlanner<'_> {
         Ok(plan)
     }
 
-    /// Whether the run fits the limit with the requested slots, or with fewer.
-    pub(super) fn fits(&self, depth: RingDepth) -> bool {
-        let chosen = self.batches(self.plan.batch).and_then(|plan| {
-            let slot_bytes = self.slot_bytes(&plan)?;
-            self.choose(slot_bytes, depth)
-        });
-        chosen.is_ok()
+    /// Bytes of the device for the fewest slots, if all rows have one size.
+    ///
+    /// # Errors
+    /// Sizes of which no batch can be made.
+    pub(super) fn least_bytes(&self, depth: RingDepth) -> Result<u64> {
+        let plan = self.batches(self.plan.batch)?;
+        let slot_bytes = self.slot_bytes(&plan)?;
+        let all = self.ways().0.iter();
+        let bytes = all.map(|upload| self.bytes(&plan, *upload, slot_bytes));
+        let least = bytes.map(|bytes| bytes.bytes_with(depth.least_slots()));
+        Ok(least.min().unwrap_or(0))
+    }
+
+    /// Bytes of a slot, if all rows have one size.
+    ///
+    /// # Errors
+    /// Sizes of which no batch can be made.
+    pub(super) fn fixed_slot_bytes(&self) -> Result<u64> {
+        self.slot_bytes(&self.batches(self.plan.batch)?)
     }
 
     /// The upload mode, and the most slots that fit with it. Tries each mode with the requested
@@ -207,10 +221,10 @@ impl UploadPlanner<'_> {
         }
         let Some(rule) = &self.program.crops else {
             let why = match self.program.is_crop_set() {
-                true => self.program.with_hulls().map(drop),
-                false => self.program.with_crops().map(drop),
+                true => self.finished_why.clone(),
+                false => self.program.with_crops().err(),
             };
-            let why = why.err().map_or_else(String::new, |why| format!(": {why}"));
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
             let only = "finished rows are always copied, with one copy per batch";
             return (&[UploadMode::Copied], Some(format!("{only}{why}")));
         };
@@ -339,6 +353,7 @@ mod tests {
             requested: None,
             limit: None,
             jpegs: None,
+            finished_why: None,
         }
     }
 

@@ -349,6 +349,14 @@ impl SampleProgram {
         })
     }
 
+    /// The same program whose workers finish all crops.
+    pub(crate) fn without_hulls(&self) -> Self {
+        Self {
+            hulls: None,
+            ..self.clone()
+        }
+    }
+
     /// The same program with `bytes` reserved for coded crops in each row.
     pub(crate) fn with_coded_bytes(&self, bytes: usize) -> Self {
         Self {

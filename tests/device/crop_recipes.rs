@@ -166,7 +166,18 @@ fn others() -> Vec<Recipe> {
         .then(Resize::shorter(40))
         .then(CenterCrop::new(33))
         .with_dtype(DataType::U8);
+    let filtered = |interpolation| {
+        let crop = RandomResizedCrop {
+            interpolation,
+            ..RandomResizedCrop::new((35, 26))
+        };
+        plain(Recipe::new("filtered").then(crop)).with_dtype(DataType::U8)
+    };
     vec![
+        Recipe::new("filters")
+            .with_crop(filtered(InterpolationMode::Nearest), 1)
+            .with_crop(filtered(InterpolationMode::Area), 1)
+            .with_crop(filtered(InterpolationMode::Lanczos), 1),
         Recipe::new("turned")
             .with_crop(all(cut(31, Span(0.1, 1.0)), &turned), 2)
             .with_crop(all(cut(64, Span(0.1, 1.0)), &blurred), 2),

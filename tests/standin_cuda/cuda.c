@@ -1,8 +1,9 @@
 // A driver library without a device, for tests on machines without one: memory of
 // the device is memory of the host, copies are done at once, a launch writes what
 // shows which bytes it was told to read. Each call is a line of a log. Kernels: `crops`,
-// `crop_sets` as it is, those of JPEGs, of which `jpeg_rows` copies and `jpeg_tables` does the rest, and `views` of
-// images as they are.
+// `crop_sets` as it is, those of JPEGs, of which `jpeg_rows` copies and `jpeg_tables` does the
+// rest, and `views` of images as they are. After each buffer of the device is memory that nobody
+// may touch.
 //
 //   STANDIN_LOG=path           where the log goes
 //   STANDIN_FAIL=name:code:n   the n-th call of `name` answers `code`; from 700 on every
@@ -18,17 +19,24 @@
 //   STANDIN_HANG=n             the n-th part of JPEGs never ends
 //   STANDIN_DRIVER, STANDIN_DEVICES, STANDIN_CAPABILITY   12040, 1, 90 when not given
 //   STANDIN_SHARED             bytes of shared memory that a block may have; 232448
+//   STANDIN_LIES=what          rows of `crop_sets` lie, as those of a hostile worker may: `ends`,
+//                              each output pixel is the pixel far after the window; `tables`, all
+//                              tables are random; `headers`, after the first batch the window of
+//                              the second row has no width
 //
 // An empty CUDA_VISIBLE_DEVICES hides all devices, as of a real driver.
 //
 // Compiled with -DWITHOUT_EVENT_QUERY it has no cuEventQuery, as a library too old.
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 typedef unsigned Result;
@@ -339,14 +347,20 @@ Result cuEventSynchronize(struct Event *event) {
 
 // ---- memory ----
 
+enum { PAGE = 4096, GUARD = 1 << 20 };
+
 Result cuMemAlloc_v2(Address *address, size_t len) {
     IN_CONTEXT("cuMemAlloc_v2");
     if (len > left()) return OUT_OF_MEMORY;
     __atomic_add_fetch(&taken, len, __ATOMIC_SEQ_CST);
     // How long it is stands in front.
-    char *at = aligned_alloc(256, 256 + (len + 255) / 256 * 256);
-    memcpy(at, &len, sizeof len);
-    *address = (Address)(uintptr_t)(at + 256);
+    const size_t room = (len + 255) / 256 * 256, pages = PAGE + (room + PAGE - 1) / PAGE * PAGE;
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    char *base = mmap(NULL, pages + GUARD, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (base == MAP_FAILED || mprotect(base + pages, GUARD, PROT_NONE)) return OUT_OF_MEMORY;
+    char *at = base + pages - room;
+    memcpy(at - 256, &len, sizeof len);
+    *address = (Address)(uintptr_t)at;
     memset((void *)(uintptr_t)*address, 0xaa, len);
     say("cuMemAlloc_v2 %llx %zu", *address, len);
     return 0;
@@ -355,9 +369,11 @@ Result cuMemAlloc_v2(Address *address, size_t len) {
 Result cuMemFree_v2(Address address) {
     STILL_THERE("cuMemFree_v2");
     say("cuMemFree_v2 %llx", address);
-    char *at = (char *)(uintptr_t)address - 256;
-    __atomic_sub_fetch(&taken, *(size_t *)at, __ATOMIC_SEQ_CST);
-    free(at);
+    char *at = (char *)(uintptr_t)address;
+    const size_t len = *(size_t *)(at - 256), room = (len + 255) / 256 * 256;
+    const size_t pages = PAGE + (room + PAGE - 1) / PAGE * PAGE;
+    __atomic_sub_fetch(&taken, len, __ATOMIC_SEQ_CST);
+    munmap(at + room - pages, pages + GUARD);
     return 0;
 }
 
@@ -379,6 +395,27 @@ Result cuMemFreeHost(void *at) {
 
 static char *pinned, *pinned_end;
 
+static int lies(const char *what) {
+    const char *told = getenv("STANDIN_LIES");
+    return told && !strcmp(told, what);
+}
+
+// Writes a lie into the header of a row again and again, until the ring goes.
+static pthread_t liar;
+static int lying;
+
+static void *lie_in_header(void *width) {
+    while (__atomic_load_n(&lying, __ATOMIC_SEQ_CST)) {
+        for (int n = 0; n < 1000; n++) *(volatile unsigned *)width = 0;
+        sched_yield();
+    }
+    return NULL;
+}
+
+static void stop_headers(void) {
+    if (__atomic_exchange_n(&lying, 0, __ATOMIC_SEQ_CST)) pthread_join(liar, NULL);
+}
+
 Result cuMemHostRegister_v2(void *at, size_t len, unsigned flags) {
     IN_CONTEXT("cuMemHostRegister_v2");
     if (flags != 3) return INVALID_VALUE;
@@ -395,6 +432,7 @@ Result cuMemHostUnregister(void *at) {
     (void)byte;
     say("cuMemHostUnregister %llx", (Address)(uintptr_t)at);
     if (at != pinned) return NOT_REGISTERED;
+    stop_headers();
     pinned = pinned_end = NULL;
     return 0;
 }
@@ -460,6 +498,11 @@ Result cuMemcpy2DAsync_v2(const struct Copy *copy, void *stream) {
     if (of_host && (from < pinned || last > pinned_end)) return NOT_REGISTERED;
     for (size_t row = 0; row < copy->height; row++)
         memcpy(to + row * copy->dst_pitch, from + row * copy->src_pitch, copy->width);
+    if (of_host && lies("headers") && copy->height > 1 && !lying) {
+        lying = 1;
+        // The third number of a header is the width of its window.
+        pthread_create(&liar, NULL, lie_in_header, (char *)from + copy->src_pitch + 8);
+    }
     say("cuMemcpy2DAsync_v2 %zu x %zu %s", copy->width, copy->height, stream_name(stream));
     return 0;
 }
@@ -666,8 +709,41 @@ static float __uint_as_float(unsigned bits) {
 
 #include "../../kernels/crop_sets.cu"
 
+static unsigned drawn(void) {
+    static unsigned state = 1;
+    state = state * 1664525u + 1013904223u;
+    return state ^ state >> 16;
+}
+
+// The tables of an axis. Returns their bytes.
+static size_t lie_in_axis(u8 *to, u32 outputs, u32 taps, u32 inputs, int at_random) {
+    u32 *starts = (u32 *)to;
+    s16 *coefficients = (s16 *)(to + 4 * (size_t)outputs);
+    for (u32 o = 0; o < outputs; o++)
+        starts[o] = !at_random ? inputs + o % 7u : o % 3u ? drawn() : 0xffffffffu;
+    // Of one pixel each, or at random.
+    for (u32 i = 0; i < taps * outputs; i++)
+        coefficients[i] = (s16)(at_random ? drawn() : i < outputs ? 0x3fff : 0);
+    return 4 * (size_t)outputs + 2 * (size_t)taps * outputs;
+}
+
+static void lie_in_tables(u8 *source, const SetCrop *crop, int at_random) {
+    if (crop->flags & SET_MASKED) return;
+    u8 *to = source + crop->tables;
+    for (u32 n = 0; at_random && n < 2 * SET_WEIGHTS; n++)
+        ((u32 *)to)[n] = n % 2u ? 0x7fc00000u : drawn();
+    to += 2 * 4 * SET_WEIGHTS;
+    const size_t across =
+        lie_in_axis(to, crop->out_width, crop->across_taps, crop->width, at_random);
+    to += (across + 3) & ~(size_t)3;
+    lie_in_axis(to, crop->out_height, crop->down_taps, crop->height, at_random);
+}
+
 // All crops of a batch, as the kernel makes them.
 static void make_crops(unsigned blocks, void **a) {
+    const int at_random = lies("tables");
+    for (u32 n = 0; (at_random || lies("ends")) && n < *(u32 *)a[2]; n++)
+        lie_in_tables(*(u8 **)a[0], *(const SetCrop **)a[1] + n, at_random);
     gridDim.x = blocks;
     for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)
         crop_sets(*(const u8 **)a[0], *(const SetCrop **)a[1], *(u32 *)a[2],

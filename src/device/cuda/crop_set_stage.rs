@@ -72,7 +72,7 @@ impl CropSetStage {
         let mut written = HostBuffer::new(context, shape.form_bytes(), "forms of crops")?;
         let bytes = bytemuck::cast_slice(forms);
         written.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
-        // SAFETY: both live until the wait below, or, behind an error, until the stream is drained,
+        // SAFETY: both live until the wait below, or, after an error, until the stream is drained,
         // and nothing else uses them.
         let put = unsafe {
             lane.stream
@@ -162,7 +162,7 @@ impl CropSetStage {
             let copy = EventSpan::record_around(&lane.stream, || {
                 if let Some(written) = &inputs.descriptors {
                     // SAFETY: `written` is kept by `StageQueue::submit`, unwritten, until the event
-                    // behind this; `descriptors` was read by kernels that are before this in the
+                    // after this; `descriptors` was read by kernels that are before this in the
                     // stream.
                     unsafe {
                         lane.stream
@@ -175,7 +175,7 @@ impl CropSetStage {
                     count: rows,
                 };
                 // SAFETY: `rows` rows are inside of the slot by the check in `submit`; it is pinned
-                // (`on_device`) and kept by `StageQueue::submit`, unwritten, until the event behind
+                // (`on_device`) and kept by `StageQueue::submit`, unwritten, until the event after
                 // this; kernels that read `source` are before this in the stream.
                 unsafe {
                     lane.stream

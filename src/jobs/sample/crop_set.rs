@@ -17,7 +17,7 @@ use crate::pool::worker::meter::StageMeter;
 use crate::recipe::random::CropStreams;
 
 impl SampleDecoder {
-    /// Fills the crops of a row from the bytes of a file, and their geometries behind them. Like
+    /// Fills the crops of a row from the bytes of a file, and their geometries after them. Like
     /// [`SampleDecoder::make_row`] otherwise.
     pub(crate) fn make_crops(
         &mut self,

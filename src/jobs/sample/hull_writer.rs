@@ -74,6 +74,12 @@ impl HullWriter {
         }
     }
 
+    /// Forgets the tables. Those that a panic left half made are not used again.
+    pub(super) fn free_buffers(&mut self) {
+        self.across = AxisCoefficients::default();
+        self.down = AxisCoefficients::default();
+    }
+
     pub(super) fn held_bytes(&self) -> usize {
         let axes = [&self.across, &self.down];
         axes.map(|axis| axis.exact.bytes() + axis.fixed.bytes())
@@ -112,7 +118,10 @@ impl HullWriter {
             levels.write(&steps[plan.fold.steps..], plan.fold.placement)?;
             headers.push(header);
         }
-        if self.has_tables(&mut headers, plans, row) && self.has_hull(&mut headers, source, row) {
+        // The size first, before tables are computed in vain.
+        let fits = self.has_room(source.shared.window);
+        if fits && self.has_tables(&mut headers, plans, row) {
+            self.copy_hull(&mut headers, source, row);
             meter.lap(stages::EMIT);
         } else {
             meter.counted += 1;
@@ -171,20 +180,16 @@ impl HullWriter {
         true
     }
 
-    /// Copies the hull. False if it does not fit.
-    fn has_hull(
-        &self,
-        headers: &mut [HullCropHeader],
-        source: HullSource<'_>,
-        row: &mut [u8],
-    ) -> bool {
+    /// Whether the pixels of a hull fit a row.
+    fn has_room(&self, hull: PixelRegion) -> bool {
+        PIXEL as u64 * u64::from(hull.w) * u64::from(hull.h) <= self.rule.pixels as u64
+    }
+
+    /// Copies a hull that fits.
+    fn copy_hull(&self, headers: &mut [HullCropHeader], source: HullSource<'_>, row: &mut [u8]) {
         let HullSource { shared, from, .. } = source;
         let hull = shared.window;
-        let line = PIXEL as u64 * u64::from(hull.w);
-        if line * u64::from(hull.h) > self.rule.pixels as u64 {
-            return false;
-        }
-        let line = line as usize;
+        let line = PIXEL * hull.w as usize;
         let to = &mut row[self.rule.pixels_at()..][..line * hull.h as usize];
         let (left, top) = (hull.x - from.origin.0, hull.y - from.origin.1);
         let first = PIXEL * (top as usize * from.stride + left as usize);
@@ -197,7 +202,6 @@ impl HullWriter {
             header.line = line as u32;
             header.pixels = y * header.line + PIXEL as u32 * x;
         }
-        true
     }
 
     /// Resizes all crops, which follow each other in the row.
