@@ -304,6 +304,16 @@ def test_accelerate_skips_as_torch_at_ends_and_with_samplers(photos: Path) -> No
         assert [labels.tolist() for _, labels in ours] == epochs[3]
 
 
+def test_too_few_samples_for_a_batch_of_each_process() -> None:
+    need("accelerate")
+    from featherload._dealing import DealtSamples
+
+    for samples in (0, 3, 7):
+        with pytest.raises(featherload.ConfigError, match="fill no batch of 4 on process 1, and"):
+            DealtSamples(samples, 4, 1, 2, True)
+    assert len(DealtSamples(8, 4, 1, 2, True)) == 4
+
+
 def test_a_loader_of_torch_made_of_ours_is_an_error(photos: Path) -> None:
     need("accelerate")
     need("torchvision")

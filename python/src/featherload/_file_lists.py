@@ -157,6 +157,12 @@ def _without_method(kind: type[Any]) -> str:
             f"dataset is a {kind.__name__}, and no data set of torch: give it to "
             "featherload.Loader, which takes paths, shards, lists and tables"
         )
+    if package == "datasets":
+        return (
+            f"a {kind.__name__} of Hugging Face within a Subset or ConcatDataset is not read: "
+            "use dataset.select(indices) or datasets.concatenate_datasets([...]), or "
+            "dataset.train_test_split() for a random split"
+        )
     if package == "webdataset":
         return (
             f"{kind.__name__} reads shards in this process: give their paths to "
