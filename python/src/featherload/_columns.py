@@ -215,14 +215,10 @@ def _joined(
     name: str, rows: Rows, values: Sequence[Any], dtype: np.dtype[Any] | None = None
 ) -> Ragged:
     """Lists of numbers, or of lists of numbers of one length. None: an empty list."""
-    arrays = [
-        _list_array(name, row, value, dtype) for row, value in zip(rows, values, strict=True)
-    ]
+    arrays = [_list_array(name, row, value, dtype) for row, value in zip(rows, values, strict=True)]
     filled = [array for array in arrays if array.size]
     for row, array in zip(rows, arrays, strict=True):
-        alike = not array.size or (
-            array.ndim in (1, 2) and array.shape[1:] == filled[0].shape[1:]
-        )
+        alike = not array.size or (array.ndim in (1, 2) and array.shape[1:] == filled[0].shape[1:])
         if not alike:
             raise _unlike(name, row, array.tolist())
     offsets = np.array([0, *accumulate(len(array) for array in arrays)], np.int64)
@@ -243,8 +239,10 @@ def _list_array(
     is_list = isinstance(value, (list, tuple))
     try:
         array = _numbers(value) if is_list else np.asarray(_of_tensor(value))
-        gone = np.equal(array, None) if array.dtype == object else None
-        if gone is not None and gone.any():
+        gone = np.zeros(array.shape, bool)
+        if array.dtype == object:
+            gone[...] = np.reshape([number is None for number in array.flat], array.shape)
+        if gone.any():
             kind = np.array(array[~gone].tolist()).dtype if dtype is None else dtype
             if kind.kind != "f":
                 raise _no_value(name, row, kind, "a list with a missing value")

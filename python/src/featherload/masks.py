@@ -94,8 +94,8 @@ class IbotMasks:
         self.seed = whole("seed", seed, 0)
 
     def __call__(self, batch: Batch, crops: int = 2) -> PatchMasks:
-        """The masks of the first ``crops`` crops of a batch, as the loader gave it. A batch that was
-        made of it, such as by ``.to()``, has no ids.
+        """The masks of the first ``crops`` crops of a batch, as the loader gave it. A batch that
+        was made of it, such as by ``.to()``, has no ids.
 
         Raises ``ConfigError`` for a batch with fewer crops, and for images of different sizes.
         """
