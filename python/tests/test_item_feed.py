@@ -372,7 +372,7 @@ class Mixed(Stored):
 @pytest.mark.parametrize(
     ("dataset", "options", "text"),
     [
-        (Stored(), {"on_error": "substitute"}, "substitute takes other samples"),
+        (Stored(), {"on_error": "substitute"}, "substitute needs samples that are known"),
         (Stored(), {"feed_limit": 0}, "feed_limit"),
         (Stored(), {"recipe": "full"}, "keeps the sizes of images"),
         (Stored(), {"sampler": featherload.samplers.LargestFirst()}, "needs labels or sizes"),
