@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import pickle
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -270,3 +272,162 @@ def test_columns_of_pandas_polars_and_pyarrow(table: list[Any]) -> None:
         with featherload.Loader(form, EVAL, 7, 2, columns=NAMES) as loader:
             for batch in loader:
                 check(batch, table)
+
+
+def column(values: Any, paths: list[str]) -> Any:
+    """A column of all samples, by a loader of a table."""
+    src = {"path": paths[: len(values)], "x": values}
+    with featherload.Loader(src, EVAL, 8, 1, labels="none", shuffle=False, columns=["x"]) as loader:
+        return next(iter(loader))["x"]
+
+
+@pytest.fixture(scope="module")
+def paths(table: list[dict[str, Any]]) -> list[str]:
+    return [row["file_name"] for row in table]
+
+
+def test_a_missing_number_within_a_list_of_arrow(paths: list[str]) -> None:
+    need("pyarrow")
+    import pyarrow as pa
+
+    big = 2**53 + 1
+    for kind in (pa.list_(pa.int64()), pa.large_list(pa.int64()), pa.list_(pa.int64(), 2)):
+        good = column(pa.array([[big, 2], [-big, 5]], kind), paths)
+        values = good.values if isinstance(good, featherload.Ragged) else good
+        assert values.dtype == np.int64 and values.reshape(-1).tolist() == [big, 2, -big, 5]
+        for bad in ([[1, 2], [big, None]], [[1, 2], [None, None]]):
+            with pytest.raises(ConfigError, match="missing value at item 1, which int64 cannot"):
+                column(pa.array(bad, kind), paths)
+    for kind in (pa.list_(pa.bool_()), pa.list_(pa.bool_(), 2)):
+        with pytest.raises(ConfigError, match="missing value at item 0, which bool cannot"):
+            column(pa.array([[True, None]], kind), paths)
+    pairs, deep = pa.list_(pa.list_(pa.int64(), 2)), pa.list_(pa.list_(pa.bool_()))
+    for bad in ([[[1, 2], [3, None]]], [[[1, 2], None]]):
+        with pytest.raises(ConfigError, match="missing value at item 0, which int64 cannot"):
+            column(pa.array(bad, pairs), paths)
+    with pytest.raises(ConfigError, match="missing value at item 0, which bool cannot"):
+        column(pa.array([[[True, None]]], deep), paths)
+    nan = np.nan
+    for float_kind in (pa.float64(), pa.float32(), pa.float16()):
+        rows_of = [[np.float16(1), None], [None, np.float16(2)]]
+        for kind in (pa.list_(float_kind), pa.list_(float_kind, 2)):
+            found = column(pa.array(rows_of, kind), paths)
+            values = found.values if isinstance(found, featherload.Ragged) else found
+            np.testing.assert_array_equal(values.reshape(-1), [1, nan, nan, 2])
+    pairs = pa.list_(pa.list_(pa.float64(), 2))
+    found = column(pa.array([[[1, None], None], [], None, [[3, 4]]], pairs), paths)
+    np.testing.assert_array_equal(found.values, [[1, nan], [nan, nan], [3, 4]])
+    assert found.offsets.tolist() == [0, 2, 2, 2, 3]
+
+
+def test_a_missing_value_of_pandas(paths: list[str]) -> None:
+    need("pandas")
+    import pandas
+
+    for texts in (["a", None, "b"], [None, "a", "b"], ["a", float("nan"), "b"]):
+        want = [text if isinstance(text, str) else None for text in texts]
+        for dtype in (None, object, "string", "category"):
+            assert column(pandas.Series(texts, dtype=dtype), paths) == want
+        assert column(texts, paths) == want
+    assert column([pandas.NA, "a"], paths) == [None, "a"]
+    assert column(pandas.Series([b"a", None, b"b"]), paths) == [b"a", None, b"b"]
+    for lists in ([["a"], None], [None, ["a"]]):
+        assert column(pandas.Series(lists), paths) == [of or [] for of in lists]
+    assert column(pandas.Series([1, 2], dtype="Int64"), paths).dtype == np.int64
+    found = column(pandas.Series([1.5, None], dtype="Float64"), paths)
+    np.testing.assert_array_equal(found, [1.5, np.nan])
+    for values, dtype in (([1, None], "Int64"), ([True, None], "boolean")):
+        with pytest.raises(ConfigError, match="'x' has no value at item 1, which (int64|bool) "):
+            column(pandas.Series(values, dtype=dtype), paths)
+    with pytest.raises(ConfigError, match="'x' has no value at item 1, which int64 "):
+        column(pandas.Series([1, None]).astype("Int64").astype("category"), paths)
+    frame = pandas.DataFrame([[paths[0], paths[1]]], columns=["path", "path"])
+    with pytest.raises(ConfigError, match="two columns of the name 'path': rename one"):
+        featherload.Loader(frame, EVAL)
+
+
+def test_a_column_of_polars_does_not_depend_on_imports(paths: list[str]) -> None:
+    need("polars")
+    need("pyarrow")
+    code = f"""
+import sys
+if sys.argv[1] == "1":
+    import pyarrow
+import polars, featherload
+paths = {paths[:2]!r}
+for values in (polars.Series([2**53 + 1, None]), polars.Series([[1, None], [2, 3]]),
+               polars.Series(["a", "b"], dtype=polars.Categorical), polars.Series([["a"], None])):
+    frame = polars.DataFrame({{"path": paths, "x": values}})
+    try:
+        loader = featherload.Loader(frame, {EVAL!r}, 2, 1, labels="none", shuffle=False,
+                                     columns=["x"])
+        print(next(iter(loader))["x"])
+    except featherload.ConfigError as error:
+        print(error)
+"""
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code, arrow], capture_output=True, text=True, check=True
+        ).stdout
+        for arrow in "01"
+    ]
+    assert said[0] == said[1]
+    assert "no value at item 1, which int64" in said[0] and "['a', 'b']" in said[0]
+    assert "a list with a missing value at item 0, which int64" in said[0]
+
+
+def test_missing_and_large_numbers_of_lists(paths: list[str]) -> None:
+    big = 2**53 + 1
+    np.testing.assert_array_equal(column([1, None, 3], paths), [1, np.nan, 3])
+    assert column([big, -big], paths).tolist() == [big, -big]
+    assert column([2**64 - 1, 0], paths).tolist() == [2**64 - 1, 0]
+    for bad in ([1, big, None], [0.5, big], [-1, 2**64 - 1]):
+        with pytest.raises(ConfigError, match="at item 1, which loses digits .*: give texts"):
+            column(bad, paths)
+    with pytest.raises(ConfigError, match="no value at item 1, which bool cannot express"):
+        column([True, None], paths)
+    with pytest.raises(ConfigError, match="whole numbers from -2"):
+        column([2**64, 1], paths)
+    np.testing.assert_array_equal(column([[1.0, None], [2.0]], paths).values, [1, np.nan, 2])
+    with pytest.raises(ConfigError, match="list with a missing value at item 1, which int64"):
+        column([[1], [1, None]], paths)
+    for lists in ([[big], [0.5]], [[big, 0.5]], [[0.5], [big]]):
+        with pytest.raises(ConfigError, match="loses digits"):
+            column(lists, paths)
+    assert column([[None, "a"], None, []], paths) == [[None, "a"], [], []]
+    with pytest.raises(ConfigError, match=r"has \['a', 1\] at item 0"):
+        column([["a", 1], ["b"]], paths)
+
+
+def test_columns_keep_the_order_that_they_had(paths: list[str]) -> None:
+    numbers, texts = np.arange(8), [f"c{i}" for i in range(8)]
+    items = featherload.Items(paths[:8], n=numbers, cap=texts)
+    src = {"path": paths[:8], "n": numbers, "cap": texts}
+    with (
+        featherload.Loader(items, EVAL, 8, 1, columns=["n", "cap"]) as one,
+        featherload.Loader(src, EVAL, 8, 1, labels="none", columns=["n", "cap"]) as two,
+    ):
+        numbers[:] = numbers[::-1].copy()
+        texts.clear()
+        for loader in (one, two):
+            batch = next(iter(loader))
+            assert batch["n"].tolist() == batch.ids.tolist()
+            assert batch["cap"] == [f"c{i}" for i in batch.ids.tolist()]
+
+
+def test_values_that_are_no_columns(paths: list[str]) -> None:
+    for bad in (5, "text", {"a": 1}):
+        with pytest.raises(ConfigError, match="column 'x' is .*: give a list, one value for each"):
+            featherload.Items(paths, x=bad)
+    with pytest.raises(ConfigError, match="keys of a dict are no samples"):
+        featherload.Items({"a": 1})
+    # A mistake in a text is found before the run begins.
+    with pytest.raises(ConfigError, match="column 'x' has 5 at item 1"):
+        featherload.Items(paths[:2], x=["a", 5])
+    need("torch")
+    import torch
+
+    found = column(torch.tensor([1.5, 2], dtype=torch.bfloat16), paths)
+    assert found.tolist() == [1.5, 2]
+    assert column([torch.tensor(1), torch.tensor(2)], paths).tolist() == [1, 2]
+    assert column([torch.tensor([1, 2]), torch.tensor([3])], paths).offsets.tolist() == [0, 2, 3]

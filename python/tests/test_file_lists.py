@@ -302,3 +302,31 @@ def test_errors_of_data_sets_show_the_method_to_write(tmp_path: Path) -> None:
     )
     assert [len(batch.ids) for batch in loader] == [5, 5]
     loader.close()
+
+
+def test_target_transform_is_called_when_the_loader_is_made_alone(tmp_path: Path) -> None:
+    calls = []
+
+    def counted(target: int) -> int:
+        calls.append(target)
+        return target + 5
+
+    one = folder(tmp_path, target_transform=counted)
+    both = ConcatDataset([one, Subset(one, [0])])
+    for data in (one, both):
+        with DataLoader(data, 2, num_workers=1) as loader:
+            made = len(calls)
+            for _ in range(3):
+                labels = [label for _, batch in loader for label in batch.tolist()]
+                assert labels[: len(one)] == [target + 5 for target in one.targets]
+            assert len(calls) == made
+            # Another function, and other targets, are still noticed.
+            one.target_transform = lambda of: of
+            with pytest.raises(featherload.ConfigError, match="samples of the data set changed"):
+                next(iter(loader))
+            one.target_transform = counted
+            path, target = one.samples[0]
+            one.samples[0] = (path, target + 1)
+            with pytest.raises(featherload.ConfigError, match="samples of the data set changed"):
+                next(iter(loader))
+            one.samples[0] = (path, target)

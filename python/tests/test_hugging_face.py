@@ -442,3 +442,14 @@ def test_images_are_turned_upright_as_datasets_does(tmp_path: Path) -> None:
             assert torch.equal(next(iter(loader)).images[0], want)
     with DataLoader(turned, recipe=transform) as loader:
         assert torch.equal(next(iter(loader)).images[0], upright)
+
+
+def test_parts_of_a_data_set_by_torch_name_the_calls_of_datasets(saved: Path) -> None:
+    need("torch")
+    import datasets
+    from torch.utils.data import ConcatDataset, Subset
+
+    data = datasets.load_from_disk(str(saved))
+    for parts in (Subset(data, [0]), ConcatDataset([data, data])):
+        with pytest.raises(ConfigError, match=r"use dataset.select\(indices\) or datasets.concat"):
+            featherload.Loader(parts, EVAL)

@@ -297,6 +297,53 @@ def test_other_results_are_errors(result: Any, text: str) -> None:
     loader.close()
 
 
+def test_a_wrong_result_is_named_once_and_did_not_raise() -> None:
+    dataset = Odd()
+    dataset.result = None
+    with DataLoader(dataset, 4) as loader, pytest.raises(ConfigError) as caught:
+        for _ in loader:
+            pass
+    assert "sample 9: Odd.featherload_item(9) returned None: return the" in str(caught.value)
+    assert "raised" not in str(caught.value) and str(caught.value).count("item(9)") == 1
+
+
+def test_samples_have_no_labels_before_the_method_is_called() -> None:
+    class Grown(Stored):
+        grows_by = 0
+
+        def featherload_item(self, index: int) -> Any:
+            image, target = super().featherload_item(index)
+            return image, target + self.grows_by
+
+    dataset = Grown()
+    dataset.transform = None
+    with featherload.Loader(dataset, {"ops": [{"center_crop": {"size": 8}}]}, 4) as loader:
+        assert [loader.dataset[i][1] for i in range(9)] == [None] * 9
+    with DataLoader(Grown(), 4) as loader:
+        next(iter(loader))
+        state = loader.state_dict()
+    # Only the kind of the targets is compared.
+    dataset = Grown()
+    dataset.grows_by = 5
+    with DataLoader(dataset, 4) as loader:
+        loader.load_state_dict(state)
+        batch = next(iter(loader))
+        assert batch.labels.tolist() == [id % 10 + 5 for id in batch.ids.tolist()]
+
+
+def test_an_image_without_bytes_is_skipped() -> None:
+    dataset = Odd()
+    dataset.result = b"", 3
+    with DataLoader(dataset, 4, on_error="skip") as loader:
+        failed = [
+            id
+            for batch in loader
+            for id, status in zip(batch.ids.tolist(), batch.status, strict=True)
+            if status == featherload.RowStatus.FAILED
+        ]
+    assert failed == [9]
+
+
 def test_a_bad_image_is_named_and_skipped() -> None:
     dataset = Odd()
     dataset.result = b"no image", 3
@@ -325,7 +372,7 @@ class Mixed(Stored):
 @pytest.mark.parametrize(
     ("dataset", "options", "text"),
     [
-        (Stored(), {"on_error": "substitute"}, "substitute takes other samples"),
+        (Stored(), {"on_error": "substitute"}, "substitute needs samples that are known"),
         (Stored(), {"feed_limit": 0}, "feed_limit"),
         (Stored(), {"recipe": "full"}, "keeps the sizes of images"),
         (Stored(), {"sampler": featherload.samplers.LargestFirst()}, "needs labels or sizes"),

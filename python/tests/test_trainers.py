@@ -246,6 +246,74 @@ def test_accelerate_skips_batches_without_other_images(photos: Path, tmp_path: P
     again.close()
 
 
+def test_accelerate_skips_as_torch_at_ends_and_with_samplers(photos: Path) -> None:
+    need("accelerate")
+    need("torchvision")
+    import accelerate
+    import torch
+    from torch.utils.data import Subset, WeightedRandomSampler
+    from torchvision.datasets import ImageFolder
+    from torchvision.transforms import v2
+
+    from featherload.accelerate import DataLoader
+
+    accelerator = accelerate.Accelerator(cpu=True)
+    transform = v2.Compose([v2.Resize((8, 8)), v2.PILToTensor()])
+    folder = ImageFolder(photos, transform)
+    # Labels show which samples came.
+    folder.samples = [(path, number) for number, (path, _) in enumerate(folder.samples)]
+
+    def weighted() -> dict[str, Any]:
+        of = WeightedRandomSampler([1.0] * 7, 7, generator=torch.Generator().manual_seed(1))
+        return {"sampler": of}
+
+    kinds: list[Any] = [
+        dict,
+        lambda: {"drop_last": True},
+        weighted,
+        lambda: {**weighted(), "drop_last": True},
+        lambda: {"sampler": [6, 5, 4, 3, 2, 1, 0]},
+        lambda: {"batch_sampler": [[0, 1, 2], [3], [5, 4]]},
+    ]
+    for count in (8, 10):
+        for make in kinds:
+            options = [make(), make()]
+            if "batch_sampler" not in options[0]:
+                options = [{"batch_size": 4, **of} for of in options]
+            data = Subset(folder, range(count))
+            torchs = torch.utils.data.DataLoader(data, **options[0])
+            ours = DataLoader(data, **options[1])
+            for skipped in (1, 2, 3, 5, 0):
+                got = []
+                for loader in (accelerator.prepare(torchs), accelerator.prepare(ours)):
+                    rest = accelerator.skip_first_batches(loader, skipped)
+                    got.append([labels.tolist() for _, labels in rest])
+                    # The epoch after it is whole.
+                    got[-1].append([labels.tolist() for _, labels in loader])
+                assert got[0] == got[1], (count, options[1], skipped)
+            ours.close()
+    # An epoch that is left early is not skipped into.
+    with DataLoader(Subset(folder, range(10)), 4, shuffle=True, seed=1) as ours:
+        epochs = [[labels.tolist() for _, labels in ours] for _ in range(4)]
+        ours.set_epoch(0)
+        running = iter(ours)
+        next(running)
+        rest = accelerator.skip_first_batches(ours, 1)
+        assert [labels.tolist() for _, labels in rest] == epochs[1][1:]
+        assert [labels.tolist() for _, labels in accelerator.skip_first_batches(ours, 9)] == []
+        assert [labels.tolist() for _, labels in ours] == epochs[3]
+
+
+def test_too_few_samples_for_a_batch_of_each_process() -> None:
+    need("accelerate")
+    from featherload._dealing import DealtSamples
+
+    for samples in (0, 3, 7):
+        with pytest.raises(featherload.ConfigError, match="fill no batch of 4 on process 1, and"):
+            DealtSamples(samples, 4, 1, 2, True)
+    assert len(DealtSamples(8, 4, 1, 2, True)) == 4
+
+
 def test_a_loader_of_torch_made_of_ours_is_an_error(photos: Path) -> None:
     need("accelerate")
     need("torchvision")

@@ -140,7 +140,7 @@ class Batch(tuple[Any, Any]):
         of their sample. Padding has zeros and empty values.
 
         Raises ``ConfigError`` for a name that is not in ``columns``, and for a missing whole
-        number.
+        number, if the column has a type (``docs/columns.md``).
         """
         raw = self._of_loader
         held = self._columns

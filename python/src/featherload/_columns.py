@@ -1,7 +1,7 @@
 """Columns: further values of samples, such as captions and scores, for the rows of a batch.
 
 Columns of files are read by the library. Those of lists, tables and data sets in Python are read
-here, where they are: no value is copied before a batch is asked for it.
+here. The order of a list is copied when the loader is made, and values when a batch asks for them.
 
 Never in here: which rows a batch has, and pixels.
 """
@@ -47,6 +47,10 @@ class Held(ABC):
     @abstractmethod
     def read(self, rows: Rows) -> Any:
         """The values of these samples: an array, a list, or ``Ragged``."""
+
+    def itself(self) -> Held:
+        """This column, where a function that makes one is wanted."""
+        return self
 
 
 class HeldColumns:
@@ -142,33 +146,45 @@ class _Array(Held):
         return values
 
 
-class _Objects(Held):
-    """Texts, bytes, lists of texts, or lists of numbers."""
+class _Texts(Held):
+    """Texts or bytes, with None for missing ones. ``blank``: that of padding."""
 
-    def __init__(self, name: str, values: Any, first: Any) -> None:
-        self._name, self._values = name, values
-        # An empty list has no kind.
-        inner = next(iter(first), None) if isinstance(first, (list, tuple)) else None
-        self._kind: type = str if first is None else type(first)
-        self._is_ragged = not isinstance(first, (str, bytes, type(None))) and not isinstance(
-            inner, str
-        )
+    def __init__(self, name: str, values: Sequence[Any], blank: str | bytes) -> None:
+        for row, value in enumerate(values):
+            if value is not None and not isinstance(value, type(blank)):
+                raise _unlike(name, row, value)
+        self._values, self._blank = values, blank
+
+    def read(self, rows: Rows) -> Any:
+        return [self._blank if row is None else self._values[row] for row in rows]
+
+
+class _Lists(Held):
+    """Lists of texts, or lists of numbers. A missing one is empty."""
+
+    def __init__(self, name: str, values: Sequence[Any]) -> None:
+        for row, value in enumerate(values):
+            if value is not None and not _is_list(value):
+                raise _unlike(name, row, value)
+        # A list without values has no kind.
+        filled = (value for value in values if value is not None)
+        first = next((of for value in filled for of in value if of is not None), None)
+        self._name, self._values, self._has_texts = name, values, isinstance(first, str)
 
     def read(self, rows: Rows) -> Any:
         values = [None if row is None else self._values[row] for row in rows]
-        if self._is_ragged:
+        if not self._has_texts:
             return _joined(self._name, rows, values)
-        lists = issubclass(self._kind, (list, tuple))
         for row, value in zip(rows, values, strict=True):
-            kinds = (list, tuple) if lists else (self._kind,)
-            if value is not None and not isinstance(value, kinds):
+            if not all(text is None or isinstance(text, str) for text in value or ()):
                 raise _unlike(self._name, row, value)
-        blank: Any = [] if lists else self._kind()
-        if lists:
-            return [[] if value is None else [*value] for value in values]
-        return [
-            blank if row is None else _none(value) for row, value in zip(rows, values, strict=True)
-        ]
+        return [[*(value or ())] for value in values]
+
+
+def _is_list(value: Any) -> bool:
+    if hasattr(value, "detach"):
+        return bool(value.ndim)
+    return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
 def _unlike(name: str, row: int | None, value: Any) -> ConfigError:
@@ -179,31 +195,104 @@ def _unlike(name: str, row: int | None, value: Any) -> ConfigError:
     )
 
 
+def _no_value(name: str, row: int | None, dtype: Any, what: str = "no value") -> ConfigError:
+    return ConfigError(
+        f"column {name!r} has {what} at item {row}, which {dtype} cannot express: fill the "
+        "column, or store it as fractions",
+        option="columns",
+    )
+
+
+def _inexact(name: str, row: int | None, value: Any) -> ConfigError:
+    return ConfigError(
+        f"column {name!r} has {value} at item {row}, which loses digits as a fraction, and other "
+        "numbers of the column are fractions, missing or of another sign: give texts",
+        option="columns",
+    )
+
+
 def _joined(
     name: str, rows: Rows, values: Sequence[Any], dtype: np.dtype[Any] | None = None
 ) -> Ragged:
     """Lists of numbers, or of lists of numbers of one length. None: an empty list."""
-    arrays = []
-    for row, value in zip(rows, values, strict=True):
-        try:
-            arrays.append(np.asarray([] if value is None else value, dtype))
-        except (TypeError, ValueError):
-            raise _unlike(name, row, value) from None
+    arrays = [_list_array(name, row, value, dtype) for row, value in zip(rows, values, strict=True)]
     filled = [array for array in arrays if array.size]
     for row, array in zip(rows, arrays, strict=True):
-        alike = not array.size or (
-            array.dtype.kind in "biuf"
-            and array.ndim in (1, 2)
-            and array.shape[1:] == filled[0].shape[1:]
-        )
+        alike = not array.size or (array.ndim in (1, 2) and array.shape[1:] == filled[0].shape[1:])
         if not alike:
             raise _unlike(name, row, array.tolist())
     offsets = np.array([0, *accumulate(len(array) for array in arrays)], np.int64)
-    return Ragged(np.concatenate(filled) if filled else np.zeros(0, dtype), offsets)
+    together = np.concatenate(filled) if filled else np.zeros(0, dtype)
+    if together.dtype.kind == "f":
+        for row, array in zip(rows, arrays, strict=True):
+            if array.dtype.kind in "iu":
+                _check_digits(name, row, array.reshape(-1).tolist())
+    return Ragged(together, offsets)
 
 
-def _none(value: Any) -> Any:
-    return None if isinstance(value, float) else value
+def _list_array(
+    name: str, row: int | None, value: Any, dtype: np.dtype[Any] | None
+) -> npt.NDArray[Any]:
+    """The numbers of one list. A missing one among fractions is NaN."""
+    if value is None:
+        return np.zeros(0, dtype)
+    is_list = isinstance(value, (list, tuple))
+    try:
+        array = _numbers(value) if is_list else np.asarray(_of_tensor(value))
+        gone = np.zeros(array.shape, bool)
+        if array.dtype == object:
+            gone[...] = np.reshape([number is None for number in array.flat], array.shape)
+        if gone.any():
+            kind = np.array(array[~gone].tolist()).dtype if dtype is None else dtype
+            if kind.kind != "f":
+                raise _no_value(name, row, kind, "a list with a missing value")
+            array = np.where(gone, np.nan, array)
+            array = array.astype(kind)
+        elif dtype is not None:
+            # A list of whole numbers that is empty has no type.
+            array = np.asarray(value, dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, ConfigError):
+            raise
+        raise _unlike(name, row, value) from None
+    if array.size and array.dtype.kind not in "biuf":
+        raise _unlike(name, row, value)
+    if is_list and dtype is None and array.dtype.kind == "f":
+        for inner in value:
+            _check_digits(name, row, inner if isinstance(inner, (list, tuple)) else [inner])
+    return array
+
+
+def _numbers(values: Sequence[Any]) -> npt.NDArray[Any]:
+    """Numbers of one type. NumPy makes fractions of whole numbers that only uint64 has."""
+    array = np.asarray(values)
+    if array.dtype.kind == "f" and {*map(type, np.array(values, object).reshape(-1))} == {int}:
+        try:
+            return np.asarray(values, np.uint64)
+        except OverflowError:
+            # Negative numbers beside them: fractions, if no digit is lost.
+            pass
+    return array
+
+
+def _check_digits(name: str, row: int | None, numbers: Iterable[Any]) -> None:
+    """Raises an error for a whole number that has other digits as a fraction."""
+    for number in numbers:
+        if _is_inexact(number):
+            raise _inexact(name, row, number)
+
+
+def _is_inexact(number: Any) -> bool:
+    return isinstance(number, (int, np.integer)) and int(float(number)) != int(number)
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether it stands for a missing value: None, or pandas' NA and NaT."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and value != value
 
 
 class ArrowHeld(Held):
@@ -276,7 +365,7 @@ class ArrowHeld(Held):
         for at, value in enumerate(values):
             if value is None:
                 if dtype.kind != "f":
-                    raise self._no_value(rows[at], dtype)
+                    raise _no_value(self._name, rows[at], dtype)
                 values[at] = np.nan
         return np.array(values, dtype)
 
@@ -288,11 +377,11 @@ class ArrowHeld(Held):
                 continue
             scalar = self._scalar(row)
             if scalar.is_valid:
-                values[at] = scalar.values.to_numpy(zero_copy_only=False)
+                values[at] = self._array(row, scalar.values, dtype)
             elif dtype.kind == "f":
                 values[at] = np.nan
             else:
-                raise self._no_value(row, dtype)
+                raise _no_value(self._name, row, dtype)
         return values
 
     def _ragged(self, kind: Any, shape: tuple[int, ...]) -> Callable[[Rows], Ragged]:
@@ -305,21 +394,37 @@ class ArrowHeld(Held):
                 values = None if scalar is None else scalar.values
                 if values is None:
                     arrays.append(arrays[0])
-                    continue
-                flat = values.flatten() if shape else values
-                array = flat.to_numpy(zero_copy_only=False).astype(dtype, copy=False)
-                arrays.append(array.reshape(-1, *shape))
+                elif shape:
+                    arrays.append(self._groups(row, values, dtype, shape))
+                else:
+                    arrays.append(self._array(row, values, dtype))
             offsets = np.array([*accumulate(map(len, arrays))], np.int64)
             return Ragged(np.concatenate(arrays), offsets)
 
         return read
 
-    def _no_value(self, row: int | None, dtype: np.dtype[Any]) -> ConfigError:
-        return ConfigError(
-            f"column {self._name!r} has no value at item {row}, which {dtype} cannot express: "
-            "fill the column, or store it as fractions",
-            option="columns",
-        )
+    def _groups(
+        self, row: int | None, values: Any, dtype: np.dtype[Any], shape: tuple[int, ...]
+    ) -> npt.NDArray[Any]:
+        """Groups of numbers of one length."""
+        groups = np.full((len(values), *shape), np.nan if dtype.kind == "f" else 0, dtype)
+        given = np.asarray(values.is_valid())
+        if not given.all() and dtype.kind != "f":
+            raise self._no_value_in_list(row, dtype)
+        # It leaves missing groups out.
+        flat = self._array(row, values.flatten(), dtype)
+        groups[given] = flat.reshape(-1, *shape)
+        return groups
+
+    def _array(self, row: int | None, values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """The numbers of one list."""
+        if values.null_count and dtype.kind != "f":
+            raise self._no_value_in_list(row, dtype)
+        array: npt.NDArray[Any] = values.to_numpy(zero_copy_only=False)
+        return array.astype(dtype, copy=False)
+
+    def _no_value_in_list(self, row: int | None, dtype: np.dtype[Any]) -> ConfigError:
+        return _no_value(self._name, row, dtype, "a list with a missing value")
 
 
 def _is_number(kind: Any) -> bool:
@@ -332,41 +437,101 @@ def _is_number(kind: Any) -> bool:
 def hold(name: str, values: Any, count: int) -> Held:
     """A column of any kind: list, tuple, array, tensor, or column of pandas, polars or pyarrow.
 
+    Keeps a copy of a list and of an array that can be written, so that a later change of their
+    order has no effect. Lists within a list are not copied.
+
     Raises ``ConfigError`` for another count of values than there are samples, and for values that
     no batch has.
     """
-    if type(values).__module__.split(".")[0] == "polars" and "pyarrow" in sys.modules:
-        values = values.to_arrow()
+    package = type(values).__module__.split(".")[0]
+    if package == "pandas":
+        values = _of_pandas(name, values)
+    elif package == "polars":
+        values = _of_polars(name, values)
     if type(values).__module__.split(".")[0] == "pyarrow":
         _check_count(name, len(values), count)
         return ArrowHeld(name, values)
-    if hasattr(values, "to_numpy") and _plain_numbers(values):
-        values = values.to_numpy()
-    elif hasattr(values, "detach"):
-        values = values.detach().cpu().numpy()
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+    values = _of_tensor(values)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf" and values.ndim:
         _check_count(name, len(values), count)
-        return _Array(values)
-    if not isinstance(values, (list, tuple)):
-        for method in ("to_pylist", "to_list", "tolist"):
-            convert = getattr(values, method, None)
-            if convert is not None:
-                values = convert()
-                break
-        else:
-            values = [*values]
-    _check_count(name, len(values), count)
-    first = next((value for value in values if value is not None), None)
-    if isinstance(first, (bool, int, float, np.generic)) and not isinstance(first, (str, bytes)):
-        if isinstance(first, float) and any(isinstance(value, str) for value in values):
-            # pandas has NaN for a missing text.
-            return _Objects(name, values, "")
-        return _Array(_number_array(name, values))
-    if first is None or isinstance(first, (str, bytes, list, tuple, np.ndarray)):
-        lists = (value for value in values if value is not None and len(value))
-        return _Objects(
-            name, values, first if isinstance(first, (str, bytes)) else next(lists, first)
+        return _Array(values.copy() if values.flags.writeable else values)
+    listed = _listed(name, values)
+    _check_count(name, len(listed), count)
+    return _of_list(name, listed)
+
+
+def _of_pandas(name: str, column: Any) -> Any:
+    """The values of a column of pandas: an array, a list with None, or a column of pyarrow."""
+    dtype = column.dtype
+    if hasattr(dtype, "pyarrow_dtype"):
+        import pyarrow as pa
+
+        return pa.array(column)
+    missing = np.asarray(column.isna())
+    # Types of numbers with a mask, and categories that are numbers.
+    numbers = getattr(dtype, "categories", column).dtype
+    numbers = getattr(numbers, "numpy_dtype", numbers)
+    if isinstance(numbers, np.dtype) and numbers.kind in "biuf":
+        if numbers.kind != "f" and missing.any():
+            raise _no_value(name, int(missing.argmax()), numbers)
+        if numbers.kind == "f":
+            return column.to_numpy(dtype=numbers, na_value=np.nan)
+        return column.to_numpy(dtype=numbers)
+    listed = column.tolist()
+    return [None if gone else of for of, gone in zip(listed, missing.tolist(), strict=True)]
+
+
+def _of_polars(name: str, column: Any) -> Any:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise ConfigError(
+            f"column {name!r} of polars is read through Arrow, and pyarrow is not installed: "
+            "install pyarrow",
+            option="columns",
+        ) from None
+    return column.to_arrow()
+
+
+def _of_tensor(values: Any) -> Any:
+    """A tensor as an array. NumPy has no bfloat16, whose numbers float32 has."""
+    if not hasattr(values, "detach"):
+        return values
+    values = values.detach().cpu()
+    return (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    """A list of its own."""
+    for method in ("to_pylist", "to_list", "tolist"):
+        convert = getattr(values, method, None)
+        if convert is not None:
+            values = convert()
+            break
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise ConfigError(
+            f"column {name!r} is {shown(values)} (type {type(values).__name__}): give a list, one "
+            "value for each sample",
+            option="columns",
         )
+    return [*values]
+
+
+def _of_list(name: str, values: list[Any]) -> Held:
+    values = [None if _is_missing(value) else value for value in values]
+    first = next((value for value in values if value is not None and not _is_nan(value)), None)
+    if first is None:
+        if any(value is not None for value in values):
+            return _Array(_number_array(name, values))
+        return _Texts(name, values, "")
+    if isinstance(first, (str, bytes)) or _is_list(first):
+        # pandas has NaN for any missing value.
+        values = [None if _is_nan(value) else value for value in values]
+        if _is_list(first):
+            return _Lists(name, values)
+        return _Texts(name, values, "" if isinstance(first, str) else b"")
+    if isinstance(first, (bool, int, float, np.generic)) or hasattr(first, "detach"):
+        return _Array(_number_array(name, values))
     raise ConfigError(
         f"column {name!r} has {shown(first)} (type {type(first).__name__}): give numbers, texts, "
         "bytes, or lists of one of these",
@@ -374,26 +539,32 @@ def hold(name: str, values: Any, count: int) -> Held:
     )
 
 
-def _plain_numbers(values: Any) -> bool:
-    """Whether a column of pandas or polars is of numbers without missing ones."""
-    dtype = getattr(values, "dtype", None)
-    return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
-
-
 def _number_array(name: str, values: Sequence[Any]) -> npt.NDArray[Any]:
+    """Numbers. A missing one makes all of them fractions, as in JSON lines and CSV files."""
+    given = np.array([value is not None for value in values], bool)
+    plain = [_of_tensor(value) for value in values if value is not None]
     try:
-        if any(value is None for value in values):
-            array = np.array([np.nan if value is None else value for value in values], np.float64)
-        else:
-            array = np.array(values)
-    except (TypeError, ValueError):
+        array = _numbers(plain)
+    except (TypeError, ValueError, OverflowError):
         array = np.array([], object)
     if array.dtype.kind not in "biuf" or array.ndim != 1:
         raise ConfigError(
-            f"column {name!r} has numbers and other values: give values of one kind",
+            f"column {name!r} has numbers and other values: give values of one kind, and whole "
+            "numbers from -2^63 to 2^64",
             option="columns",
         )
-    return array
+    is_whole = given.all()
+    if not is_whole and array.dtype.kind == "b":
+        raise _no_value(name, int(given.argmin()), array.dtype)
+    if array.dtype.kind == "f" or not is_whole:
+        for row, value in enumerate(values):
+            if _is_inexact(value):
+                raise _inexact(name, row, value)
+    if is_whole:
+        return array
+    filled = np.full(len(values), np.nan, array.dtype if array.dtype.kind == "f" else np.float64)
+    filled[given] = array
+    return filled
 
 
 def _check_count(name: str, found: int, count: int) -> None:

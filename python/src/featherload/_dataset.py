@@ -10,8 +10,9 @@ from ._featherload import Stream
 class Dataset:
     """The samples of a loader: their number, files, labels and classes."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, has_labels: bool = True) -> None:
         self._stream = stream
+        self._has_labels = has_labels
         self._len = stream.samples()
         self.classes: list[str] = stream.classes()
         """Names of the classes. The position in the list is the label."""
@@ -24,10 +25,14 @@ class Dataset:
         return self._len
 
     def __getitem__(self, id: int) -> tuple[Path, int | list[float] | None]:
-        """File and label of a sample, by its number in the index. Reads no image."""
+        """File and label of a sample, by its number in the index. Reads no image. The label is
+        None if a method of a data set gives it with the image.
+        """
         if id < 0:
             id += self._len
         if not 0 <= id < self._len:
             raise IndexError(f"sample {id} does not exist: the data set has {self._len} samples")
         path, label, vector = self._stream.sample(id)
+        if not self._has_labels:
+            return path, None
         return path, label if vector is None else vector

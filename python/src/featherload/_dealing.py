@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ._errors import ConfigError
+
 
 class DealtSamples:
     """The numbers of the samples of one process, in the order of the data set."""
@@ -22,6 +24,13 @@ class DealtSamples:
         batches = BatchSampler(range(samples), batch_size, drop_last)
         self._batches = BatchSamplerShard(batches, world_size, rank)
         self._batch_size = batch_size
+        if not len(self._batches):
+            raise ConfigError(
+                f"{samples} samples over {world_size} processes fill no batch of {batch_size} on "
+                f"process {rank}, and drop_last leaves out the rest: give a smaller batch_size, or "
+                "drop_last=False",
+                option="batch_size",
+            )
 
     def __len__(self) -> int:
         return len(self._batches) * self._batch_size

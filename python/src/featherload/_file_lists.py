@@ -63,8 +63,9 @@ def _refused(text: str) -> ConfigError:
     return ConfigError(text, option="dataset")
 
 
-def resolve(dataset: Any) -> FileList:
-    """The files and targets of ``dataset``. Reads no image.
+def resolve(dataset: Any, *, raw_targets: bool = False) -> FileList:
+    """The files and targets of ``dataset``. Reads no image. ``raw_targets``: without calling
+    ``target_transform``.
 
     Raises ``ConfigError`` for a data set that is no list of files, with what to change.
     """
@@ -75,9 +76,9 @@ def resolve(dataset: Any) -> FileList:
         return _by_method(dataset)
     if f"{kind.__module__}.{kind.__name__}" == "lightly.data.dataset.LightlyDataset":
         # It adds names of files to the samples of another data set, which has its transform.
-        return resolve(dataset.dataset)
+        return resolve(dataset.dataset, raw_targets=raw_targets)
     if kind is Subset:
-        inner = resolve(dataset.dataset)
+        inner = resolve(dataset.dataset, raw_targets=raw_targets)
         try:
             samples = [inner.samples[i] for i in _indices(dataset.indices)]
         except (IndexError, KeyError, TypeError) as error:
@@ -88,7 +89,7 @@ def resolve(dataset: Any) -> FileList:
             ) from None
         return FileList(samples, inner.leaves, inner.first_target)
     if kind is ConcatDataset:
-        parts = [resolve(part) for part in dataset.datasets]
+        parts = [resolve(part, raw_targets=raw_targets) for part in dataset.datasets]
         return _check_one_kind(
             FileList(
                 [sample for part in parts for sample in part.samples],
@@ -110,6 +111,8 @@ def resolve(dataset: Any) -> FileList:
             )
     _check_loader(dataset)
     samples = read(dataset)
+    if raw_targets:
+        return FileList(samples, (dataset,))
     return FileList(_with_target_transform(dataset, samples), (dataset,))
 
 
@@ -153,6 +156,12 @@ def _without_method(kind: type[Any]) -> str:
         return (
             f"dataset is a {kind.__name__}, and no data set of torch: give it to "
             "featherload.Loader, which takes paths, shards, lists and tables"
+        )
+    if package == "datasets":
+        return (
+            f"a {kind.__name__} of Hugging Face within a Subset or ConcatDataset is not read: "
+            "use dataset.select(indices) or datasets.concatenate_datasets([...]), or "
+            "dataset.train_test_split() for a random split"
         )
     if package == "webdataset":
         return (
@@ -377,7 +386,10 @@ class DatasetSnapshot:
         self._by_method = any(hasattr(type(leaf), METHOD) for leaf in files.leaves)
         self._leaves = files.leaves
         # A fingerprint: a copy of the samples would take the memory twice.
-        self._samples = self._fingerprint(files.samples)
+        self._transforms = self._transforms_of(files)
+        as_given = self._by_method or not any(self._transforms)
+        before = files if as_given else resolve(dataset, raw_targets=True)
+        self._samples = self._fingerprint(before.samples)
         # None if another recipe replaces the transform.
         self._recipe = recipe
 
@@ -386,9 +398,10 @@ class DatasetSnapshot:
             now = FileList([], self._leaves)
             is_same = len(self._dataset) == self._samples[0]
         else:
-            now = resolve(self._dataset)
+            now = resolve(self._dataset, raw_targets=True)
             try:
                 is_same = self._fingerprint(now.samples) == self._samples
+                is_same = is_same and self._transforms_of(now) == self._transforms
             except TypeError:
                 # A target without a hash was not there before.
                 is_same = False
@@ -396,6 +409,11 @@ class DatasetSnapshot:
             raise _changed("samples")
         if self._recipe is not None and _recipe_or_none(now) != self._recipe:
             raise _changed("transform")
+
+    @staticmethod
+    def _transforms_of(files: FileList) -> list[Any]:
+        """What changes targets: called once per sample, when the loader is made."""
+        return [getattr(leaf, "target_transform", None) for leaf in files.leaves]
 
     def _fingerprint(self, samples: _Samples) -> tuple[int, int]:
         if self._by_method:

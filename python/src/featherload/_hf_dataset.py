@@ -203,9 +203,8 @@ def _labels(
     if name is None:
         return None, None
     column = dataset.data.table.column(name)
-    values = column.to_pylist()
-    if order is not None:
-        values = [values[row] for row in order.tolist()]
+    # Few rows of a large table cost no more than themselves.
+    values = (column if order is None else column.take(order)).to_pylist()
     empty = next((at for at, value in enumerate(values) if value is None), None)
     if empty is not None:
         raise ConfigError(
@@ -284,12 +283,12 @@ def _paths(column: Any, order: npt.NDArray[np.int64] | None) -> list[str | None]
     if pa.types.is_struct(column.type):
         if column.type.get_field_index("path") < 0:
             return None
-        paths = [path for chunk in column.chunks for path in chunk.field("path").to_pylist()]
-    elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        paths = column.to_pylist()
-    else:
+        kind = column.type.field("path").type
+        column = pa.chunked_array([chunk.field("path") for chunk in column.chunks], kind)
+    elif not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return None
-    return paths if order is None else [paths[row] for row in order.tolist()]
+    paths: list[str | None] = (column if order is None else column.take(order)).to_pylist()
+    return paths
 
 
 class _ImageChunk:

@@ -25,6 +25,10 @@ LIMIT = 256 << 20
 """Default of ``feed_limit``."""
 
 
+class _WrongItem(ConfigError):
+    """The method returned what is no sample."""
+
+
 class AskedItem(NamedTuple):
     """A sample whose bytes and target a data set's method returns."""
 
@@ -36,7 +40,7 @@ class AskedItem(NamedTuple):
         """Calls the method. Raises what it raises, and ``ConfigError`` for another result."""
         item = getattr(self.dataset, METHOD)(self.number)
         if not isinstance(item, tuple) or len(item) != 2:
-            raise ConfigError(
+            raise _WrongItem(
                 f"{self.name()} returned {shown(item)}: return the image and its target",
                 option="dataset",
             )
@@ -78,8 +82,8 @@ class AskedItems:
     def __init__(self, samples: Sequence[AskedItem], first_target: Any, limit: int) -> None:
         self._samples = _ItemTable(samples)
         self.limit = limit
-        # Samples without bytes, whose labels only show their kind.
-        labels = None if first_target is None else [first_target] * len(samples)
+        # Samples without bytes, whose labels only show their kind: none has a value yet.
+        labels = None if first_target is None else [_zero(first_target)] * len(samples)
         if isinstance(first_target, str):
             raise ConfigError(
                 f"{samples[0].name()} returned the target {first_target!r}: return the number of "
@@ -103,6 +107,16 @@ class AskedItems:
 
     def _without_columns(self) -> AskedItems:
         return self
+
+
+def _zero(target: Any) -> Any:
+    """A target of the same kind without a value; any other object itself."""
+    detached = target.detach().cpu() if hasattr(target, "detach") else target
+    try:
+        array = np.asarray(detached)
+    except (TypeError, ValueError):
+        return target
+    return np.zeros_like(array).tolist() if array.dtype.kind in "biuf" and array.size else target
 
 
 class Feeder:
@@ -135,7 +149,7 @@ def _answer(feed: RawFeed, samples: Sequence[AskedItem], failed: list[BaseExcept
             try:
                 image, target = sample.ask()
                 if not is_bytes(image):
-                    raise ConfigError(
+                    raise _WrongItem(
                         f"{sample.name()} returned {shown(image)}, and bytes for the first sample: "
                         "return bytes for all samples, or paths for all",
                         option="dataset",
@@ -148,6 +162,8 @@ def _answer(feed: RawFeed, samples: Sequence[AskedItem], failed: list[BaseExcept
             except BaseException as error:
                 failed[:] = [error]
                 what = f"{sample.name()}, sample {request.id}, raised {_text(error)}"
+                if isinstance(error, _WrongItem):
+                    what = f"sample {request.id}: {error}"
                 if not feed.fail(request, what):
                     failed.clear()
 

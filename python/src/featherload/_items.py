@@ -89,8 +89,10 @@ class Items:
         Class names in the order of their numbers, for labels that are names.
     ``**columns``
         Further values of the samples, as many as there are paths: numbers, texts, bytes, or lists
-        of one of these. ``Loader(items, columns=["caption"])`` has them in its batches. They are
-        not copied before that.
+        of one of these. ``Loader(items, columns=["caption"])`` has them in its batches. Lists and
+        arrays are copied, with 8 bytes a value for a list, so a later change of their order has
+        no effect. Arrays that cannot be written (``numpy.load(file, mmap_mode="r")``), columns of
+        polars and pyarrow, and the lists within a list are not copied.
 
     Paths and labels are copied once, into memory that all processes share: the bytes of each path
     behind the folder that all paths share, and 8 to 16 bytes a sample. No file is opened before
@@ -136,8 +138,9 @@ class Items:
                 None if classes is None else [*classes],
             )
         count = len(self._raw)
+        held = {name: _columns.hold(name, values, count) for name, values in columns.items()}
         self._columns: dict[str, Callable[[], _columns.Held]] = {
-            name: partial(_columns.hold, name, values, count) for name, values in columns.items()
+            name: partial(_columns.Held.itself, column) for name, column in held.items()
         }
 
     @classmethod
@@ -499,7 +502,14 @@ def _table_columns(src: Any) -> dict[str, Any] | None:
         names = getattr(src, "columns", None)
     if names is None or callable(names) or not hasattr(src, "__getitem__"):
         return None
-    return {str(name): name for name in names}
+    listed = [*map(str, names)]
+    for at, name in enumerate(listed):
+        if name in listed[:at]:
+            raise ConfigError(
+                f"the {type(src).__name__} has two columns of the name {name!r}: rename one",
+                option="src",
+            )
+    return dict(zip(listed, names, strict=True))
 
 
 def _listed(what: str, values: Any) -> list[Any]:
@@ -509,6 +519,12 @@ def _listed(what: str, values: Any) -> list[Any]:
     if isinstance(values, (str, bytes, os.PathLike)):
         raise ConfigError(
             f"{what} is {shown(values)}: give a list, or that path alone as src", option=what
+        )
+    if isinstance(values, Mapping):
+        raise ConfigError(
+            f"{what} is {shown(values)}, and the keys of a dict are no samples: give a list, or "
+            "the dict to Loader as a table",
+            option=what,
         )
     for method in ("to_pylist", "to_list", "tolist"):
         convert = getattr(values, method, None)

@@ -266,7 +266,8 @@ class Loader:
             )
         plan = json.loads(self._stream.state())["plan"]
         self._place: tuple[int, int] = plan["rank"], plan["world"]
-        self.dataset = Dataset(self._stream)
+        # A method of a data set gives labels with the images.
+        self.dataset = Dataset(self._stream, not isinstance(self._items, AskedItems))
         if self._given is not None:
             try:
                 self._given.check_ranks(*self._place, len(self.dataset))

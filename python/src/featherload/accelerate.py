@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -104,6 +105,21 @@ class DataLoader(_torch.DataLoader):
         epoch = super().__iter__()
         return epoch if self._entries is None else NamedBatches(epoch, self._entries)
 
+    def _at_next_epoch(self) -> dict[str, Any]:
+        """The state at the beginning of the next epoch. Ends a running one, and takes the order of
+        a sampler object.
+        """
+        running = None if self._running is None else self._running()
+        if running is not None:
+            running.supersede()
+        state = self._comes_next()
+        if self._given is not None and not state["samples"]:
+            epoch = state["epoch"]
+            self._given.begin(self._stream, epoch, self._asked() is not None)
+            # It has the hash of the order.
+            state = {**json.loads(self._stream.state()), "epoch": epoch}
+        return self._with_progress(state)
+
 
 class SkippedBatches:
     """The next epoch of a loader without its first batches, which are not loaded."""
@@ -116,8 +132,15 @@ class SkippedBatches:
 
     def __iter__(self) -> Iterator[Any]:
         loader = self._loader
+        if not self._batches:
+            return iter(loader)
+        state = loader._at_next_epoch()
+        if self._batches >= len(loader):
+            # Nothing is left of this epoch: the loader goes on with the one after it.
+            loader.load_state_dict({**state, "epoch": state["epoch"] + 1, "samples": 0})
+            return iter(())
         samples = self._batches * loader.batch_size * loader._place[1]
-        loader.load_state_dict({**loader.state_dict(), "samples": samples})
+        loader.load_state_dict({**state, "samples": samples})
         return iter(loader)
 
     def __getattr__(self, name: str) -> Any:
