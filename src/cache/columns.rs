@@ -1,4 +1,4 @@
-//! The columns that a cache keeps: read from the source, written behind the samples of each shard.
+//! The columns that a cache keeps: read from the source, written after the samples of each shard.
 //!
 //! Runs in the consumer. The columns of a shard are one Arrow file, the last member of its tar. Its
 //! rows are the samples of the shard, in their order. Never in here: how a source stores columns.
