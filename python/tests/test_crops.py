@@ -205,10 +205,10 @@ def test_pillows_numbers_of_filters_are_their_filters(number: Any) -> None:
     numbered = v2.Compose([v2.RandomResizedCrop(9, interpolation=number), *ends])
     mode = v2.InterpolationMode.BICUBIC
     named = v2.Compose([v2.RandomResizedCrop(9, interpolation=mode), *ends])
-    assert _crops.one(numbered) == _crops.one(named)
+    assert _crops.single_recipe(numbered) == _crops.single_recipe(named)
     box = v2.Compose([v2.RandomResizedCrop(9, interpolation=4), *ends])
     with pytest.raises(ConfigError, match="interpolation=box"):
-        _crops.one(box)
+        _crops.single_recipe(box)
 
 
 def test_one_compose_and_lists_of_transforms_are_still_one_recipe(

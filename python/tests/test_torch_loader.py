@@ -360,7 +360,7 @@ def test_other_data_sets_are_refused(make: Make, root: Path, folder: ImageFolder
 
     path = folder.samples[3][0]
     for dataset, why in [
-        ([1, 2], "list is not known as a list of image files"),
+        ([1, 2], "dataset is a list, and no data set of torch: give it to featherload.Loader"),
         (View(folder, [1]), "View is not known"),
         (Subset([1, 2], [0]), "list is not known"),
         (Own(str(root), SMALL, allow_empty=True), "Own has a __getitem__ of its own"),

@@ -314,6 +314,8 @@ def test_too_few_samples_for_a_batch_of_each_process() -> None:
     assert len(DealtSamples(8, 4, 1, 2, True)) == 4
 
 
+# torch forks a worker, and another test of this process may have imported JAX.
+@pytest.mark.filterwarnings("ignore:os.fork.. was called:RuntimeWarning")
 def test_a_loader_of_torch_made_of_ours_is_an_error(photos: Path) -> None:
     need("accelerate")
     need("torchvision")

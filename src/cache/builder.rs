@@ -208,6 +208,9 @@ impl CacheBuilder {
         let ready = crew.clone().launch(KINDS)?;
         let helper = crew.helper.as_deref();
         let column_source = ColumnSource::of_cached(&self.source, &self.columns)?;
+        // Before the source is read, so that a later change differs from them.
+        let files = column_source.files();
+        let stamps = file_stamps(&files)?;
         let dead = match self.options.on_error {
             OnBadSample::Stop => DeadAddresses::Refused,
             OnBadSample::Skip => DeadAddresses::Kept,
@@ -225,8 +228,6 @@ impl CacheBuilder {
             check_whole(scan.as_ref())?;
         }
         overlap::check_files(&index, &self.folder, is_folder)?;
-        let files = column_source.files();
-        let stamps = file_stamps(&files)?;
         if let Some(store) = source_store.as_ref().filter(|_| column_source.probes()) {
             let fetched = store.fetch_first(&index, &self.options, &mut |done, samples| {
                 watch(&BuildProgress::fetching(done, samples, scan.as_ref()))

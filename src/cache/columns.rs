@@ -1,9 +1,9 @@
-//! The columns that a cache keeps: read from the source, written behind the samples of each shard.
+//! The columns that a cache keeps: read from the source, written after the samples of each shard.
 //!
 //! Runs in the consumer. The columns of a shard are one Arrow file, the last member of its tar. Its
 //! rows are the samples of the shard, in their order. Never in here: how a source stores columns.
 
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,14 @@ use crate::data::index::Index;
 use crate::data::shard::manifest::{COLUMNS_MEMBER, ColumnEntry, HexHash128};
 use crate::data::shard::shard_writer::member_bytes;
 use crate::error::{Error, Result};
+use crate::sys::regular_file;
 
 /// Bytes of a shard's columns that are kept in memory until the shard ends. More are kept in a file
 /// without a name.
 pub(super) const IN_MEMORY: usize = 8 << 20;
+
+/// Bytes that are hashed at both ends of a file that is no table.
+const HASHED: u64 = 1 << 20;
 
 /// The columns of a source that a cache keeps.
 #[derive(Debug)]
@@ -28,14 +32,15 @@ pub(super) struct CacheColumns {
     readers: NamedReaders,
     /// Files that have values and may have no image.
     files: Vec<PathBuf>,
-    /// Their stamps before the columns were opened.
+    /// Their stamps before the source was read.
     stamps: Vec<u8>,
 }
 
-/// Length and time of each file, as bytes.
+/// Length, time and a hash of each file, as bytes: of a table all is hashed, of other files the first
+/// and the last [`HASHED`] bytes. Copies on several machines have equal stamps.
 ///
 /// # Errors
-/// When a file cannot be examined.
+/// When a file cannot be examined or read.
 pub(super) fn file_stamps(files: &[PathBuf]) -> Result<Vec<u8>> {
     let mut stamps = Vec::new();
     for path in files {
@@ -44,8 +49,34 @@ pub(super) fn file_stamps(files: &[PathBuf]) -> Result<Vec<u8>> {
         stamps.extend(found.len().to_le_bytes());
         stamps.extend(found.mtime().to_le_bytes());
         stamps.extend(found.mtime_nsec().to_le_bytes());
+        let hash = content_hash(path, found.len());
+        let hash = hash.map_err(|e| Error::io_at("read", path, e))?;
+        stamps.extend(hash.to_le_bytes());
     }
     Ok(stamps)
+}
+
+/// The hash of a table, or of both ends of another file.
+fn content_hash(path: &Path, len: u64) -> io::Result<u128> {
+    let (mut file, _) = regular_file::open(path)?;
+    let mut hasher = Hasher::new();
+    let mut piece = vec![0; HASHED as usize];
+    let is_whole = Index::names_table(path) || len <= 2 * HASHED;
+    let mut left = if is_whole { u64::MAX } else { 2 * HASHED };
+    while left > 0 {
+        let most = left.min(HASHED) as usize;
+        let read = file.read(&mut piece[..most])?;
+        if read == 0 {
+            break;
+        }
+        hasher.write(&piece[..read]);
+        let was_first = !is_whole && left > HASHED;
+        left -= read as u64;
+        if was_first && left <= HASHED {
+            file.seek(SeekFrom::Start(len.saturating_sub(left)))?;
+        }
+    }
+    Ok(hasher.finish_128())
 }
 
 /// Without further files, the fingerprint is that of the images.

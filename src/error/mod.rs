@@ -120,6 +120,42 @@ impl Error {
         }
     }
 
+    /// The same error, for a second caller. Of an error of the system it keeps number or words.
+    pub(crate) fn copy(&self) -> Self {
+        match self {
+            Self::Config { option, what } => Self::Config {
+                option: *option,
+                what: what.clone(),
+            },
+            Self::Dataset { path, line, what } => Self::Dataset {
+                path: path.clone(),
+                line: *line,
+                what: what.clone(),
+            },
+            Self::Sample { id, path, fault } => Self::Sample {
+                id: *id,
+                path: path.clone(),
+                fault: fault.clone(),
+            },
+            Self::Worker { what } => Self::Worker { what: what.clone() },
+            Self::SlotsHeld { what } => Self::SlotsHeld { what: what.clone() },
+            Self::Device { what } => Self::Device { what: what.clone() },
+            Self::Protocol { what } => Self::Protocol { what: what.clone() },
+            Self::Io {
+                operation,
+                path,
+                source,
+            } => Self::Io {
+                operation: operation.clone(),
+                path: path.clone(),
+                source: match source.raw_os_error() {
+                    Some(number) => io::Error::from_raw_os_error(number),
+                    None => io::Error::new(source.kind(), source.to_string()),
+                },
+            },
+        }
+    }
+
     pub fn worker(what: impl Into<String>) -> Self {
         Self::Worker { what: what.into() }
     }

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::data::columns::column_set::NamedReaders;
+use crate::data::columns::stamped_file::StampedFile;
 use crate::data::index::{
     ArrowFiles, Index, open_arrow_columns, open_cache_columns, open_parquet_columns,
     open_shard_columns, open_table_columns,
@@ -13,14 +14,15 @@ use crate::data::index::{
 use crate::error::{Error, Result};
 use crate::loader::source::Source;
 
-/// The files that have the columns of a source.
+/// The files that have the columns of a source, with stamps of before the source was read.
 #[derive(Debug)]
 pub(crate) enum ColumnSource {
     /// The run has no columns.
     None,
-    Table(PathBuf),
-    Arrow(ArrowFiles),
-    Parquet(Vec<PathBuf>),
+    Table(StampedFile),
+    /// The stamps of files with data, then of those with indices.
+    Arrow(ArrowFiles, Vec<StampedFile>),
+    Parquet(Vec<StampedFile>),
     Shards,
     Cache(PathBuf),
     /// An index alone. Its samples may be in shards that have columns.
@@ -36,7 +38,7 @@ impl ColumnSource {
     /// The columns `names` of `source`, which has not been read yet.
     ///
     /// # Errors
-    /// Columns of a source that has none; a name twice.
+    /// Columns of a source that has none; a name twice; a file that cannot be examined.
     pub(super) fn of(source: &Source, names: &[String]) -> Result<Self> {
         Self::find(source, names, false)
     }
@@ -62,9 +64,14 @@ impl ColumnSource {
             ));
         }
         let (kind, fix) = match source {
-            Source::Table(path, _) => return Ok(Self::Table(path.clone())),
-            Source::Arrow(files, _) => return Ok(Self::Arrow(files.clone())),
-            Source::Parquet(files, _) => return Ok(Self::Parquet(files.clone())),
+            Source::Table(path, _) => return Ok(Self::Table(StampedFile::of(path.clone())?)),
+            Source::Arrow(files, _) => {
+                let all = files.data.iter().chain(&files.indices).cloned();
+                return Ok(Self::Arrow(files.clone(), StampedFile::of_all(all)?));
+            }
+            Source::Parquet(files, _) => {
+                return Ok(Self::Parquet(StampedFile::of_all(files.iter().cloned())?));
+            }
             Source::Shards(..) => return Ok(Self::Shards),
             Source::Cache(path) => return Ok(Self::Cache(path.clone())),
             Source::Saved(_) | Source::Index(_) => return Ok(Self::Index),
@@ -83,14 +90,12 @@ impl ColumnSource {
 
     /// The files that have values and may have no image.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
-        match self {
-            Self::Table(path) => vec![path.clone()],
-            Self::Arrow(files) => files.data.iter().chain(&files.indices).cloned().collect(),
-            Self::Parquet(files) => files.clone(),
-            Self::None | Self::Shards | Self::Cache(_) | Self::Index | Self::Store { .. } => {
-                Vec::new()
-            }
-        }
+        let stamped = match self {
+            Self::Table(file) => std::slice::from_ref(file),
+            Self::Arrow(_, files) | Self::Parquet(files) => files,
+            Self::None | Self::Shards | Self::Cache(_) | Self::Index | Self::Store { .. } => &[],
+        };
+        stamped.iter().map(|file| file.path().to_owned()).collect()
     }
 
     /// Whether opening the columns reads the first samples of shards in a store.
@@ -105,8 +110,8 @@ impl ColumnSource {
     pub(crate) fn open(self, names: &[String], index: &Index) -> Result<NamedReaders> {
         match self {
             Self::None => Ok(Vec::new()),
-            Self::Table(path) => open_table_columns(&path, names),
-            Self::Arrow(files) => open_arrow_columns(&files, names),
+            Self::Table(file) => open_table_columns(&file, names),
+            Self::Arrow(files, stamps) => open_arrow_columns(&files, &stamps, names),
             Self::Parquet(files) => open_parquet_columns(&files, names),
             Self::Shards => open_shard_columns(index, names),
             Self::Cache(folder) => open_cache_columns(&folder, index, names),
@@ -116,12 +121,7 @@ impl ColumnSource {
                 }
                 match has_tars(index) {
                     true if keeps_shards => open_shard_columns(index, names),
-                    true => Err(Error::option(
-                        "columns",
-                        "the shards are in an object store, and members beside the image are not \
-                         read there: build a cache of them with `cache build --columns`, which may \
-                         be in the store too, or use a copy of the shards on this machine",
-                    )),
+                    true => Err(in_store()),
                     false => Err(none_in(
                         "this data set in an object store",
                         "use a copy on this machine, with a table of the values",
@@ -135,6 +135,7 @@ impl ColumnSource {
                     Some(folder) if Index::is_cache(folder) => {
                         open_cache_columns(folder, index, names)
                     }
+                    Some(_) if index.is_remote() => Err(in_store()),
                     Some(_) => open_shard_columns(index, names),
                     None => Err(none_in(
                         "a saved index",
@@ -156,10 +157,78 @@ fn has_tars(index: &Index) -> bool {
         && index.shard_path(0).extension().is_some_and(|e| e == "tar")
 }
 
+/// The error for tar shards that do not stay on this machine.
+fn in_store() -> Error {
+    Error::option(
+        "columns",
+        "the shards are in an object store, and members beside the image are not read there: build \
+         a cache of them with `cache build --columns`, which may be in the store too, or use a copy \
+         of the shards on this machine",
+    )
+}
+
 /// The error for a source without columns.
 fn none_in(kind: &str, fix: &str) -> Error {
     Error::option(
         "columns",
         format!("`columns` names further values of samples, and {kind} has none: {fix}"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::columns::values::ColumnBuilder;
+
+    const ROWS: [[&str; 2]; 2] = [["a.jpg", "first"], ["b.jpg", "other"]];
+
+    fn table(name: &str, rows: &[[&str; 2]]) -> String {
+        let line = |[path, text]: &[&str; 2]| match name.ends_with("csv") {
+            true => format!("{path},{text}\n"),
+            false => format!("{{\"path\": \"{path}\", \"text\": \"{text}\"}}\n"),
+        };
+        let lines: String = rows.iter().map(line).collect();
+        match name.ends_with("csv") {
+            true => format!("path,text\n{lines}"),
+            false => lines,
+        }
+    }
+
+    /// A table of other order and the same length is found, before and after columns are opened.
+    #[test]
+    fn a_table_that_is_rewritten_gives_no_values() {
+        let sorted_anew = [ROWS[1], ROWS[0]];
+        for name in ["t.csv", "t.jsonl"] {
+            let dir = tempfile::tempdir().unwrap();
+            for row in ROWS {
+                std::fs::write(dir.path().join(row[0]), "an image").unwrap();
+            }
+            let path = dir.path().join(name);
+            let write = |rows| {
+                // Clocks of file systems tick every few milliseconds.
+                std::thread::sleep(std::time::Duration::from_millis(30));
+                std::fs::write(&path, table(name, rows)).unwrap();
+            };
+            let names = ["text".to_owned()];
+            for is_open in [false, true] {
+                write(&ROWS);
+                let source = Source::detect(&path).unwrap();
+                let columns = ColumnSource::of(&source, &names).unwrap();
+                let (index, _) = source.open().unwrap();
+                let e = if is_open {
+                    let readers = columns.open(&names, &index).unwrap();
+                    let reader = &readers[0].1;
+                    let mut values = ColumnBuilder::new(reader.kind());
+                    reader.read(&index, 0, &mut values).unwrap();
+                    write(&sorted_anew);
+                    reader.read(&index, 1, &mut values).unwrap_err()
+                } else {
+                    write(&sorted_anew);
+                    columns.open(&names, &index).unwrap_err()
+                };
+                let e = e.to_string();
+                assert!(e.contains(name) && e.contains("changed after"), "{e}");
+            }
+        }
+    }
 }

@@ -226,7 +226,7 @@ def _unknown(transform: Any) -> ConfigError:
     if inspect.isroutine(transform):
         return cannot(getattr(transform, "__name__", kind.__name__), _NO_PYTHON)
     if isinstance(transform, (int, float, str)):
-        return cannot(repr(transform), "it is no transform: give pairs as (transform, count)")
+        return cannot(shown(transform), "it is no transform: give pairs as (transform, count)")
     held = vars(transform).values() if hasattr(transform, "__dict__") else ()
     if any(torchvision_base(type(value)) is not None for value in held):
         return cannot(

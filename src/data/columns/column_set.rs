@@ -21,6 +21,15 @@ pub(crate) trait ColumnReader: fmt::Debug + Send + Sync {
     /// A file that changed, is damaged or cannot be read; a missing value that the column cannot
     /// express. The error names the file and the row.
     fn read(&self, index: &Index, id: u64, into: &mut ColumnBuilder) -> Result<()>;
+
+    /// The number of the file that has the value of sample `id`, if a batch must read the values of
+    /// a file together. Otherwise `None`.
+    fn file(&self, _index: &Index, _id: u64) -> Option<u64> {
+        None
+    }
+
+    /// The rows of a batch were read.
+    fn end_of_rows(&self) {}
 }
 
 /// Columns by name, in the order in which a run names them.
@@ -96,12 +105,39 @@ impl OpenColumns {
         let Some((_, reader)) = found else {
             return Err(no_column(name, self.names().map(|(name, _)| name)));
         };
-        let mut values = ColumnBuilder::new(reader.kind());
-        for row in rows {
-            match row {
-                Some(id) => reader.read(&self.index, id, &mut values)?,
-                None => values.push_blank(),
+        let rows: Vec<Option<u64>> = rows.collect();
+        let read = self.read_rows(reader.as_ref(), &rows);
+        reader.end_of_rows();
+        read
+    }
+
+    /// Reads the rows of one file one after the other, whatever their order.
+    fn read_rows(&self, reader: &dyn ColumnReader, rows: &[Option<u64>]) -> Result<ColumnValues> {
+        let kind = reader.kind();
+        let read = |row: Option<u64>, into: &mut ColumnBuilder| match row {
+            Some(id) => reader.read(&self.index, id, into),
+            None => {
+                into.push_blank();
+                Ok(())
             }
+        };
+        let mut values = ColumnBuilder::new(kind);
+        let files = rows.iter().map(|row| reader.file(&self.index, (*row)?));
+        let files: Vec<Option<u64>> = files.collect();
+        if files.is_sorted() {
+            for row in rows {
+                read(*row, &mut values)?;
+            }
+            return Ok(values.finish());
+        }
+        let mut by_file: Vec<usize> = (0..rows.len()).collect();
+        by_file.sort_by_key(|at| files[*at]);
+        let mut of_rows: Vec<Option<ColumnBuilder>> = rows.iter().map(|_| None).collect();
+        for at in by_file {
+            read(rows[at], of_rows[at].insert(ColumnBuilder::new(kind)))?;
+        }
+        for row in of_rows.into_iter().flatten() {
+            values.append(row);
         }
         Ok(values.finish())
     }
@@ -113,8 +149,8 @@ pub struct BatchColumns {
     open: Option<Arc<OpenColumns>>,
     /// The sample of each row. `None` for padding.
     rows: Vec<Option<u64>>,
-    /// Values that were read with the batch, by the number of their column.
-    read: Arc<[ColumnValues]>,
+    /// Values that were read with the batch, or their fault, by the number of their column.
+    read: Arc<[Result<ColumnValues>]>,
 }
 
 impl BatchColumns {
@@ -126,19 +162,16 @@ impl BatchColumns {
         }
     }
 
-    /// Reads all values now, if the files do not stay.
-    ///
-    /// # Errors
-    /// A value that cannot be read.
-    pub(crate) fn read_temporary(&mut self) -> Result<()> {
+    /// Reads all values now, if the files do not stay. A fault is returned by
+    /// [`BatchColumns::read`] of its column: the pixels of the batch are good without it.
+    pub(crate) fn read_temporary(&mut self) {
         let Some(open) = self.open.as_ref().filter(|open| open.are_temporary) else {
-            return Ok(());
+            return;
         };
         let values = open
             .names()
             .map(|(name, _)| open.read(name, self.rows.iter().copied()));
-        self.read = values.collect::<Result<_>>()?;
-        Ok(())
+        self.read = values.collect();
     }
 
     /// Names and types of the columns, in the order in which the run names them.
@@ -155,7 +188,10 @@ impl BatchColumns {
     pub fn read(&self, name: &str) -> Result<ColumnValues> {
         let number = self.names().position(|(known, _)| known == name);
         if let Some(values) = number.and_then(|number| self.read.get(number)) {
-            return Ok(values.clone());
+            return match values {
+                Ok(values) => Ok(values.clone()),
+                Err(fault) => Err(fault.copy()),
+            };
         }
         match &self.open {
             Some(open) => open.read(name, self.rows.iter().copied()),
@@ -182,4 +218,98 @@ fn no_column<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Error {
             ),
         },
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::data::columns::values::NumberKind;
+
+    /// Three samples a file; sample 77 cannot be read. Notes each file that it opens.
+    #[derive(Debug, Default)]
+    struct FilesOfThree {
+        open: Mutex<Option<u64>>,
+        opened: Arc<Mutex<Vec<u64>>>,
+    }
+
+    impl ColumnReader for FilesOfThree {
+        fn kind(&self) -> ColumnKind {
+            ColumnKind::Ragged(NumberKind::I64, None)
+        }
+
+        fn read(&self, _: &Index, id: u64, into: &mut ColumnBuilder) -> Result<()> {
+            if id == 77 {
+                return Err(Error::dataset("file", "sample 77 is damaged"));
+            }
+            let mut open = self.open.lock().unwrap();
+            if *open != Some(id / 3) {
+                *open = Some(id / 3);
+                self.opened.lock().unwrap().push(id / 3);
+            }
+            let numbers: Vec<u8> = (0..id % 4).flat_map(|_| id.to_le_bytes()).collect();
+            into.push_numbers(&numbers).map_err(Error::config)
+        }
+
+        fn file(&self, _: &Index, id: u64) -> Option<u64> {
+            Some(id / 3)
+        }
+
+        fn end_of_rows(&self) {
+            *self.open.lock().unwrap() = None;
+        }
+    }
+
+    fn open(are_temporary: bool) -> (Arc<OpenColumns>, Arc<Mutex<Vec<u64>>>) {
+        let reader = FilesOfThree::default();
+        let opened = reader.opened.clone();
+        let index = Index::of_files(&["a.jpg".into()]).unwrap();
+        let columns = OpenColumns {
+            readers: vec![("n".to_owned(), Box::new(reader))],
+            index: Arc::new(index),
+            are_temporary,
+        };
+        (Arc::new(columns), opened)
+    }
+
+    #[test]
+    fn a_batch_reads_each_file_once_and_keeps_its_order() {
+        let (columns, opened) = open(false);
+        let rows: Vec<Option<u64>> = (0..122)
+            .map(|n| (n % 50 != 7).then_some(n * 47 % 120).filter(|id| *id != 77))
+            .collect();
+        let read = columns.read("n", rows.iter().copied()).unwrap();
+        let ColumnValues::Ragged {
+            values, offsets, ..
+        } = read
+        else {
+            panic!("no lists");
+        };
+        let values = values.to_i64().unwrap();
+        for (row, id) in rows.iter().enumerate() {
+            let got = &values[offsets[row] as usize..offsets[row + 1] as usize];
+            let want = vec![id.unwrap_or(0) as i64; id.map_or(0, |id| id as usize % 4)];
+            assert_eq!(got, want, "row {row}");
+        }
+        let mut opened = opened.lock().unwrap();
+        assert_eq!(opened.len(), 40);
+        assert_eq!(opened.drain(..).collect::<BTreeSet<_>>().len(), 40);
+    }
+
+    #[test]
+    fn a_fault_of_a_column_belongs_to_the_column() {
+        let (columns, opened) = open(true);
+        let mut batch = BatchColumns::new(Some(columns), vec![Some(1), Some(77), None]);
+        batch.read_temporary();
+        for _ in 0..2 {
+            let e = batch.read("n").unwrap_err().to_string();
+            assert!(e.contains("sample 77 is damaged"), "{e}");
+        }
+        // It was read once, with the batch.
+        assert_eq!(opened.lock().unwrap().len(), 1);
+        let e = batch.read("other").unwrap_err().to_string();
+        assert!(e.contains("no column 'other'"), "{e}");
+    }
 }

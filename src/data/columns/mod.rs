@@ -4,9 +4,11 @@
 //! rows when it is asked for them. So a column takes no memory for each sample, or less than a
 //! byte. Never in here: the files of a source, an order of samples.
 //!
-//! - `values`: the values of a column for the rows of a batch; `column_set`: the columns of a run.
+//! - `values`: the values of a column for the rows of a batch; `column_set`: the columns of a run;
+//!   `stamped_file`: whether a file with values has changed.
 
 pub(crate) mod column_set;
+pub(crate) mod stamped_file;
 pub(crate) mod values;
 
 pub use column_set::{AvailableColumn, BatchColumns};

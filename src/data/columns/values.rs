@@ -94,11 +94,23 @@ pub enum ColumnKind {
 }
 
 impl ColumnKind {
+    /// Whether it has numbers that may be fractions.
+    pub(crate) fn is_of_fractions(self) -> bool {
+        match self {
+            Self::Numbers(kind, _) | Self::Ragged(kind, _) => kind.is_float(),
+            Self::Text | Self::Bytes | Self::TextLists => false,
+        }
+    }
+
     /// The kind that is printed as `text`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let numbers = |text: &str| {
             let (width, name) = match text.split_once(" x ") {
-                Some((width, name)) => (Some(width.parse().ok()?), name),
+                // Arrow has widths of 32 bits with a sign.
+                Some((width, name)) => {
+                    let width: i32 = width.parse().ok()?;
+                    (Some(usize::try_from(width).ok()?), name)
+                }
                 None => (None, text),
             };
             let kind = NumberKind::ALL
@@ -424,6 +436,7 @@ mod tests {
             "lists of bytes",
             "x int8",
             "lists of -1 x int8",
+            "2147483648 x int8",
         ] {
             assert_eq!(ColumnKind::parse(other), None, "{other}");
         }

@@ -1,4 +1,4 @@
-//! The columns of a cache: an Arrow file behind the samples of each shard, read where it lies.
+//! The columns of a cache: an Arrow file after the samples of each shard, read where it lies.
 //!
 //! In the consumer. The cache's manifest has names and types, and the place of each file. So a run
 //! starts without reading a shard, and shards may come later. Memory: 56 bytes for each shard, and
@@ -19,8 +19,8 @@ use crate::data::shard::manifest::{
 };
 use crate::error::{Error, Result};
 
-/// Shards that stay open. Those of an object store do not: their space is needed once they are
-/// removed.
+/// Shards that stay open. Those of an object store do not: one is open while a batch reads its values,
+/// and their space is needed once they are removed.
 const KEPT_OPEN: usize = 32;
 
 /// The columns that the cache in `folder` has.
@@ -156,9 +156,25 @@ impl ColumnReader for CacheColumn {
             )
         })
     }
+
+    fn file(&self, index: &Index, id: u64) -> Option<u64> {
+        index.part(id).map(|part| part.shard)
+    }
+
+    fn end_of_rows(&self) {
+        self.shards.close_temporary();
+    }
 }
 
 impl CacheShards {
+    /// Closes shards that do not stay.
+    fn close_temporary(&self) {
+        if !self.keeps_open {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.clear();
+        }
+    }
+
     /// The shard of a sample, open.
     fn file(&self, index: &Index, id: u64, shard: u64) -> Result<Arc<File>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -175,12 +191,11 @@ impl CacheShards {
         let (name, _) = index.locate(id, &mut path).map_err(fault)?;
         let (file, _) = index.open_shard(shard, name).map_err(fault)?;
         let file = Arc::new(file);
-        if self.keeps_open {
-            if open.len() >= KEPT_OPEN {
-                open.remove(0);
-            }
-            open.push((shard, file.clone()));
+        let most = if self.keeps_open { KEPT_OPEN } else { 1 };
+        if open.len() >= most {
+            open.remove(0);
         }
+        open.push((shard, file.clone()));
         Ok(file)
     }
 

@@ -141,10 +141,43 @@ impl InnerKind {
     }
 }
 
+/// Whether `f64` holds a whole number exactly.
+pub(super) fn is_exact(number: i64) -> bool {
+    (number as f64) as i128 == i128::from(number)
+}
+
+/// The first number in a value that `of` chooses.
+fn first_number(value: &Json, of: fn(&serde_json::Number) -> bool) -> Option<&serde_json::Number> {
+    match value {
+        Json::Number(number) => of(number).then_some(number),
+        Json::Array(all) => all.iter().find_map(|value| first_number(value, of)),
+        _ => None,
+    }
+}
+
+/// Words for the first whole number that float64 does not hold exactly.
+pub(super) fn inexact(value: &Json) -> Option<String> {
+    let is_inexact = |number: &serde_json::Number| number.as_i64().is_some_and(|n| !is_exact(n));
+    let number = first_number(value, is_inexact)?;
+    Some(format!(
+        "has the number {number}, and its column has fractions or missing values, so it is float64, \
+         which has fewer digits: write it as text"
+    ))
+}
+
+/// Words for the first whole number of more than 63 bits.
+pub(super) fn beyond_whole(value: &Json) -> Option<String> {
+    let number = first_number(value, |number| number.is_u64() && !number.is_i64())?;
+    Some(format!(
+        "has the number {number}, which is more than int64 has: write it as text"
+    ))
+}
+
 /// Adds a value to a column.
 ///
 /// # Errors
-/// The value is of another kind than the column.
+/// The value is of another kind than the column, or a whole number that float64 does not hold
+/// exactly.
 pub(super) fn push(value: &Json, into: &mut ColumnBuilder) -> Result<(), String> {
     let unlike = || {
         let kind = JsonKind::of(value).map_or("an object", JsonKind::text);
@@ -157,6 +190,11 @@ pub(super) fn push(value: &Json, into: &mut ColumnBuilder) -> Result<(), String>
             _ => None,
         }
     };
+    if into.kind().is_of_fractions()
+        && let Some(what) = beyond_whole(value).or_else(|| inexact(value))
+    {
+        return Err(what);
+    }
     match (into.kind(), value) {
         (_, Json::Null) => into.push_null(),
         (ColumnKind::Text, Json::String(text)) => {

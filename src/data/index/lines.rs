@@ -72,6 +72,11 @@ impl<'a> TextLines<'a> {
         line
     }
 
+    /// The open file.
+    pub(crate) fn file(&self) -> &File {
+        self.reader.get_ref()
+    }
+
     /// The offset of the first byte after that line.
     pub(crate) fn position(&self) -> u64 {
         self.position

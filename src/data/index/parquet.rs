@@ -49,6 +49,7 @@ mod values;
 use std::path::PathBuf;
 
 use crate::data::columns::column_set::NamedReaders;
+use crate::data::columns::stamped_file::StampedFile;
 use crate::data::index::report::ScanReport;
 use crate::data::index::samples::Index;
 use crate::error::Result;
@@ -65,12 +66,12 @@ pub(crate) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index
 
 /// The columns `names` of Parquet files.
 #[cfg(feature = "parquet")]
-pub(crate) fn open_columns(files: &[PathBuf], names: &[String]) -> Result<NamedReaders> {
+pub(crate) fn open_columns(files: &[StampedFile], names: &[String]) -> Result<NamedReaders> {
     column_reader::open_columns(files, names)
 }
 
 #[cfg(not(feature = "parquet"))]
-pub(crate) fn open_columns(_: &[PathBuf], _: &[String]) -> Result<NamedReaders> {
+pub(crate) fn open_columns(_: &[StampedFile], _: &[String]) -> Result<NamedReaders> {
     Err(crate::error::Error::config(
         "reading Parquet files needs the feature parquet: build featherload with it",
     ))

@@ -102,7 +102,7 @@ impl ImageRun {
                 fault: first.fault.clone(),
             });
         }
-        batch.columns.read_temporary()?;
+        batch.columns.read_temporary();
         self.mix(&mut batch)?;
         Ok(batch)
     }

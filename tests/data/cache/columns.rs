@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -427,6 +428,56 @@ fn other_columns_or_values_are_another_cache() {
             .contains("no column 'txt' (its columns: 'text', 'whole'"),
         "{e}"
     );
+}
+
+#[test]
+fn a_table_that_is_sorted_anew_during_a_build_ends_it() {
+    let scene = scene();
+    let to = scene.at("cache");
+    let text = fs::read_to_string(&scene.table).unwrap();
+    let mut calls = 0;
+    let build = builder(scene.source(), &to, small());
+    let e = build
+        .build_watched(&mut |_| {
+            calls += 1;
+            if calls == 1 {
+                // Clocks of file systems tick every few milliseconds.
+                std::thread::sleep(Duration::from_millis(30));
+                let lines: Vec<&str> = text.lines().rev().collect();
+                fs::write(&scene.table, lines.join("\n") + "\n").unwrap();
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap_err()
+        .to_string();
+    assert!(
+        e.contains("all.jsonl") && e.contains("changed after"),
+        "{e}"
+    );
+    let manifest = fs::read_to_string(to.join("manifest.json")).unwrap_or_default();
+    assert!(!manifest.contains("\"complete\": true"));
+    // The table as it is now makes a cache of its own rows.
+    let report = builder(scene.source(), &to, small()).force(true).build();
+    assert!(report.unwrap().complete);
+    let names = &NAMES[..2];
+    let got = values(of(Source::detect(&to).unwrap()), names);
+    assert_eq!(got, values(of(scene.source()), names));
+}
+
+#[test]
+fn another_table_of_the_same_length_and_time_is_another_source() {
+    let scene = scene();
+    let to = scene.build("cache", small());
+    let modified = fs::metadata(&scene.table).unwrap().modified().unwrap();
+    let other = fs::read_to_string(&scene.table)
+        .unwrap()
+        .replace("caption 4", "caption 5");
+    fs::write(&scene.table, other).unwrap();
+    let file = fs::File::options().write(true).open(&scene.table).unwrap();
+    file.set_modified(modified).unwrap();
+    let e = builder(scene.source(), &to, small()).build().unwrap_err();
+    let e = e.to_string();
+    assert!(e.contains("files of the source have changed"), "{e}");
 }
 
 #[test]

@@ -340,9 +340,11 @@ fn report(
         .columns
         .as_ref()
         .is_some_and(|names| !names.is_empty());
+    // A cache may be named by its folder, a saved index, or an address.
     let is_cache = || {
-        let src = setup.options.source.path.as_deref();
-        src.is_some_and(Index::is_cache)
+        let index = loader.index();
+        let shard = (index.shards() > 0).then(|| index.shard_path(0));
+        shard.is_some_and(|shard| shard.parent().is_some_and(Index::is_cache))
     };
     let row_ms = counters.columns.as_secs_f64() * 1e3 / counts.samples.max(1) as f64;
     let columns_are_slow = has_columns && row_ms >= SLOW_ROW_MS && !is_cache();

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::data::arrow::{ArrowBytes, ArrowColumn, ArrowField, ArrowFile, ArrowType, DICTIONARY};
 use crate::data::columns::column_set::{ColumnReader, NamedReaders};
+use crate::data::columns::stamped_file::StampedFile;
 use crate::data::columns::values::{ColumnBuilder, ColumnKind};
 use crate::data::index::Index;
 use crate::data::index::arrow::file_paths::ArrowFiles;
@@ -19,6 +20,7 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 struct ColumnFile {
     path: PathBuf,
+    stamp: StampedFile,
     file: Arc<File>,
     len: u64,
     column: ArrowColumn,
@@ -51,12 +53,14 @@ impl ColumnReader for ArrowReader {
         let row = row - self.firsts[file];
         let ColumnFile {
             path,
+            stamp,
             file,
             len,
             column,
         } = &self.files[file];
         let mut bytes = ArrowBytes::at_random(file, *len);
         let read = column.read_from(&mut bytes, row, into);
+        stamp.check(file)?;
         read.map_err(|what| {
             let name = quoted(&column.field.name);
             Error::dataset(path, format!("row {row}, column {name}: {what}"))
@@ -64,11 +68,17 @@ impl ColumnReader for ArrowReader {
     }
 }
 
-/// The columns `names` of Arrow files.
+/// The columns `names` of Arrow files. `stamps`: those of the files with data, then of those with
+/// indices.
 ///
 /// # Errors
-/// A file without such a column, a type that no batch has, types that differ between files.
-pub(crate) fn open_columns(files: &ArrowFiles, names: &[String]) -> Result<NamedReaders> {
+/// A file without such a column, a type that no batch has, types that differ between files, a file
+/// that changed since it was stamped.
+pub(crate) fn open_columns(
+    files: &ArrowFiles,
+    stamps: &[StampedFile],
+    names: &[String],
+) -> Result<NamedReaders> {
     let paths = absolute(&files.data)?;
     let mut opened = Vec::new();
     for path in &paths {
@@ -84,10 +94,13 @@ pub(crate) fn open_columns(files: &ArrowFiles, names: &[String]) -> Result<Named
         true => None,
         false => Some(read_order(&files.indices, rows)?.into()),
     };
+    for stamp in &stamps[files.data.len()..] {
+        stamp.check_closed()?;
+    }
     let reader = |name: &String| -> Result<Box<dyn ColumnReader>> {
         let mut kind = None;
         let mut columns = Vec::new();
-        for (path, file) in &opened {
+        for ((path, file), stamp) in opened.iter().zip(stamps) {
             let found = resolve(file.fields(), name).and_then(|at| {
                 let column = ArrowColumn::find(file, &at)?;
                 let of_field = kind_of(&column.field, name)?;
@@ -100,8 +113,10 @@ pub(crate) fn open_columns(files: &ArrowFiles, names: &[String]) -> Result<Named
                 }
             });
             let column = found.map_err(|what| Error::dataset(path, what))?;
+            stamp.check(&file.file)?;
             columns.push(ColumnFile {
                 path: path.to_path_buf(),
+                stamp: stamp.clone(),
                 file: file.file.clone(),
                 len: file.len,
                 column,

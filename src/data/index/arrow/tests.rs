@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::data::columns::column_set::OpenColumns;
+use crate::data::columns::stamped_file::StampedFile;
 use crate::data::columns::values::ColumnValues;
 use crate::data::index::parquet::{ParquetLabels, ParquetOptions};
 use crate::data::index::{Index, Label};
@@ -25,7 +26,9 @@ fn read(path: &Path, options: &ParquetOptions) -> Result<Index> {
 
 fn columns(path: &Path, index: Index) -> Result<Arc<OpenColumns>> {
     let names: Vec<String> = COLUMNS.iter().map(|name| (*name).to_owned()).collect();
-    let readers = open_columns(&expand(path)?, &names)?;
+    let files = expand(path)?;
+    let all = files.data.iter().chain(&files.indices).cloned();
+    let readers = open_columns(&files, &StampedFile::of_all(all)?, &names)?;
     Ok(OpenColumns::new(readers, Arc::new(index)).unwrap())
 }
 

@@ -4,7 +4,7 @@
 //! read up to the row. The pages that were used last are kept, up to [`MOST_KEPT`] bytes a column.
 //! Memory beside them: about 100 bytes for each page of the column.
 
-use std::path::{Path, PathBuf};
+use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use parquet::basic::{ConvertedType, Repetition, Type as Physical};
@@ -12,6 +12,7 @@ use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type};
 
 use crate::data::columns::AvailableColumn;
 use crate::data::columns::column_set::{ColumnReader, NamedReaders};
+use crate::data::columns::stamped_file::StampedFile;
 use crate::data::columns::values::{ColumnBuilder, ColumnKind, NumberKind, not_a_number};
 use crate::data::index::Index;
 use crate::data::index::column_names::{listed, quoted};
@@ -42,7 +43,8 @@ struct ParquetReader {
 
 /// A column of one file.
 struct FileColumn {
-    path: PathBuf,
+    stamp: StampedFile,
+    file: Arc<File>,
     form: ValueForm,
     levels: ColumnLevels,
     /// One for each row group.
@@ -92,7 +94,12 @@ impl std::fmt::Debug for PageCache {
 
 impl std::fmt::Debug for FileColumn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} in {} pages", self.path.display(), self.pages.len())
+        write!(
+            f,
+            "{} in {} pages",
+            self.stamp.path().display(),
+            self.pages.len()
+        )
     }
 }
 
@@ -131,9 +138,13 @@ impl ColumnReader for ParquetReader {
         let file = &self.files[number];
         let row = id - self.firsts[number];
         let read = self.read_row(number, row, into);
+        file.stamp.check(&file.file)?;
         read.map_err(|what| {
             let name = quoted(&self.name);
-            Error::dataset(&file.path, format!("row {row}, column {name}: {what}"))
+            Error::dataset(
+                file.stamp.path(),
+                format!("row {row}, column {name}: {what}"),
+            )
         })
     }
 }
@@ -340,14 +351,15 @@ fn levels<'a>(
 ///
 /// # Errors
 /// A file without such a column, a type that no batch has, types that differ between files, a
-/// damaged file.
-pub(super) fn open_columns(files: &[PathBuf], names: &[String]) -> Result<NamedReaders> {
+/// damaged file, or one that changed since it was stamped.
+pub(super) fn open_columns(files: &[StampedFile], names: &[String]) -> Result<NamedReaders> {
     let mut footers = Vec::new();
-    for path in files {
+    for stamp in files {
+        let path = stamp.path();
         // The crate that decodes footers may panic on damaged bytes.
         let footer = catch_panic(|| ParquetFooter::read(path));
         let damaged = || Err(Error::dataset(path, "is damaged: it cannot be read"));
-        footers.push((path, footer.unwrap_or_else(damaged)?));
+        footers.push((stamp, footer.unwrap_or_else(damaged)?));
     }
     let mut firsts = Vec::new();
     let mut rows: u64 = 0;
@@ -360,16 +372,18 @@ pub(super) fn open_columns(files: &[PathBuf], names: &[String]) -> Result<NamedR
     let open = |name: &String| -> Result<(String, Box<dyn ColumnReader>)> {
         let mut kind = None;
         let mut columns = Vec::new();
-        for (path, footer) in &footers {
-            let found = catch_panic(|| file_column(path, footer, name));
+        for (stamp, footer) in &footers {
+            let path = stamp.path();
+            let found = catch_panic(|| file_column(stamp, footer, name));
             let found = found.unwrap_or_else(|| Err("is damaged: it cannot be read".into()));
-            let (of_file, column) = found.map_err(|what| Error::dataset(path.as_path(), what))?;
+            let (of_file, column) = found.map_err(|what| Error::dataset(path, what))?;
+            stamp.check(&footer.file)?;
             if *kind.get_or_insert(of_file) != of_file {
                 let what = format!(
                     "column {} has another type than in the first file",
                     quoted(name)
                 );
-                return Err(Error::dataset(path.as_path(), what));
+                return Err(Error::dataset(path, what));
             }
             columns.push(column);
         }
@@ -424,7 +438,7 @@ fn leaf_name(leaf: &ColumnDescPtr) -> String {
 }
 
 fn file_column(
-    path: &Path,
+    stamp: &StampedFile,
     footer: &ParquetFooter,
     name: &str,
 ) -> Result<(ColumnKind, FileColumn), String> {
@@ -451,7 +465,8 @@ fn file_column(
     })?;
     let level = |level: i16| u32::try_from(level).unwrap_or(0);
     let mut column = FileColumn {
-        path: path.to_owned(),
+        stamp: stamp.clone(),
+        file: footer.file.clone(),
         form: ValueForm::of(leaf.physical_type()).ok_or("has values of an unknown form")?,
         levels: ColumnLevels {
             most_def: level(leaf.max_def_level()),

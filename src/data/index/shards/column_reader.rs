@@ -264,6 +264,10 @@ fn json_kind(
             }));
         }
         let value = value_in(&text, pointer).map_err(failed)?;
+        let inexact = json_column::beyond_whole(&value).or_else(|| json_column::inexact(&value));
+        if let Some(what) = inexact {
+            return Err(failed(what));
+        }
         let both = JsonKind::of(&value).and_then(|this| kind.and(this));
         kind = both.ok_or_else(|| {
             failed(format!(

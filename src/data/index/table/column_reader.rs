@@ -4,12 +4,14 @@
 //! and the place of every 32nd record. A batch reads the records of its rows again. Memory: 8 bytes
 //! for every 32 samples.
 
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value as Json;
 
 use crate::data::columns::column_set::{ColumnReader, NamedReaders};
+use crate::data::columns::stamped_file::StampedFile;
 use crate::data::columns::values::{ColumnBuilder, ColumnKind, NumberKind};
 use crate::data::index::Index;
 use crate::data::index::column_names::quoted;
@@ -34,7 +36,7 @@ enum RecordReader {
 
 /// A table that several columns read.
 struct SharedTable {
-    path: PathBuf,
+    file: StampedFile,
     /// The byte where every [`STEP`]th record begins.
     places: Vec<u64>,
     reader: Mutex<TableCursor>,
@@ -49,7 +51,7 @@ struct TableCursor {
 impl std::fmt::Debug for SharedTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SharedTable")
-            .field("path", &self.path)
+            .field("file", &self.file)
             .finish_non_exhaustive()
     }
 }
@@ -79,6 +81,13 @@ impl RecordReader {
         }
     }
 
+    fn file(&self) -> &File {
+        match self {
+            Self::Csv(records) => records.file(),
+            Self::Json(lines) => lines.file(),
+        }
+    }
+
     fn position(&self) -> u64 {
         match self {
             Self::Csv(records) => records.position(),
@@ -96,16 +105,30 @@ impl RecordReader {
 
 impl SharedTable {
     /// Calls `take` with the record of row `row`.
+    ///
+    /// # Errors
+    /// The file has changed, or `take` fails.
     fn with_record<T>(
         &self,
         row: u64,
         take: impl FnOnce(&RecordReader) -> Result<T, String>,
     ) -> Result<T> {
         let mut cursor = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = self.go_to(&mut cursor, row).and_then(|()| {
+            let taken = take(&cursor.records);
+            taken.map_err(|what| Error::dataset(self.file.path(), format!("record {row}: {what}")))
+        });
+        // Last: what was read is of the file as it was up to now. It explains other errors, too.
+        self.file.check(cursor.records.file())?;
+        taken
+    }
+
+    /// Reads the record of row `row`.
+    fn go_to(&self, cursor: &mut TableCursor, row: u64) -> Result<()> {
         let step = row / STEP;
         let changed = || {
             Error::dataset(
-                &self.path,
+                self.file.path(),
                 format!("has no record {row} any more: do not change it during a run"),
             )
         };
@@ -125,8 +148,7 @@ impl SharedTable {
             };
             found?.ok_or_else(changed)?;
         }
-        take(&cursor.records)
-            .map_err(|what| Error::dataset(&self.path, format!("record {row}: {what}")))
+        Ok(())
     }
 }
 
@@ -193,6 +215,17 @@ fn json_value(line: &[u8], name: &str) -> Result<Json, String> {
     })
 }
 
+/// The whole number that a field is. `None` if a number is not all of it: more digits than `i64` has,
+/// zeros before it, a plus. Such a field is an id.
+fn whole_number(text: &str) -> Option<i64> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let has_zeros = digits.len() > 1 && digits.starts_with('0');
+    match has_zeros || text.starts_with('+') {
+        true => None,
+        false => text.parse().ok(),
+    }
+}
+
 /// What the fields of a column of a CSV are, as far as they were seen.
 #[derive(Debug, Clone, Copy, Default)]
 struct FieldSurvey {
@@ -200,6 +233,8 @@ struct FieldSurvey {
     has_fraction: bool,
     has_text: bool,
     has_empty: bool,
+    /// A whole number that `f64` does not hold exactly.
+    has_large: bool,
 }
 
 impl FieldSurvey {
@@ -207,7 +242,19 @@ impl FieldSurvey {
         let text = str::from_utf8(field).map_err(|_| "is not UTF-8: save the file as UTF-8")?;
         match text.trim_ascii() {
             "" => self.has_empty = true,
-            text if text.parse::<i64>().is_ok() => self.has_whole = true,
+            text if text
+                .trim_start_matches(['+', '-'])
+                .bytes()
+                .all(|b| b.is_ascii_digit()) =>
+            {
+                match whole_number(text) {
+                    Some(number) => {
+                        self.has_whole = true;
+                        self.has_large |= !json_column::is_exact(number);
+                    }
+                    None => self.has_text = true,
+                }
+            }
             text if text.parse::<f64>().is_ok() => self.has_fraction = true,
             _ => self.has_text = true,
         }
@@ -217,6 +264,13 @@ impl FieldSurvey {
     fn kind(self) -> ColumnKind {
         match self {
             Self { has_text: true, .. } => ColumnKind::Text,
+            // As numbers, they would be float64.
+            Self {
+                has_large: true,
+                has_fraction,
+                has_empty,
+                ..
+            } if has_fraction || has_empty => ColumnKind::Text,
             Self {
                 has_fraction: true, ..
             } => ColumnKind::Numbers(NumberKind::F64, None),
@@ -236,8 +290,10 @@ impl FieldSurvey {
 /// The columns `names` of a table. In JSON lines a name may be a JSON pointer.
 ///
 /// # Errors
-/// There is no such column; values of a column of several kinds; a table that cannot be read.
-pub(crate) fn open_columns(path: &Path, names: &[String]) -> Result<NamedReaders> {
+/// There is no such column; values of a column of several kinds; a table that cannot be read, or
+/// that changed since it was stamped.
+pub(crate) fn open_columns(file: &StampedFile, names: &[String]) -> Result<NamedReaders> {
+    let path = file.path();
     let form = TableFormat::of(path);
     let form = form.ok_or_else(|| Error::dataset(path, "is not a table by its extension"))?;
     let (mut records, fields) = match form {
@@ -258,6 +314,8 @@ pub(crate) fn open_columns(path: &Path, names: &[String]) -> Result<NamedReaders
     let mut places = Vec::new();
     let mut of_csv = vec![FieldSurvey::default(); names.len()];
     let mut of_json = vec![(JsonKind::None, false); names.len()];
+    // In JSON the first whole number that is no exact fraction, with its line.
+    let mut inexact: Vec<Option<(u64, String)>> = vec![None; names.len()];
     let mut count = 0;
     loop {
         let position = records.position();
@@ -289,18 +347,27 @@ pub(crate) fn open_columns(path: &Path, names: &[String]) -> Result<NamedReaders
                     };
                     let this = JsonKind::of(&value).ok_or_else(unlike)?;
                     let both = kind.and(this).ok_or_else(unlike)?;
-                    of_json[number] = (both, has_missing || value.is_null());
+                    let has_missing = has_missing || value.is_null();
+                    of_json[number] = (both, has_missing);
+                    inexact[number] = inexact[number].take().or_else(|| {
+                        let found = json_column::inexact(&value)?;
+                        Some((line, found))
+                    });
+                    if let Some(what) = json_column::beyond_whole(&value) {
+                        return Err(failed(format!("the value at {} {what}", quoted(name))));
+                    }
                 }
             }
         }
         count += 1;
     }
+    file.check(records.file())?;
     let is_json = matches!(records, RecordReader::Json(_));
     if is_json && let Some(at) = of_json.iter().position(|(kind, _)| *kind == JsonKind::None) {
         return Err(missing_key(path, &names[at])?);
     }
     let table = Arc::new(SharedTable {
-        path: path.to_owned(),
+        file: file.clone(),
         places,
         reader: Mutex::new(TableCursor {
             records,
@@ -322,7 +389,14 @@ pub(crate) fn open_columns(path: &Path, names: &[String]) -> Result<NamedReaders
                         ),
                     ));
                 }
-                kind.column(has_missing)
+                let kind = kind.column(has_missing);
+                if kind.is_of_fractions()
+                    && let Some((line, what)) = &inexact[number]
+                {
+                    let what = format!("the value at {} {what}", quoted(name));
+                    return Err(Error::dataset_line(path, *line, what));
+                }
+                kind
             }
         };
         Ok(Box::new(TableColumn {
@@ -375,7 +449,7 @@ mod tests {
         let path = dir.path().join(name);
         std::fs::write(&path, text).unwrap();
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let readers = open_columns(&path, &names)?;
+        let readers = open_columns(&StampedFile::of(path.clone())?, &names)?;
         let index = Index::of_files(&[path]).unwrap();
         Ok((dir, OpenColumns::new(readers, Arc::new(index)).unwrap()))
     }
@@ -468,6 +542,62 @@ mod tests {
             (values.to_i64().unwrap(), offsets),
             (vec![1, 2], vec![0, 0, 1])
         );
+    }
+
+    #[test]
+    fn no_digit_of_a_whole_number_is_lost() {
+        let large = "9007199254740993";
+        let ids = ["18446744073709551615", "99999999999999999999", "007", "+49"];
+        for id in ids {
+            for other in ["1", "-5", "0.5", ""] {
+                let (_dir, columns) =
+                    open("a.csv", &format!("x,y\n{id},\n{other},\n"), &["x"]).unwrap();
+                let values = text(columns.read("x", [Some(0), Some(1)].into_iter()).unwrap());
+                assert_eq!(values, [Some(id.to_owned()), Some(other.to_owned())]);
+            }
+        }
+        let kind_of = |name: &str, text: &str| {
+            let (_dir, columns) = open(name, text, &["x"])?;
+            let (_, kind) = columns.names().next().unwrap();
+            Ok::<_, Error>(kind.to_string())
+        };
+        for (fields, kind) in [
+            ([large, "1"], "int64"),
+            ([large, ""], "text"),
+            ([large, "0.5"], "text"),
+            (["-9223372036854775808", "9223372036854775807"], "int64"),
+            (["9007199254740992", ""], "float64"),
+            (["0", "-0"], "int64"),
+            (["0.0", "00.5"], "float64"),
+            (["+", "-"], "text"),
+        ] {
+            let text = format!("x,y\n{},\n{},\n", fields[0], fields[1]);
+            assert_eq!(kind_of("a.csv", &text).unwrap(), kind, "{fields:?}");
+        }
+        // JSON has its own texts, so a number is never made one.
+        for (values, kind) in [
+            ([large, "1"], "int64"),
+            (["9007199254740992", "null"], "float64"),
+            (["1e300", "2"], "float64"),
+            (["[9007199254740993]", "[]"], "lists of int64"),
+        ] {
+            let text = format!("{{\"x\": {}}}\n{{\"x\": {}}}\n", values[0], values[1]);
+            assert_eq!(kind_of("a.jsonl", &text).unwrap(), kind, "{values:?}");
+        }
+        for values in [
+            [large, "null"],
+            [large, "0.5"],
+            ["18446744073709551615", "1"],
+            ["[9007199254740993]", "[0.5]"],
+            ["[[18446744073709551615, 1]]", "[]"],
+        ] {
+            let text = format!("{{\"x\": {}}}\n{{\"x\": {}}}\n", values[0], values[1]);
+            let e = kind_of("a.jsonl", &text).unwrap_err().to_string();
+            assert!(
+                e.contains(":1: the value at 'x'") && e.contains("write it as text"),
+                "{e}"
+            );
+        }
     }
 
     #[test]

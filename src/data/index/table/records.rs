@@ -147,6 +147,11 @@ impl<'a> CsvRecords<'a> {
         }
     }
 
+    /// The open file.
+    pub(super) fn file(&self) -> &File {
+        self.input.get_ref()
+    }
+
     /// The offset of the first byte that no record has taken.
     pub(super) fn position(&self) -> u64 {
         self.position
