@@ -2,6 +2,8 @@
 //!
 //! Used in consumer and fetcher.
 
+use crate::data::index::names::shown;
+
 /// The root of an index of addresses. No file can be below it.
 pub(super) const ROOT: &str = "/dev/null/addresses";
 
@@ -17,12 +19,75 @@ pub(super) fn is_of_store(path: &[u8]) -> bool {
     scheme.is_some_and(|scheme| SCHEMES.iter().any(|one| one.eq_ignore_ascii_case(scheme)))
 }
 
-/// The part of an address that names it for people: without a query, which may be a signature.
+/// The part of an address that names it for people: without a query or a fragment, which may be a
+/// signature. The names of objects in `s3` and `gs` may contain their marks.
 pub(crate) fn without_query(address: &str) -> &str {
     let scheme = address.split("://").next().unwrap_or_default();
-    let web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
-    match address.find(['?', '#']).filter(|_| web) {
+    let has_marks = ["s3", "s3a", "gs", "file"]
+        .iter()
+        .any(|one| one.eq_ignore_ascii_case(scheme));
+    match address.find(['?', '#']).filter(|_| !has_marks) {
         Some(at) => &address[..at],
         None => address,
+    }
+}
+
+/// Whether an address has a user name or a password before its host. In `abfs` the name before the
+/// host is a container.
+pub(super) fn has_login(address: &str) -> bool {
+    let Some((scheme, rest)) = address.split_once("://") else {
+        return false;
+    };
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_container = ["abfs", "abfss"]
+        .iter()
+        .any(|one| one.eq_ignore_ascii_case(scheme));
+    match host.rsplit_once('@') {
+        Some((login, _)) => !is_container || login.contains(':'),
+        None => false,
+    }
+}
+
+/// An address for an error text: without query, user name and password.
+pub(super) fn for_people(address: &[u8]) -> String {
+    let text = String::from_utf8_lossy(address);
+    let plain = without_query(&text);
+    match plain.split_once("://") {
+        Some((scheme, rest)) if has_login(plain) => {
+            let (_, rest) = rest.split_once('@').unwrap_or(("", rest));
+            shown(format!("{scheme}://{rest}").as_bytes())
+        }
+        _ => shown(plain.as_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_and_logins_are_not_shown() {
+        for (address, login, want) in [
+            ("https://host/a.jpg?sig=1#x", false, "https://host/a.jpg"),
+            ("https://me:pw@host/a.jpg?sig=1", true, "https://host/a.jpg"),
+            ("https://:token@host/a.jpg", true, "https://host/a.jpg"),
+            ("ftp://me:pw@host/a.jpg", true, "ftp://host/a.jpg"),
+            (
+                "s3://key:secret@bucket/a?b.jpg",
+                true,
+                "s3://bucket/a?b.jpg",
+            ),
+            ("s3://bucket/a@b?c.jpg", false, "s3://bucket/a@b?c.jpg"),
+            ("az://box/a.jpg?sig=1", false, "az://box/a.jpg"),
+            (
+                "abfss://box@account.dfs.core.windows.net/a.jpg",
+                false,
+                "abfss://box@account.dfs.core.windows.net/a.jpg",
+            ),
+            ("https://host/a@b.jpg", false, "https://host/a@b.jpg"),
+        ] {
+            assert_eq!(has_login(address), login, "{address}");
+            assert_eq!(for_people(address.as_bytes()), want);
+        }
     }
 }

@@ -23,6 +23,10 @@ pub(super) enum PathFault {
     Address(String),
     /// The list has files and addresses.
     Mixed(String),
+    /// The address is no UTF-8.
+    Encoding,
+    /// The address has a user name or a password. They are not shown.
+    Login,
     /// The path is written as on Windows, and no file has this name.
     Windows(String),
 }
@@ -43,6 +47,11 @@ impl PathFault {
                 "path '{path}' is of another kind than that of the first image: a list has files \
                  of this machine, or addresses. Divide it into two lists"
             ),
+            Self::Encoding => "the address is no UTF-8: write its bytes as %XX".into(),
+            Self::Login => "the address has a user name or a password, which would be stored with \
+                            the data set: remove it, and use an address that needs none, or a store \
+                            whose credentials are in the environment"
+                .into(),
             Self::Windows(path) => format!(
                 "path '{path}' is written as on Windows, and no such file exists: write / for \\, \
                  remove the drive, and set `root` to the folder that the paths start from"
@@ -62,9 +71,17 @@ impl AddressRows {
     /// It is of another kind than the first.
     pub(super) fn add(&self, path: &[u8], is_address: bool) -> Result<(), PathFault> {
         match self.0.get() {
-            Some(first) if first != is_address => return Err(PathFault::Mixed(shown(path))),
+            Some(first) if first != is_address => {
+                return Err(PathFault::Mixed(address_text::for_people(path)));
+            }
             Some(_) => {}
             None => self.0.set(Some(is_address)),
+        }
+        if is_address {
+            let text = std::str::from_utf8(path).map_err(|_| PathFault::Encoding)?;
+            if address_text::has_login(text) {
+                return Err(PathFault::Login);
+            }
         }
         Ok(())
     }
@@ -137,7 +154,7 @@ impl ListRoot {
         let is_there = || self.root.join(OsStr::from_bytes(path)).exists();
         if is_address(path) && (self.rows.are_addresses() || !is_there()) {
             if !address_text::is_of_store(path) {
-                return Err(PathFault::Address(shown(path)));
+                return Err(PathFault::Address(address_text::for_people(path)));
             }
             self.rows.add(path, true)?;
             return Ok(path);

@@ -25,8 +25,9 @@ pub(super) const HOST: &str = "https://addresses.invalid";
 pub(super) fn object_of(address: &str) -> Result<Path, String> {
     let mut url = url::Url::parse(address).map_err(|e| format!("is no valid address: {e}"))?;
     url.set_fragment(None);
-    if url.host_str().is_none_or(str::is_empty) || !url.username().is_empty() {
-        return Err("has no host, or a user name, which is not sent".to_owned());
+    let has_login = !url.username().is_empty() || url.password().is_some();
+    if url.host_str().is_none_or(str::is_empty) || has_login {
+        return Err("has no host, or a user name or password, which is not sent".to_owned());
     }
     let digits = url.as_str().bytes().map(|byte| format!("{byte:02x}"));
     Ok(Path::from(digits.collect::<String>()))
