@@ -362,7 +362,7 @@ def test_other_data_sets_are_refused(make: Make, root: Path, folder: ImageFolder
     for dataset, why in [
         ([1, 2], "dataset is a list, and no data set of torch: give it to featherload.Loader"),
         (View(folder, [1]), "View is not known"),
-        (Subset([1, 2], [0]), "list is not known"),
+        (Subset([1, 2], [0]), "dataset is a list, and no data set of torch"),
         (Own(str(root), SMALL, allow_empty=True), "Own has a __getitem__ of its own"),
         (read(target_transform=lambda _: np.random.default_rng().random()), "must not be random"),
         (read(loader=Image.open), "the loader of the ImageFolder"),
@@ -383,7 +383,7 @@ def test_other_data_sets_are_refused(make: Make, root: Path, folder: ImageFolder
             DataLoader(dataset)
         assert caught.value.option == "dataset"
     # A recipe takes the transform's place, not the data set's.
-    with pytest.raises(featherload.ConfigError, match="list is not known"):
+    with pytest.raises(featherload.ConfigError, match="dataset is a list, and no data set of torch"):
         DataLoader([1, 2], recipe="train224")
     one = make(read(None), recipe={"ops": [{"resize": {"size": [4, 4]}}]}, batch_size=9)
     assert next(iter(one)).images.shape == (9, 3, 4, 4)
