@@ -106,7 +106,12 @@ struct DeadLine<'a> {
 
 /// Why an address has no object.
 enum NoObject {
+    /// Its server says so.
     Dead(String),
+    /// It is no address. Nobody was asked.
+    Invalid(String),
+    /// The store refuses all of its objects alike: credentials, a setting, the bucket, the region.
+    Refused(HelperError),
     /// There was no answer.
     Silent(String),
 }
@@ -154,14 +159,22 @@ pub(super) async fn objects(
         told: Instant::now(),
         hosts: HashMap::new(),
         dead: 0,
+        answered: false,
+        refused: None,
     };
     let mut silent = asking.pass(None, progress).await.map_err(failed)?;
-    if !silent.is_empty() {
+    if !silent.is_empty() && asking.refused.is_none() {
         let again = silent.iter().map(|(number, _)| *number).collect();
         silent = asking.pass(Some(again), progress).await.map_err(failed)?;
     }
-    if asking.answers.iter().all(Option::is_none) {
-        let (number, why) = silent.first().cloned().unwrap_or_default();
+    if let Some(refused) = asking.refused {
+        return Err(refused);
+    }
+    if let Some((number, why)) = silent.first()
+        && !asking.answered
+        && !asking.a_known_address_answers().await
+    {
+        let number = *number;
         let first = without_query(all.address(listed, number as usize));
         let what = format!(
             "none of {} addresses gives an answer: {why}",
@@ -339,6 +352,10 @@ struct Asking<'a> {
     /// Addresses of each host that gave no answer. 0 after one that did.
     hosts: HashMap<String, u32>,
     dead: u64,
+    /// Whether an address on the network gave an answer in this run.
+    answered: bool,
+    /// Ends the run.
+    refused: Option<HelperError>,
 }
 
 impl Asking<'_> {
@@ -388,10 +405,18 @@ impl Asking<'_> {
                 None if is_silent => _ = self.hosts.insert(host.to_owned(), 1),
                 None => {}
             }
+            // Files of this machine say nothing about the network.
+            let was_asked = matches!(found, Ok(_) | Err(NoObject::Dead(_)));
+            self.answered |= was_asked && !host.starts_with("file:");
             match found {
                 Ok(answer) => self.keep(number, answer)?,
                 Err(NoObject::Dead(why)) => self.keep(number, Answer::Dead(why))?,
+                Err(NoObject::Invalid(why)) => self.keep(number, Answer::Dead(why))?,
                 Err(NoObject::Silent(why)) => silent.push((number, why)),
+                Err(NoObject::Refused(error)) => {
+                    self.refused = Some(error);
+                    break;
+                }
             }
             if self.told.elapsed() >= PROGRESS {
                 self.told = Instant::now();
@@ -408,7 +433,27 @@ impl Asking<'_> {
         Ok(silent)
     }
 
+    /// Whether an address that gave an answer in an earlier run gives one now.
+    async fn a_known_address_answers(&self) -> bool {
+        let known = self.answers.iter().zip(0..).find_map(|(answer, number)| {
+            let address = self.all.address(self.listed, number);
+            let is_known = matches!(answer, Some(Answer::Object { .. }));
+            (is_known && !address.starts_with("file:")).then_some(address)
+        });
+        match known {
+            Some(address) => {
+                let found = ask(self.stores, address, PASSES[1]).await;
+                !matches!(found, Err(NoObject::Silent(_)))
+            }
+            None => false,
+        }
+    }
+
     fn keep(&mut self, number: u32, answer: Answer) -> io::Result<()> {
+        let answer = match answer {
+            Answer::Dead(why) => Answer::Dead(without_times(&why)),
+            answer => answer,
+        };
         let line = match &answer {
             Answer::Object { bytes, state } => AnswerLine::Object {
                 number,
@@ -436,6 +481,30 @@ impl Asking<'_> {
     }
 }
 
+/// The reason of an error without how long its requests took, so that all runs have one text.
+pub(super) fn without_times(why: &str) -> String {
+    let mut parts = why.split("Error performing ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        // The time is the last thing before the dash.
+        let times = part.find(" - ").and_then(|end| {
+            let begin = part[..end].rfind(" in ")?;
+            Some((begin, end))
+        });
+        let part = match times {
+            Some((begin, end)) => format!("{}{}", &part[..begin], &part[end..]),
+            None => part.to_owned(),
+        };
+        format!("{text}Error performing {part}")
+    })
+}
+
+/// Whether requests for an address carry no credentials, and each object has its own answer.
+pub(super) fn is_web(address: &str) -> bool {
+    let scheme = address.split("://").next().unwrap_or_default();
+    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+}
+
 /// Scheme and host, or bucket, of an address.
 fn host(address: &str) -> &str {
     let begin = address.find("://").map_or(0, |at| at + 3);
@@ -451,7 +520,10 @@ async fn ask(
     address: &str,
     patience: Duration,
 ) -> Result<Answer, NoObject> {
-    let object = stores.locate(address).map_err(|e| NoObject::Dead(e.what))?;
+    let object = stores.locate(address).map_err(|e| match is_web(address) {
+        true => NoObject::Invalid(e.what),
+        false => NoObject::Refused(e),
+    })?;
     let meta = header(&object, patience).await?;
     if meta.size > MOST_IMAGE {
         return Err(NoObject::Dead(format!(
@@ -492,6 +564,9 @@ async fn header(object: &LocatedObject, patience: Duration) -> Result<ObjectMeta
         };
         let failure = store.failure(name, &error);
         if let StoreFailure::Permanent(refused) = failure {
+            if store.refuses_all_objects(&error) {
+                return Err(NoObject::Refused(refused));
+            }
             if by_get || !store.may_serve_all_the_same(&error) {
                 return Err(NoObject::Dead(refused.what));
             }
@@ -508,6 +583,24 @@ async fn header(object: &LocatedObject, patience: Duration) -> Result<ObjectMeta
 mod tests {
     use super::*;
     use crate::data::index::{ItemLabel, ItemList};
+
+    #[test]
+    fn reasons_have_no_times() {
+        for (why, want) in [
+            ("does not exist", "does not exist"),
+            (
+                "denied (Error performing GET https://h/in a in 3.1ms, after 3 retries, \
+                 max_retries: 3, retry_timeout: 2s  - 403 in all): check it",
+                "denied (Error performing GET https://h/in a - 403 in all): check it",
+            ),
+            (
+                "Error performing HEAD the address in 12.5µs - timed out in 3 s",
+                "Error performing HEAD the address - timed out in 3 s",
+            ),
+        ] {
+            assert_eq!(without_times(why), want);
+        }
+    }
 
     fn listed(addresses: &[String]) -> Index {
         let mut items = ItemList::new();

@@ -4,7 +4,7 @@
 //! the order of the responses.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt};
@@ -138,22 +138,33 @@ async fn fetch(
             }
             Ok((Ok(got), permit))
         }
-        Err(e) => {
-            let leaves_out = stores.1.is_some_and(|all| all.leaves_out);
+        Err(lost) => {
+            let leaves_out = stores.1.is_some_and(|all| all.leaves_out) && lost.is_alone;
+            let e = lost.error;
             // While others arrive, the network is not at fault.
             match leaves_out && (!e.may_pass || arrived() > before) {
-                true => Ok((Err(e.what), permit)),
+                true => Ok((Err(asked_addresses::without_times(&e.what)), permit)),
                 false => Err(e),
             }
         }
     }
 }
 
+/// Why an object did not arrive.
+struct LostObject {
+    error: HelperError,
+    /// Other objects of its store may arrive all the same.
+    is_alone: bool,
+}
+
 async fn download(
     (base, others): Stores<'_>,
     object: &PackedObject,
-) -> Result<WholeObject, HelperError> {
-    let LocatedObject { store, path, name } = LocatedObject::find(base, others, &object.object)?;
+) -> Result<WholeObject, LostObject> {
+    let is_web = asked_addresses::is_web(&object.object);
+    let lost = |error, is_alone| LostObject { error, is_alone };
+    let LocatedObject { store, path, name } =
+        LocatedObject::find(base, others, &object.object).map_err(|e| lost(e, is_web))?;
     let what_to_do = match others {
         // Such a run keeps its list.
         Some(all) if all.leaves_out => "",
@@ -161,7 +172,11 @@ async fn download(
         None => ": start the run again, which lists the objects again",
     };
     let overwritten = || format!("was overwritten since it was listed{what_to_do}");
-    let longer = |_| overwritten();
+    let is_longer = AtomicBool::new(false);
+    let longer = |_| {
+        is_longer.store(true, Ordering::Relaxed);
+        overwritten()
+    };
     let named = (&path, name.as_str());
     let patience = match others {
         Some(_) => ADDRESS_PATIENCE,
@@ -169,7 +184,9 @@ async fn download(
     };
     let got = download::whole_object(&store, named, object.bytes, &longer, patience).await;
     let changed = match got {
-        Err(e) if e.may_pass => return Err(e),
+        Err(e) if e.may_pass => return Err(lost(e, true)),
+        // Credentials, a setting, the bucket, the region: of all objects of the store.
+        Err(e) if !is_web && !is_longer.load(Ordering::Relaxed) => return Err(lost(e, false)),
         Err(e) => e,
         Ok(Some(got)) if got.bytes.len() as u64 == object.bytes && got.state == object.state => {
             return Ok(got);
@@ -186,7 +203,7 @@ async fn download(
     {
         asked_addresses::forget(answers, &object.object);
     }
-    Err(changed)
+    Err(lost(changed, true))
 }
 
 #[cfg(test)]

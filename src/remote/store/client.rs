@@ -257,6 +257,13 @@ impl Store {
         self.is_web && !StoreAnswer::of(&chain(error)).is_missing()
     }
 
+    /// Whether an error is that of the store, not of one object: credentials, a setting, the bucket,
+    /// the region. Web servers answer for each object by itself.
+    pub(crate) fn refuses_all_objects(&self, error: &StoreError) -> bool {
+        let is_missing = matches!(error, StoreError::NotFound { .. });
+        !self.is_web && (!is_missing || StoreAnswer::of(&chain(error)).has_no_bucket())
+    }
+
     pub(crate) fn path(&self, name: &str) -> Path {
         self.prefix.clone().join(name)
     }
