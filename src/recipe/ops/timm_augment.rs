@@ -22,15 +22,13 @@ use crate::recipe::values::{ChainDepth, InterpolationMode, PerChannel};
 described! {
     example: "timm_augment: {config: rand-m9-mstd0.5-inc1}";
 
-    /// A policy in timm's notation, such as `rand-m9-mstd0.5-inc1`.
-    ///
-    /// - `rand`, with the parts m, n (1 to 16), mstd, inc1 and w0: some operations in a row.
-    /// - `augmix`, with m, w and d (up to 16), a, b and mstd: chains of operations, mixed with the
-    ///   image. Translations move up to 0.3 of a side, as in timm's `create_transform`.
-    /// - `original`, `originalr`, `v0` and `v0r`, with mstd: a pair from a table of AutoAugment.
-    ///
-    /// Parts come in any order. A strength is clipped to 0 to 10, so m15 with mstd0.5 is nearly
-    /// always 10. In `augmix` without mstd it is uniform from 0 to m.
+    /// A policy in timm's notation, such as `rand-m9-mstd0.5-inc1`. `rand` runs some operations, with
+    /// the parts m, n (1 to 16), mstd, inc1 and w0. `augmix` mixes chains of operations with the
+    /// image, with m, w (1 to 16), d (up to 16), a, b and mstd. `original`, `originalr`, `v0` and
+    /// `v0r` run a pair from a table of AutoAugment, with mstd. Parts come in any order. A strength
+    /// is drawn around m, or the strength of the table, and then clipped to 0 to 10. So m15 with
+    /// mstd0.5 is nearly always 10. In `augmix` without mstd it is uniform from 0 to m. There,
+    /// translations move up to 0.3 of a side, as in timm's `create_transform`.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct TimmAugment {
