@@ -22,6 +22,8 @@ pytestmark = [
 
 # Levels that the filters of a resize may differ by, and the mean of all pixels.
 ROUNDED = (2.01, 0.1)
+# Policies whose strengths are fixed.
+TABLES = ["original", "originalr", "v0", "v0r"]
 # Two of timm's means, and its deviation.
 STATS = {"mean": (0.5, 0.4, 0.3), "std": (0.25, 0.25, 0.25)}
 
@@ -295,10 +297,10 @@ def test_what_would_make_other_pixels_is_an_error(odd: Path) -> None:
         ({"num_aug_splits": 3}, "num_aug_splits=3: the copies of an image share one crop"),
         ({"tf_preprocessing": True}, "TensorFlow's decoder"),
         ({"input_size_choices": [32, 64]}, "multi_scale .* other sizes"),
-        ({"auto_augment": "augmix-m5-w4"}, "chains draw operations and weights"),
-        ({"auto_augment": "original-mstd0.5"}, "tables of AutoAugment"),
-        ({"auto_augment": "v0r"}, "tables of AutoAugment"),
-        ({"auto_augment": "best"}, "no such policy"),
+        ({"auto_augment": "augmix-m5-n2"}, "'n2' is unknown: use an augmix policy"),
+        ({"auto_augment": "original-m9"}, "'m9' is unknown: use original"),
+        ({"auto_augment": "3a-mstd1"}, "3a without parts"),
+        ({"auto_augment": "best"}, "no such policy: use 3a, or one of rand, augmix"),
         ({"train_crop_mode": "rkr"}, "rrc, rkrc and rkrr"),
         ({"collate_fn": print}, "is not called, so batches"),
         ({"collate_fn": FastCollateMixup(), "use_prefetcher": False}, "use_prefetcher=True"),
@@ -316,7 +318,10 @@ def test_what_would_make_other_pixels_is_an_error(odd: Path) -> None:
             create_loader(**{**given, "device": "cpu", **options})
 
 
-@pytest.mark.parametrize("policy", [None, "3a", "rand-m9-mstd0.5-inc1"])
+POLICIES = ["rand-m9-mstd0.5-inc1", "augmix-m5-w4-d2", "original-mstd0.5", "v0r-mstd2"]
+
+
+@pytest.mark.parametrize("policy", [None, "3a", *POLICIES])
 @pytest.mark.parametrize("jitter", [None, 0.4, (0.3, 0.2, 0.1, 0.05)])
 def test_the_steps_of_each_policy_are_timms(policy: str | None, jitter: Any) -> None:
     """timm's object has the same steps in the same order."""
@@ -326,7 +331,8 @@ def test_the_steps_of_each_policy_are_timms(policy: str | None, jitter: Any) -> 
     theirs = [type(one).__name__ for one in timm.data.create_transform(48, **given).transforms]
     ours = [next(iter(op)) for op in recipes.create_transform(48, **given)["ops"]]
     names = {
-        "AutoAugment": "random_choice",
+        "AugMixAugment": "timm_augment",
+        "AutoAugment": "random_choice" if policy == "3a" else "timm_augment",
         "ColorJitter": "color_jitter",
         "MaybeToTensor": None,
         "Normalize": "normalize",
@@ -337,6 +343,52 @@ def test_the_steps_of_each_policy_are_timms(policy: str | None, jitter: Any) -> 
     }
     wanted = [names[name] for name in theirs if names[name] is not None]
     assert [name for name in ours if name not in ("decode", "cast", "layout")] == wanted
+
+
+def kolmogorov(ours: Any, theirs: Any) -> float:
+    """The largest difference between the distribution functions of two lists."""
+    both = np.sort(np.concatenate([ours, theirs]))
+    counts = [
+        np.searchsorted(np.sort(one), both, side="right") / len(one) for one in (ours, theirs)
+    ]
+    return float(np.abs(counts[0] - counts[1]).max())
+
+
+@pytest.mark.parametrize("policy", ["augmix-m9-w2-d1", "augmix-m6-b1", *TABLES, *POLICIES])
+def test_policies_give_what_timm_gives(policy: str, tmp_path: Path) -> None:
+    """Many rows of one image that is neither cropped nor resized, so that pixels are equal."""
+    import random
+
+    import torch
+
+    folder = save(tmp_path / "set", [(24, 24)] * 32, alike=True)
+    plain = {"scale": (1.0, 1.0), "ratio": (1.0, 1.0), "hflip": 0.0, "interpolation": "bicubic"}
+    theirs, ours = both(folder, 24, 32, is_training=True, auto_augment=policy, **plain)
+    _, clean = both(folder, 24, 32, is_training=True, color_jitter=None, **plain)
+    random.seed(1)
+    np.random.seed(1)
+    torch.manual_seed(1)
+
+    def levels(loader: Any, epochs: int) -> Any:
+        rows = [images * 255 * 0.25 for _ in range(epochs) for images, _ in loader]
+        return torch.cat(rows).numpy().round(3)
+
+    found, wanted = levels(ours, 40), levels(theirs, 40)
+    image = levels(clean, 1)[0]
+    assert len(found) == len(wanted) == 32 * 40
+    bound = 1.95 * (2 / len(found)) ** 0.5
+    for about in (
+        lambda rows: np.abs(rows - image).mean((1, 2, 3)),
+        lambda rows: rows.mean((1, 2, 3)),
+        lambda rows: rows.std((1, 2, 3)),
+    ):
+        off = kolmogorov(about(found).round(2), about(wanted).round(2))
+        assert off < bound, (policy, off, bound)
+    if policy in TABLES:
+        # The outcomes are few, and each is an image of timm's.
+        known = {row.tobytes() for row in wanted}
+        same = sum(row.tobytes() in known for row in found) / len(found)
+        assert len(known) > 30 and same > 0.97, (policy, len(known), same)
 
 
 def test_prefetched_batches_keep_what_the_loader_told(odd: Path) -> None:

@@ -811,8 +811,8 @@ def test_timm_keywords_are_recipes(loader: Make) -> None:
         ({"is_training": False, "interpolation": "random"}, "interpolation='random'.*one filter"),
         ({"interpolation": "box"}, "interpolation='box'"),
         ({"re_prob": 0.1, "re_mode": "rand"}, "re_mode='rand'"),
-        ({"auto_augment": "original"}, "auto_augment='original'.*3a"),
-        ({"auto_augment": "augmix-m3"}, "auto_augment='augmix-m3'"),
+        ({"auto_augment": "v1-mstd1"}, "auto_augment='v1-mstd1'.*3a, or one of rand"),
+        ({"auto_augment": "3a-mstd1"}, "auto_augment='3a-mstd1'.*without parts"),
         ({"is_training": False, "crop_pct": -1.0}, "crop_pct=-1.0.*above 0"),
         ({"input_size": (96,)}, "input_size=.96,."),
     ]:

@@ -225,6 +225,13 @@ POLICIES = {
         SMALL,
         "timm_augment: {config: rand-m7-n5-w0, p: 0.8, interpolation: [nearest], fill: 0}",
     ],
+    "policy-timm-augmix": [
+        SMALL,
+        "timm_augment: {config: augmix-m5-w4-d2, interpolation: [bilinear, bicubic]}",
+    ],
+    "policy-timm-augmix-blended": [SMALL, "timm_augment: {config: augmix-m9-mstd0.5-b1}"],
+    "policy-timm-auto": [SMALL, "timm_augment: {config: original-mstd0.5}"],
+    "policy-timm-auto-v0r": [SMALL, "timm_augment: {config: v0r, p: 0.9}"],
     "policy-cutout": ["resize: {size: [80, 70]}", "cutout: {p: 0.8, holes: 5, length: 17}"],
     "policy-cutout-random": [
         "resize: {size: [80, 70]}",

@@ -177,7 +177,9 @@ impl BoxWalk {
                 | AugmentStep::Keep
                 | AugmentStep::Add { .. }
                 | AugmentStep::AddSingle { .. }
+                | AugmentStep::MixIn { .. }
                 | AugmentStep::Total
+                | AugmentStep::BlendTotal { .. }
                 | AugmentStep::Blend { .. },
             ) => {}
         }

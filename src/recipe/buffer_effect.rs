@@ -130,9 +130,12 @@ impl AugmentStep {
             Self::Resample { size, .. } => BufferEffect::copies(CopyShape::Sized(size)),
             Self::Sharpness(_) | Self::TensorSharpness(_) => BufferEffect::copies(CopyShape::Same),
             Self::Keep => BufferEffect::Keeps,
-            Self::Add { .. } | Self::AddSingle { .. } | Self::Total | Self::Blend { .. } => {
-                BufferEffect::Uprights
-            }
+            Self::Add { .. }
+            | Self::AddSingle { .. }
+            | Self::MixIn { .. }
+            | Self::Total
+            | Self::BlendTotal { .. }
+            | Self::Blend { .. } => BufferEffect::Uprights,
             Self::AutoContrast
             | Self::TensorAutoContrast
             | Self::Equalize

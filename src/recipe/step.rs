@@ -271,8 +271,16 @@ pub enum AugmentStep {
     AddSingle {
         weight: f32,
     },
+    /// Mixes the image into the sum by Pillow's `Image.blend`, and restores the kept copy.
+    MixIn {
+        by: f32,
+    },
     /// The sum, truncated to whole levels.
     Total,
+    /// `Image.blend` of the kept copy (0) and the sum, truncated to whole levels (1).
+    BlendTotal {
+        by: f32,
+    },
     /// `(1 - by) * kept + by * sum`, truncated to whole levels.
     Blend {
         by: f32,
@@ -323,7 +331,9 @@ impl AugmentStep {
             | Self::Keep
             | Self::Add { .. }
             | Self::AddSingle { .. }
+            | Self::MixIn { .. }
             | Self::Total
+            | Self::BlendTotal { .. }
             | Self::Blend { .. } => {}
         }
     }

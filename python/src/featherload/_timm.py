@@ -32,21 +32,13 @@ _INSTEAD = {
     "naflex": "rows have one size: use timm's NaFlex loader",
     "patchify": "rows are images: use timm's NaFlex loader",
 }
-# Policies of timm that recipes lack, and what another policy would change.
-_POLICIES = {
-    "augmix": "its chains draw operations and weights as no operation of a recipe does (aug_mix "
-    "follows PaddleClas, whose chains and strengths differ): train with 3a or a policy rand-...",
-    "original": "recipes lack timm's tables of AutoAugment (auto_augment follows PaddleClas, whose "
-    "draws and fill differ): train with 3a or a policy rand-...",
-    "v0": "recipes lack timm's tables of AutoAugment (auto_augment follows PaddleClas, whose draws "
-    "and fill differ): train with 3a or a policy rand-...",
-}
 # timm's "random": one of these for each image, or for each operation of a policy.
 _RANDOM = ("bilinear", "bicubic")
 _FILTERS = ("bilinear", "bicubic", "nearest", "lanczos")
 _ERASING = ("const", "pixel")
-# Policies that recipes have, by how they begin.
-_THREE, _RANDOM_POLICY = "3a", "rand"
+# Policies that recipes have, by what comes before the first dash.
+_THREE = "3a"
+_POLICIES = ("rand", "augmix", "original", "originalr", "v0", "v0r")
 # Keywords that timm reads only with use_prefetcher, naflex or patchify.
 _UNREAD = {
     "tf_preprocessing",
@@ -123,9 +115,11 @@ def create_transform(
         if auto_augment == _THREE:
             ops.append(_three_augment())
         elif auto_augment:
-            if not auto_augment.startswith(_RANDOM_POLICY):
-                kind = auto_augment.split("-")[0].removesuffix("r")
-                why = _POLICIES.get(kind, "timm has no such policy: use 3a, or one of rand-...")
+            kind = auto_augment.split("-")[0]
+            if kind == _THREE:
+                raise _cannot(f"auto_augment={auto_augment!r}", "recipes have 3a without parts")
+            if kind not in _POLICIES:
+                why = f"timm has no such policy: use {_THREE}, or one of {', '.join(_POLICIES)}"
                 raise _cannot(f"auto_augment={auto_augment!r}", why)
             ops.append(
                 {
@@ -180,7 +174,8 @@ def accepted_values() -> dict[str, str]:
     text["interpolation"] += "; for training also `'random'`"
     return {
         **text,
-        "auto_augment": f"`None`, `{_THREE!r}`, policies that begin with `{_RANDOM_POLICY}`",
+        "auto_augment": f"`None`, `{_THREE!r}`, policies that begin with "
+        + ", ".join(f"`{kind}`" for kind in _POLICIES),
     }
 
 

@@ -106,8 +106,8 @@ def create_loader(
     ``options``
         Further keywords of ``featherload.torch.DataLoader``, such as ``seed`` or ``depth``.
 
-    Raises ``ConfigError`` for ``num_aug_splits``, ``tf_preprocessing``, ``input_size_choices`` and
-    for policies that recipes lack. The error states how pixels would differ.
+    Raises ``ConfigError`` for ``num_aug_splits``, ``tf_preprocessing`` and ``input_size_choices``.
+    The error states how pixels would differ.
     """
     _check(dataset, num_aug_splits, tf_preprocessing and use_prefetcher, input_size_choices)
     augments = is_training and not no_aug

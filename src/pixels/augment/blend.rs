@@ -7,7 +7,7 @@ use crate::pixels::tensor;
 
 /// `Image.blend` of one level: a product in `f32`, truncated and clamped to the range.
 #[inline(always)]
-fn blended(from: u8, to: u8, factor: f32) -> u8 {
+pub(super) fn blended(from: u8, to: u8, factor: f32) -> u8 {
     let distance = f32::from(i16::from(to) - i16::from(from));
     (f32::from(from) + factor * distance) as u8
 }

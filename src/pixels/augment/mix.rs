@@ -3,6 +3,7 @@
 //! As NumPy computes it on bytes with `f32` weights: products in `f32`, sums in `f64`. All kept
 //! images are upright and tight.
 
+use super::blend::blended;
 use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::RgbPixel;
 
@@ -27,6 +28,28 @@ pub(crate) fn add_single(picture: &OrientedPixels<'_, u8>, weight: f32, sum: &mu
             *sum = f64::from(*sum as f32 + weight * f32::from(v));
         }
     });
+}
+
+/// Mixes the image into whole levels by Pillow's `Image.blend`.
+pub(crate) fn mix_in(picture: &OrientedPixels<'_, u8>, by: f32, sum: &mut [RgbPixel<f64>]) {
+    picture.write_each(sum, |pixel, sum| {
+        for (sum, v) in sum.iter_mut().zip(pixel) {
+            *sum = f64::from(blended(*sum as u8, v, by));
+        }
+    });
+}
+
+/// Pillow's `Image.blend` of the kept image and the sum, truncated.
+pub(crate) fn blend_total(
+    kept: &[RgbPixel<u8>],
+    sum: &[RgbPixel<f64>],
+    by: f32,
+    out: &mut [RgbPixel<u8>],
+) {
+    let values = kept.as_flattened().iter().zip(sum.as_flattened());
+    for (out, (kept, sum)) in out.as_flattened_mut().iter_mut().zip(values) {
+        *out = blended(*kept, *sum as u8, by);
+    }
 }
 
 /// The sum, truncated.

@@ -1,6 +1,6 @@
 //! Compares Pillow's operations with Pillow's own results: tests/goldens/augment.tar, which
 //! scripts/op_goldens/augment.py writes and explains. Every element must be equal, on the canvas,
-//! in every stored orientation.
+//! in every stored orientation. tests/goldens/timm_policies.tar has whole policies of timm.
 
 use std::collections::BTreeSet;
 
@@ -46,16 +46,16 @@ struct Checksum {
     sum: u64,
 }
 
-fn json<T: DeserializeOwned>(name: &str) -> T {
-    serde_json::from_slice(&golden("augment", &format!("{name}.json")).unwrap()).unwrap()
+fn json<T: DeserializeOwned>(set: &str, name: &str) -> T {
+    serde_json::from_slice(&golden(set, &format!("{name}.json")).unwrap()).unwrap()
 }
 
 fn manifest() -> Manifest {
-    json("manifest")
+    json("augment", "manifest")
 }
 
-fn pixels(name: &str, at: usize, count: usize) -> Vec<RgbPixel<u8>> {
-    let bytes = golden("augment", &format!("{name}.u8")).unwrap();
+fn pixels(set: &str, name: &str, at: usize, count: usize) -> Vec<RgbPixel<u8>> {
+    let bytes = golden(set, &format!("{name}.u8")).unwrap();
     bytes[at..][..3 * count].as_chunks().0.to_vec()
 }
 
@@ -115,20 +115,19 @@ fn apply(canvas: &mut PictureCanvas, steps: &[AugmentStep]) {
     }
 }
 
-#[test]
-fn every_element_is_pillows_however_the_picture_is_stored() {
+/// Every case of a set, in every stored orientation. Returns the names of its steps.
+fn compare(set: &str, names: &[String]) -> BTreeSet<String> {
     let mut wrong = Vec::new();
     let mut seen = BTreeSet::new();
     let mut canvas = PictureCanvas::default();
-    let names = manifest().names.into_iter();
-    let cases = names.flat_map(|name| {
-        let cases: Vec<Case> = json(&name);
-        cases.into_iter().map(move |case| (name.clone(), case))
+    let cases = names.iter().flat_map(|name| {
+        let cases: Vec<Case> = json(set, name);
+        cases.into_iter().map(move |case| (name, case))
     });
     for (name, case) in cases {
         let size = (case.size.1, case.size.0);
-        let input = pixels("in", case.input, size.0 * size.1);
-        let want = pixels(&name, case.expected, size.0 * size.1);
+        let input = pixels(set, "in", case.input, size.0 * size.1);
+        let want = pixels(set, name, case.expected, size.0 * size.1);
         for step in &case.steps {
             let text = serde_json::to_string(step).unwrap();
             let name = text.split('"').nth(1).unwrap().to_owned();
@@ -164,6 +163,20 @@ fn every_element_is_pillows_however_the_picture_is_stored() {
         wrong.len(),
         wrong[..wrong.len().min(20)].join("\n")
     );
+    seen
+}
+
+#[test]
+fn whole_policies_of_timm_have_its_pixels() {
+    let seen = compare("timm_policies", &["policies".to_owned()]);
+    for name in ["add_single", "mix_in", "total", "blend_total"] {
+        assert!(seen.contains(name), "without a case: {name}");
+    }
+}
+
+#[test]
+fn every_element_is_pillows_however_the_picture_is_stored() {
+    let seen = compare("augment", &manifest().names);
     let names = [
         "add",
         "affine Bicubic",
@@ -215,7 +228,7 @@ fn places_that_fixed_point_does_not_reach_are_pillows() {
     let mut out = vec![[1; 3]; 2 * far.width];
     affine::affine(&shown, matrix, InterpolationMode::Nearest, fill, &mut out);
     const SEEN: usize = 64;
-    let want = pixels("far", far.expected, 2 * SEEN);
+    let want = pixels("augment", "far", far.expected, 2 * SEEN);
     assert!(want.iter().any(|p| *p != fill) && want.contains(&fill));
     for (row, want) in out.chunks(far.width).zip(want.chunks(SEEN)) {
         assert_eq!(&row[far.width - SEEN..], want);

@@ -118,6 +118,15 @@ impl PictureCanvas {
             AugmentStep::AddSingle { weight } => {
                 self.add(|picture, sum| mix::add_single(picture, weight, sum));
             }
+            AugmentStep::MixIn { by } => {
+                self.add(|picture, sum| mix::mix_in(picture, by, sum));
+            }
+            AugmentStep::BlendTotal { by } => {
+                let pixels = self.set_upright();
+                let to = pixels_mut(&mut self.bytes.here, pixels);
+                let (kept, sum) = (&mut self.mix.kept, &mut self.mix.sum);
+                mix::blend_total(pixels_mut(kept, pixels), pixels_mut(sum, pixels), by, to);
+            }
             AugmentStep::Total => {
                 let pixels = self.set_upright();
                 let to = pixels_mut(&mut self.bytes.here, pixels);

@@ -184,6 +184,26 @@ fn push(steps: &mut Vec<Step>, size: (u32, u32), (kind, seeds): Seed) -> (u32, u
             steps.push(Step::Augment(AugmentStep::AddSingle { weight: 0.2 }));
             steps.push(Step::Augment(AugmentStep::Total));
         }
+        33 => {
+            // timm's AugMix, with the final blend and without.
+            for blended in [false, true] {
+                steps.push(Step::Augment(AugmentStep::Keep));
+                if blended {
+                    steps.push(Step::Augment(AugmentStep::AddSingle { weight: 1.0 }));
+                }
+                for kind in [seeds[0], 19] {
+                    steps.push(Step::Augment(augment(size, kind, seeds)));
+                    steps.push(Step::Augment(match blended {
+                        true => AugmentStep::MixIn { by: 0.4 },
+                        false => AugmentStep::AddSingle { weight: 0.5 },
+                    }));
+                }
+                steps.push(Step::Augment(match blended {
+                    true => AugmentStep::Total,
+                    false => AugmentStep::BlendTotal { by: 0.7 },
+                }));
+            }
+        }
         31 => steps.push(Step::Permute([2, 0, 1])),
         32 => steps.push(Step::Noise {
             key: 17,

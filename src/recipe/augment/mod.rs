@@ -9,11 +9,15 @@
 //! - [`policy_op`]: the operations of all policies, and the step of each;
 //! - [`distribution`]: normal, beta and Dirichlet numbers;
 //! - [`paddle`]: functions and strengths shared by PaddleClas' policies;
-//! - [`torchvision`]: those of torchvision.
+//! - [`torchvision`]: those of torchvision;
+//! - [`timm`]: those of timm; [`timm_tables`]: its AutoAugment; [`timm_text`]: its notation.
 
 pub(crate) mod distribution;
 pub(crate) mod paddle;
 pub(crate) mod policy_op;
+pub(crate) mod timm;
+pub(crate) mod timm_tables;
+pub(crate) mod timm_text;
 pub(crate) mod torchvision;
 
 #[cfg(test)]

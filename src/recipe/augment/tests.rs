@@ -11,6 +11,8 @@ mod places;
 mod refused;
 mod tables;
 mod timm;
+mod timm_goldens;
+mod timm_mixed;
 
 use std::collections::BTreeMap;
 
@@ -103,16 +105,16 @@ fn name(step: &AugmentStep) -> &'static str {
         AugmentStep::GaussianBlur { .. } | AugmentStep::MotionBlur { .. } => "blur",
         AugmentStep::Resample { .. } => "resample",
         AugmentStep::Keep => "keep",
-        AugmentStep::Add { .. } => "add",
-        AugmentStep::Blend { .. } => "blend",
+        AugmentStep::Add { .. } | AugmentStep::AddSingle { .. } => "add",
+        AugmentStep::MixIn { .. } => "mix_in",
+        AugmentStep::Total => "total",
+        AugmentStep::Blend { .. } | AugmentStep::BlendTotal { .. } => "blend",
         // No operation of these tests makes them.
         AugmentStep::BoxBlurs { .. }
         | AugmentStep::Jpeg { .. }
         | AugmentStep::TensorAffine { .. }
         | AugmentStep::TensorAutoContrast
-        | AugmentStep::TensorSharpness(_)
-        | AugmentStep::AddSingle { .. }
-        | AugmentStep::Total => panic!("{step:?}"),
+        | AugmentStep::TensorSharpness(_) => panic!("{step:?}"),
         AugmentStep::Affine {
             matrix: [a, b, c, d, e, f],
             ..
@@ -150,8 +152,10 @@ fn value(step: &AugmentStep) -> f64 {
             matrix: [_, b, c, d, _, f],
             ..
         } => b + c + d + f,
-        AugmentStep::Add { weight } => f64::from(weight),
-        AugmentStep::Blend { by } => f64::from(by),
+        AugmentStep::Add { weight } | AugmentStep::AddSingle { weight } => f64::from(weight),
+        AugmentStep::Blend { by } | AugmentStep::BlendTotal { by } | AugmentStep::MixIn { by } => {
+            f64::from(by)
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -1,26 +1,34 @@
-//! RandAugment in timm's notation, such as `rand-m9-mstd0.5-inc1`. Parsed and drawn as in
-//! PaddleClas' `timm_autoaugment.py` (after `timm.data.auto_augment`).
+//! Policies in timm's notation, such as `rand-m9-mstd0.5-inc1`: RandAugment, AugMix and AutoAugment
+//! of `timm.data.auto_augment`. RandAugment is also that of PaddleClas' `timm_autoaugment.py`.
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::augment::distribution::{gauss, sign};
+use crate::recipe::augment::distribution::{beta, dirichlet, sign};
 use crate::recipe::augment::policy_op::{
     PolicyOp, WarpOptions, draw_chance, draw_policy_op, push_largest_warps,
 };
+use crate::recipe::augment::timm::{CHAIN_KINDS, KINDS, LevelLaw, WEIGHTS, blended_parts};
+use crate::recipe::augment::timm_text::{MOST, MixedChains, PolicyTable, RandLayers, TimmPolicy};
 use crate::recipe::operation::{
-    DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState, SampleFault,
+    DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState, SampleFault, Step,
     UniformSource,
 };
 use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{pillow_filter, probability, whole_levels};
-use crate::recipe::values::{InterpolationMode, PerChannel};
+use crate::recipe::step::AugmentStep;
+use crate::recipe::steps::StepSink;
+use crate::recipe::values::{ChainDepth, InterpolationMode, PerChannel};
 
 described! {
     example: "timm_augment: {config: rand-m9-mstd0.5-inc1}";
 
-    /// A policy in timm's notation, such as `rand-m9-mstd0.5-inc1`. Supported: `rand` with the
-    /// parts m, n (1 to 16), mstd, inc1 and w0, in any order. A strength is drawn around m and then
-    /// clipped to 0 to 10, so m15 is nearly always 10.
+    /// A policy in timm's notation, such as `rand-m9-mstd0.5-inc1`. `rand` runs some operations, with
+    /// the parts m, n (1 to 16), mstd, inc1 and w0. `augmix` mixes chains of operations with the
+    /// image, with m, w (1 to 16), d (up to 16), a, b and mstd. `original`, `originalr`, `v0` and
+    /// `v0r` run a pair from a table of AutoAugment, with mstd. Parts come in any order. A strength
+    /// is drawn around m, or the strength of the table, and then clipped to 0 to 10. So m15 with
+    /// mstd0.5 is nearly always 10. In `augmix` without mstd it is uniform from 0 to m. There,
+    /// translations move up to 0.3 of a side, as in timm's `create_transform`.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct TimmAugment {
@@ -90,24 +98,13 @@ impl Operation for TimmAugment {
         if !draw_chance(self.p, on.random) {
             return Ok(on.size);
         }
-        let mut taken = [false; 15];
-        for _ in 0..policy.layers {
-            let kind = match policy.weighted {
-                true => weighted(&mut taken, on.random),
-                false => draw_policy_op(&KINDS, on.random),
-            };
-            let done = draw_chance(0.5, on.random);
-            let level = (policy.magnitude + policy.deviation * gauss(on.random)).clamp(0.0, 10.0);
-            let sign = sign(on.random);
-            let last = self.interpolation.len().saturating_sub(1) as u32;
-            let filter = self.interpolation.get(on.random.next_up_to(last) as usize);
-            if done {
-                let look = WarpOptions::new(filter.copied().unwrap_or_default(), self.fill);
-                let amount = amount(kind, level, policy.increasing, sign, on.size);
-                on.steps.augment(kind.step(amount, look));
-            }
+        let size = on.size;
+        match policy {
+            TimmPolicy::Rand(policy) => self.draw_layers(policy, on),
+            TimmPolicy::AugMix(policy) => self.draw_chains(policy, on),
+            TimmPolicy::Auto(policy) => self.draw_pair(policy, on),
         }
-        Ok(on.size)
+        Ok(size)
     }
 
     fn largest(
@@ -116,191 +113,113 @@ impl Operation for TimmAugment {
         size: HeightWidth,
         most: &mut LargestCase<'_>,
     ) -> HeightWidth {
+        let Ok(policy) = TimmPolicy::parse(&self.config) else {
+            return size;
+        };
         if self.p > 0.0 {
-            most.optionally(|most| push_largest_warps(2, most));
+            most.optionally(|most| match policy {
+                TimmPolicy::Rand(_) | TimmPolicy::Auto(_) => push_largest_warps(2, most),
+                TimmPolicy::AugMix(policy) => push_largest_chains(policy, most),
+            });
         }
         size
     }
 }
 
-/// The meaning of a policy text.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct TimmPolicy {
-    /// The mean and the deviation of the strength. A drawn strength is clipped to 0 to 10.
-    pub(crate) magnitude: f64,
-    pub(crate) deviation: f64,
-    /// The number of operations.
-    pub(crate) layers: u32,
-    /// All operations become stronger with the strength.
-    pub(crate) increasing: bool,
-    /// Operations are drawn by `WEIGHTS`, without replacement.
-    pub(crate) weighted: bool,
-}
-
-/// The maximum number of operations.
-const MOST_LAYERS: u32 = 16;
-
-/// The operations, also with `inc1`, where a level means something else for some.
-pub(crate) const KINDS: [PolicyOp; 15] = [
-    PolicyOp::AutoContrast,
-    PolicyOp::Equalize,
-    PolicyOp::Invert,
-    PolicyOp::Rotate,
-    PolicyOp::Posterize,
-    PolicyOp::Solarize,
-    PolicyOp::SolarizeAdd,
-    PolicyOp::Color,
-    PolicyOp::Contrast,
-    PolicyOp::Brightness,
-    PolicyOp::Sharpness,
-    PolicyOp::ShearX,
-    PolicyOp::ShearY,
-    PolicyOp::TranslateX,
-    PolicyOp::TranslateY,
-];
-
-/// The weights of `KINDS`, with `w0`.
-pub(crate) const WEIGHTS: [f64; 15] = [
-    0.025, 0.005, 0.0, 0.3, 0.0, 0.005, 0.005, 0.025, 0.005, 0.005, 0.025, 0.2, 0.2, 0.1, 0.1,
-];
-
-/// The supported notation, for errors.
-const SUPPORTED: &str =
-    "a rand policy such as rand-m9-mstd0.5-inc1, with the parts m, n, mstd, inc1 and w0";
-
-impl TimmPolicy {
-    /// # Errors
-    /// Names the text, and what is supported.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let fault = |why: String| Err(format!("config is '{text}': {why}"));
-        let mut parts = text.split('-');
-        match parts.next() {
-            Some("rand") => {}
-            Some("augmix") => {
-                return fault(format!(
-                    "timm's augmix is not supported: use aug_mix, or {SUPPORTED}"
-                ));
-            }
-            Some("original" | "originalr" | "v0" | "v0r") => {
-                return fault(format!(
-                    "timm's tables of AutoAugment are not supported: use auto_augment, or {SUPPORTED}"
-                ));
-            }
-            _ => return fault(format!("use {SUPPORTED}")),
-        }
-        let mut policy = Self {
-            magnitude: 10.0,
-            deviation: 0.0,
-            layers: 2,
-            increasing: false,
-            weighted: false,
-        };
-        let mut seen = [false; 5];
-        for part in parts {
-            let digit = part.find(|c: char| c.is_ascii_digit());
-            let (key, value) = part.split_at(digit.unwrap_or(part.len()));
-            let whole = value.parse::<u32>().ok();
-            let which = match key {
-                "m" => match whole {
-                    Some(m) => {
-                        policy.magnitude = f64::from(m);
-                        0
-                    }
-                    None => {
-                        return fault(format!("'{part}' has no whole number: use one, as in m9"));
-                    }
-                },
-                "n" => match whole {
-                    Some(n @ 1..=MOST_LAYERS) => {
-                        policy.layers = n;
-                        1
-                    }
-                    _ => {
-                        return fault(format!(
-                            "'{part}' is out of range: use n1 to n{MOST_LAYERS}"
-                        ));
-                    }
-                },
-                "mstd" => match value.parse::<f64>() {
-                    Ok(d) if d <= 100.0 => {
-                        policy.deviation = d;
-                        2
-                    }
-                    _ => {
-                        return fault(format!(
-                            "'{part}' is out of range: use mstd with a number from 0 to 100, \
-                             such as mstd0.5"
-                        ));
-                    }
-                },
-                "inc" => match whole {
-                    Some(1) => {
-                        policy.increasing = true;
-                        3
-                    }
-                    Some(_) => {
-                        return fault(format!(
-                            "'{part}' is unclear, and timm reads any number as 1: write inc1"
-                        ));
-                    }
-                    None => {
-                        return fault(format!(
-                            "'{part}' has no number, and timm skips it then: use inc1, or remove it"
-                        ));
-                    }
-                },
-                "w" => match whole {
-                    Some(0) => {
-                        policy.weighted = true;
-                        4
-                    }
-                    _ => {
-                        return fault(format!("'{part}' is unknown: timm has one table, w0"));
-                    }
-                },
-                _ => return fault(format!("'{part}' is unknown: use {SUPPORTED}")),
+impl TimmAugment {
+    fn draw_layers(&self, policy: RandLayers, mut on: DrawContext<'_>) {
+        let mut taken = [false; 15];
+        for _ in 0..policy.layers {
+            let kind = match policy.weighted {
+                true => weighted(&mut taken, on.random),
+                false => draw_policy_op(&KINDS, on.random),
             };
-            if std::mem::replace(&mut seen[which], true) {
-                return fault(format!("'{key}' is written twice: remove one"));
+            let done = draw_chance(0.5, on.random);
+            self.draw_step(kind, done, policy.levels, &mut on);
+        }
+    }
+
+    fn draw_chains(&self, policy: MixedChains, mut on: DrawContext<'_>) {
+        let weights =
+            dirichlet::<{ MOST as usize }>(policy.alpha, policy.width as usize, on.random)
+                .map(|weight| weight as f32);
+        let by = beta(policy.alpha, on.random) as f32;
+        let parts = blended_parts(weights, by);
+        let push = |on: &mut DrawContext<'_>, step| on.steps.push(Step::Augment(step));
+        push(&mut on, AugmentStep::Keep);
+        if policy.blended {
+            // Chains are mixed into the image itself.
+            push(&mut on, AugmentStep::AddSingle { weight: 1.0 });
+        }
+        for (weight, part) in weights.into_iter().zip(parts).take(policy.width as usize) {
+            let depth = match policy.depth {
+                ChainDepth::Fixed(depth) => depth,
+                ChainDepth::Random => 1 + on.random.next_up_to(DRAWN - 1),
+            };
+            for _ in 0..depth {
+                let kind = draw_policy_op(&CHAIN_KINDS, on.random);
+                self.draw_step(kind, true, policy.levels, &mut on);
             }
+            push(
+                &mut on,
+                match policy.blended {
+                    true => AugmentStep::MixIn { by: part },
+                    false => AugmentStep::AddSingle { weight },
+                },
+            );
         }
-        let different = WEIGHTS.iter().filter(|w| **w > 0.0).count() as u32;
-        if policy.weighted && policy.layers > different {
-            return fault(format!(
-                "n is {}, and w0 has {different} operations, each once: use n1 to n{different}",
-                policy.layers
-            ));
+        push(
+            &mut on,
+            match policy.blended {
+                true => AugmentStep::Total,
+                false => AugmentStep::BlendTotal { by },
+            },
+        );
+    }
+
+    fn draw_pair(&self, policy: PolicyTable, mut on: DrawContext<'_>) {
+        let last = policy.pairs.len().saturating_sub(1) as u32;
+        let at = on.random.next_up_to(last) as usize;
+        for (kind, p, magnitude) in policy.pairs.get(at).into_iter().flatten() {
+            let done = draw_chance(*p, on.random);
+            let levels = LevelLaw {
+                magnitude: f64::from(*magnitude),
+                spread: policy.spread,
+                rules: policy.rules,
+            };
+            self.draw_step(*kind, done, levels, &mut on);
         }
-        Ok(policy)
+    }
+
+    /// Draws level, sign and filter. Pushes the step if it is `done`.
+    fn draw_step(&self, kind: PolicyOp, done: bool, levels: LevelLaw, on: &mut DrawContext<'_>) {
+        let level = levels.spread.draw(levels.magnitude, on.random);
+        let sign = sign(on.random);
+        let last = self.interpolation.len().saturating_sub(1) as u32;
+        let filter = self.interpolation.get(on.random.next_up_to(last) as usize);
+        if done {
+            let look = WarpOptions::new(filter.copied().unwrap_or_default(), self.fill);
+            let amount = levels.rules.amount(kind, level, sign, on.size);
+            on.steps.augment(kind.step(amount, look));
+        }
     }
 }
 
-/// The amount for a level of 0 to 10. Equals timm's `LEVEL_TO_ARG` bit by bit.
-pub(crate) fn amount(
-    kind: PolicyOp,
-    level: f64,
-    increasing: bool,
-    sign: f64,
-    size: (u32, u32),
-) -> f64 {
-    let part = level / 10.0;
-    match kind {
-        PolicyOp::Rotate => part * 30.0 * sign,
-        PolicyOp::Posterize if increasing => 4.0 - (part * 4.0).trunc(),
-        PolicyOp::Posterize => (part * 4.0).trunc(),
-        PolicyOp::Solarize if increasing => 256.0 - (part * 256.0).trunc(),
-        PolicyOp::Solarize => (part * 256.0).trunc(),
-        PolicyOp::SolarizeAdd => (part * 110.0).trunc(),
-        PolicyOp::Color | PolicyOp::Contrast | PolicyOp::Brightness | PolicyOp::Sharpness => {
-            match increasing {
-                true => 1.0 + part * 0.9 * sign,
-                false => part * 1.8 + 0.1,
-            }
-        }
-        PolicyOp::ShearX | PolicyOp::ShearY => part * 0.3 * sign,
-        PolicyOp::TranslateX | PolicyOp::TranslateY => part * 0.45 * sign * kind.side(size),
-        _ => 0.0,
+/// The maximum number of operations in a chain of random depth.
+const DRAWN: u32 = 3;
+
+/// Pushes the steps of two chains that need the most memory.
+fn push_largest_chains(policy: MixedChains, most: &mut dyn StepSink) {
+    let depth = match policy.depth {
+        ChainDepth::Fixed(depth) => depth,
+        ChainDepth::Random => DRAWN,
+    };
+    most.push(Step::Augment(AugmentStep::Keep));
+    for _ in 0..policy.width.min(2) {
+        push_largest_warps(depth, most);
+        most.push(Step::Augment(AugmentStep::AddSingle { weight: 1.0 }));
     }
+    most.push(Step::Augment(AugmentStep::BlendTotal { by: 1.0 }));
 }
 
 /// Draws one operation by `WEIGHTS` that was not drawn yet, like successive draws of numpy's

@@ -70,7 +70,7 @@ pub fn of((width, height): (u32, u32), steps: &[(String, Step)]) -> RowCorners {
                     mixes = true;
                     continue;
                 }
-                AugmentStep::Total | AugmentStep::Blend { .. } => {
+                AugmentStep::Total | AugmentStep::BlendTotal { .. } | AugmentStep::Blend { .. } => {
                     mixes = false;
                     continue;
                 }

@@ -16,6 +16,14 @@ pub(crate) fn timm(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> 
     pipe.needs_bytes(params)?;
     let p = params.probability("prob", 1.0)?;
     let config = params.text("config_str")?.unwrap_or("rand-m9-mstd0.5-inc1");
+    if !config.starts_with("rand") {
+        return Err(params.mistake_at(
+            "config_str",
+            format_args!(
+                "config_str is '{config}': only policies that begin with rand are supported"
+            ),
+        ));
+    }
     // Only translations in pixels use it, and no `inc` policy has those.
     params.ignore(&["img_size"]);
     let mean = params.colour("mean")?.unwrap_or([0.485, 0.456, 0.406]);

@@ -2,8 +2,11 @@
 
 use super::super::distribution::{beta, dirichlet, gauss, sign};
 use super::*;
+use crate::recipe::ChainDepth;
+use crate::recipe::augment::timm::{LevelLaw, LevelRules, LevelSpread, PosterizeBits};
+use crate::recipe::augment::timm_tables::{ORIGINAL, V0};
+use crate::recipe::augment::timm_text::{MixedChains, PolicyTable, RandLayers, TimmPolicy};
 use crate::recipe::geometry::UniformSource;
-use crate::recipe::ops::timm_augment::TimmPolicy;
 
 fn many<T>(mut one: impl FnMut(&mut PositionRandom) -> T) -> Vec<T> {
     (0..POSITIONS)
@@ -108,12 +111,19 @@ fn a_source_that_never_changes_ends() {
 
 #[test]
 fn texts_of_timm_are_read() {
-    let of = |magnitude, deviation, layers, increasing, weighted| TimmPolicy {
-        magnitude,
-        deviation,
-        layers,
-        increasing,
-        weighted,
+    let of = |magnitude, deviation, layers, increasing, weighted| {
+        TimmPolicy::Rand(RandLayers {
+            levels: LevelLaw {
+                magnitude,
+                spread: LevelSpread::Normal(deviation),
+                rules: match increasing {
+                    true => LevelRules::INCREASING,
+                    false => LevelRules::PLAIN,
+                },
+            },
+            layers,
+            weighted,
+        })
     };
     for (text, wanted) in [
         // All texts in PaddleClas' own files.
@@ -135,6 +145,57 @@ fn texts_of_timm_are_read() {
 }
 
 #[test]
+fn texts_of_aug_mix_and_auto_augment_are_read() {
+    let uniform = LevelSpread::Uniform;
+    let of = |magnitude, spread, width, depth, alpha, blended| {
+        TimmPolicy::AugMix(MixedChains {
+            levels: LevelLaw {
+                magnitude,
+                spread,
+                rules: LevelRules::CHAINS,
+            },
+            width,
+            depth,
+            alpha,
+            blended,
+        })
+    };
+    let drawn = ChainDepth::Random;
+    for (text, wanted) in [
+        // timm's defaults, and the text in its documentation.
+        ("augmix", of(3.0, uniform, 3, drawn, 1.0, false)),
+        ("augmix-m5-w4-d2", of(5.0, uniform, 4, 2.into(), 1.0, false)),
+        ("augmix-b1-d0", of(3.0, uniform, 3, drawn, 1.0, true)),
+        (
+            "augmix-a0.25-mstd0.5-m16-d16-w16-b0",
+            of(16.0, LevelSpread::Normal(0.5), 16, 16.into(), 0.25, false),
+        ),
+        (
+            "augmix-mstd0",
+            of(3.0, LevelSpread::Normal(0.0), 3, drawn, 1.0, false),
+        ),
+    ] {
+        assert_eq!(TimmPolicy::parse(text), Ok(wanted), "{text}");
+    }
+    for (text, pairs, posterize, deviation) in [
+        ("original", &ORIGINAL, PosterizeBits::Original, 0.0),
+        ("originalr-mstd0.5", &ORIGINAL, PosterizeBits::Falling, 0.5),
+        ("v0", &V0, PosterizeBits::Rising, 0.0),
+        ("v0r-mstd1", &V0, PosterizeBits::Falling, 1.0),
+    ] {
+        let wanted = TimmPolicy::Auto(PolicyTable {
+            pairs,
+            spread: LevelSpread::Normal(deviation),
+            rules: LevelRules {
+                posterize,
+                ..LevelRules::PLAIN
+            },
+        });
+        assert_eq!(TimmPolicy::parse(text), Ok(wanted), "{text}");
+    }
+}
+
+#[test]
 fn other_texts_are_refused_and_what_is_served_is_said() {
     for (text, said) in [
         ("", "use a rand policy"),
@@ -142,11 +203,34 @@ fn other_texts_are_refused_and_what_is_served_is_said() {
         (" rand-m9", "use a rand policy"),
         ("auto-m9", "use a rand policy"),
         ("randm9", "use a rand policy"),
-        ("augmix-m5-w4-d2", "use aug_mix, or a rand policy"),
-        ("original-mstd0.5", "use auto_augment, or a rand policy"),
-        ("originalr", "use auto_augment, or a rand policy"),
-        ("v0r-mstd0.5", "use auto_augment, or a rand policy"),
-        ("v0", "use auto_augment, or a rand policy"),
+        ("best", "an augmix policy such as augmix-m5-w4-d2"),
+        (
+            "best",
+            "or original, originalr, v0 or v0r, with the part mstd",
+        ),
+        ("augmix-", "'' is unknown: use an augmix"),
+        ("augmix-m5.5", "'m5.5' has no whole number"),
+        ("augmix-w0", "'w0' is out of range: use w1 to w16"),
+        ("augmix-w17", "'w17' is out of range: use w1 to w16"),
+        ("augmix-d17", "'d17' is out of range: use d0 to d16"),
+        // timm reads '1' as a part of its own.
+        ("augmix-d-1", "'d' is out of range: use d0 to d16"),
+        (
+            "augmix-a0",
+            "'a0' is out of range: use a with a number from 0.01",
+        ),
+        ("augmix-a0.005", "'a0.005' is out of range"),
+        ("augmix-a101", "'a101' is out of range"),
+        ("augmix-b2", "'b2' is unclear: use b0 or b1"),
+        ("augmix-b", "'b' is unclear: use b0 or b1"),
+        ("augmix-n2", "'n2' is unknown: use an augmix"),
+        ("augmix-m5-m5", "'m' is written twice"),
+        ("augmix-mstd101", "use mstd with a number"),
+        ("original-m9", "'m9' is unknown: use original"),
+        ("originalR", "use a rand policy"),
+        ("v0r-mstd", "'mstd' is out of range"),
+        ("v0-mstd1-mstd2", "'mstd' is written twice"),
+        ("v1", "use a rand policy"),
         ("rand-m9.5", "'m9.5' has no whole number: use one, as in m9"),
         ("rand-m", "'m' has no whole number: use one, as in m9"),
         ("rand-m-1", "'m' has no whole number: use one, as in m9"),

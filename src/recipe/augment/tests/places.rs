@@ -16,6 +16,8 @@ pub(super) fn policies() -> Vec<Op> {
         TrivialAugment::default().into(),
         AugMix::default().into(),
         TimmAugment::new("rand-m9-mstd0.5-inc1").into(),
+        TimmAugment::new("augmix-m5-w4-d2").into(),
+        TimmAugment::new("original-mstd0.5").into(),
         Cutout::default().into(),
         pillow().into(),
     ]
@@ -188,6 +190,16 @@ fn the_largest_steps_are_those_that_take_most() {
     assert_eq!(of(AutoAugment::default().into()), ["nothing"; 2]);
     assert_eq!(of(RandAugment::default().into()), ["nothing"; 2]);
     assert_eq!(of(TimmAugment::new("rand-m9").into()), ["nothing"; 2]);
+    assert_eq!(of(TimmAugment::new("v0r").into()), ["nothing"; 2]);
+    let chain = ["nothing", "nothing", "add"];
+    let mixed = [&["keep"], &chain[..], &chain[..], &["blend"]].concat();
+    for text in ["augmix", "augmix-d4-w9", "augmix-b1-d2"] {
+        assert_eq!(of(TimmAugment::new(text).into()), mixed, "{text}");
+    }
+    assert_eq!(
+        of(TimmAugment::new("augmix-w1-d1").into()),
+        ["keep", "nothing", "add", "blend"]
+    );
     assert_eq!(of(TrivialAugment::default().into()), ["nothing"]);
     assert_eq!(
         of(AugMix::default().into()),

@@ -249,8 +249,8 @@ fn numbers_out_of_range_are_refused() {
             "interpolation is area",
         ),
         (
-            TimmAugment::new("augmix-m5").into(),
-            "config is 'augmix-m5'",
+            TimmAugment::new("augmix-n5").into(),
+            "config is 'augmix-n5'",
         ),
         (
             Cutout {

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::super::policy_op::{PolicyOp, WarpOptions};
-use super::super::{paddle, torchvision};
+use super::super::timm::LevelRules;
+use super::super::{paddle, timm, torchvision};
 use crate::recipe::InterpolationMode;
 use crate::recipe::ops::{
-    aug_mix as augmix, auto_augment as imagenet, rand_augment as rand, timm_augment as timm,
-    trivial_augment as trivial,
+    aug_mix as augmix, auto_augment as imagenet, rand_augment as rand, trivial_augment as trivial,
 };
 use crate::recipe::step::AugmentStep;
 
@@ -44,9 +44,10 @@ fn golden(name: &str) -> Golden {
 }
 
 /// By the names of all of PaddleClas' files.
-fn kind(name: &str) -> PolicyOp {
+pub(super) fn kind(name: &str) -> PolicyOp {
     let plain = name.replace(['_'], "").to_lowercase();
     let plain = plain.trim_end_matches("increasing").trim_end_matches("rel");
+    let plain = plain.trim_end_matches("original");
     match plain {
         "autocontrast" => PolicyOp::AutoContrast,
         "equalize" => PolicyOp::Equalize,
@@ -67,7 +68,7 @@ fn kind(name: &str) -> PolicyOp {
     }
 }
 
-fn args(step: &AugmentStep) -> (Vec<f64>, Option<WarpOptions>) {
+pub(super) fn args(step: &AugmentStep) -> (Vec<f64>, Option<WarpOptions>) {
     match *step {
         AugmentStep::AutoContrast | AugmentStep::Equalize | AugmentStep::Invert => {
             (Vec::new(), None)
@@ -178,8 +179,12 @@ fn timms_arguments_are_paddles_at_every_level() {
         let mut some = super::tables::golden("timm");
         some.ops.retain(|name, _| of.contains(name));
         assert_eq!(some.ops.len(), 15);
+        let rules = match increasing {
+            true => LevelRules::INCREASING,
+            false => LevelRules::PLAIN,
+        };
         compare(&some, |kind, _, level, sign, size| {
-            kind.step(timm::amount(kind, level, increasing, sign, size), look)
+            kind.step(rules.amount(kind, level, sign, size), look)
         });
     }
 }
