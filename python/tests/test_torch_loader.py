@@ -383,7 +383,9 @@ def test_other_data_sets_are_refused(make: Make, root: Path, folder: ImageFolder
             DataLoader(dataset)
         assert caught.value.option == "dataset"
     # A recipe takes the transform's place, not the data set's.
-    with pytest.raises(featherload.ConfigError, match="dataset is a list, and no data set of torch"):
+    with pytest.raises(
+        featherload.ConfigError, match="dataset is a list, and no data set of torch"
+    ):
         DataLoader([1, 2], recipe="train224")
     one = make(read(None), recipe={"ops": [{"resize": {"size": [4, 4]}}]}, batch_size=9)
     assert next(iter(one)).images.shape == (9, 3, 4, 4)
