@@ -214,6 +214,8 @@ fn an_error_of_the_device_in_the_midst_ends_the_run() {
         let stderr_line = stderr_line(&bench(&standin, args, &[("STANDIN_FAIL", fail)]), 3);
         let mut parts = fail.split(':');
         let (call, code) = (parts.next().unwrap(), parts.next().unwrap());
+        // A lost context fails the next call of each thread. Any of them may be the first to end.
+        let call = if code == "700" { "cu" } else { call };
         has(&stderr_line, &["cuda:0 (Stand-in 0)", call, code]);
     }
 }
