@@ -37,10 +37,13 @@ struct Draws {
     mixes: Vec<Mixed>,
 }
 
+/// Name, probability and magnitude.
+type NamedEntry = (String, f64, u32);
+
 #[derive(Deserialize)]
 struct Tables {
     chain: Vec<String>,
-    tables: BTreeMap<String, Vec<[(String, f64, u32); 2]>>,
+    tables: BTreeMap<String, Vec<[NamedEntry; 2]>>,
 }
 
 fn json<T: DeserializeOwned>(name: &str) -> T {
