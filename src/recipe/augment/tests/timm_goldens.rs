@@ -37,13 +37,13 @@ struct Draws {
     mixes: Vec<Mixed>,
 }
 
-/// Two operations in a row, each with its chance and strength.
-type PolicyPair = [(String, f64, u32); 2];
+/// Name, probability and magnitude.
+type NamedEntry = (String, f64, u32);
 
 #[derive(Deserialize)]
 struct Tables {
     chain: Vec<String>,
-    tables: BTreeMap<String, Vec<PolicyPair>>,
+    tables: BTreeMap<String, Vec<[NamedEntry; 2]>>,
 }
 
 fn json<T: DeserializeOwned>(name: &str) -> T {
