@@ -32,7 +32,7 @@ use crate::remote::fetch::folder::FetchFolder;
 use crate::remote::fetch::listing::MOST_IMAGE;
 use crate::remote::fetch::object_pack::PackedObject;
 use crate::remote::helper::messages::HelperError;
-use crate::remote::store::address_stores::{AddressStores, LocatedObject};
+use crate::remote::store::address_stores::{AddressStores, LocatedObject, NotLocated};
 use crate::remote::store::client::StoreFailure;
 use crate::remote::store::retry_policy::RetryPolicy;
 
@@ -520,9 +520,9 @@ async fn ask(
     address: &str,
     patience: Duration,
 ) -> Result<Answer, NoObject> {
-    let object = stores.locate(address).map_err(|e| match is_web(address) {
-        true => NoObject::Invalid(e.what),
-        false => NoObject::Refused(e),
+    let object = stores.locate(address).map_err(|why| match why {
+        NotLocated::Address(e) => NoObject::Invalid(e.what),
+        NotLocated::Store(e) => NoObject::Refused(e),
     })?;
     let meta = header(&object, patience).await?;
     if meta.size > MOST_IMAGE {

@@ -51,12 +51,29 @@ impl LocatedObject {
         name: &str,
     ) -> Result<Self, HelperError> {
         match others {
-            Some(others) => others.locate(name),
+            Some(others) => others.locate(name).map_err(NotLocated::into_error),
             None => Ok(Self {
                 store: store.clone(),
                 path: store.object(name)?,
                 name: name.to_owned(),
             }),
+        }
+    }
+}
+
+/// Why there is no request for an address.
+#[derive(Debug)]
+pub(crate) enum NotLocated {
+    /// The address is wrong.
+    Address(HelperError),
+    /// The settings of this machine open no store. So it is with all addresses of the bucket.
+    Store(HelperError),
+}
+
+impl NotLocated {
+    fn into_error(self) -> HelperError {
+        match self {
+            Self::Address(error) | Self::Store(error) => error,
         }
     }
 }
@@ -76,13 +93,16 @@ impl AddressStores {
     ///
     /// # Errors
     /// An invalid address; settings that open no store.
-    pub(crate) fn locate(&self, address: &str) -> Result<LocatedObject, HelperError> {
-        let wrong = |what: String| HelperError::new(without_query(address), what);
+    pub(crate) fn locate(&self, address: &str) -> Result<LocatedObject, NotLocated> {
+        let wrong =
+            |what: String| NotLocated::Address(HelperError::new(without_query(address), what));
         let (scheme, rest) = address.split_once("://").unwrap_or_default();
         let scheme = scheme.to_ascii_lowercase();
         if scheme == "http" || scheme == "https" {
             let path = Store::web_object(address).map_err(wrong)?;
-            let store = self.store("web", || Store::open_web(self.allow_redirects))?;
+            let store = self
+                .store("web", || Store::open_web(self.allow_redirects))
+                .map_err(NotLocated::Store)?;
             let name = without_query(address).to_owned();
             return Ok(LocatedObject { store, path, name });
         }
@@ -97,8 +117,9 @@ impl AddressStores {
             };
             let base = StoreAddress::of_local(folder)
                 .ok_or_else(|| wrong("has a folder whose name is not UTF-8".to_owned()))?;
-            let store = Store::open(&base, false)?;
-            let (path, name) = (store.object(name)?, name.to_owned());
+            let store = Store::open(&base, false).map_err(NotLocated::Store)?;
+            let path = store.object(name).map_err(NotLocated::Address)?;
+            let name = name.to_owned();
             return Ok(LocatedObject { store, path, name });
         }
         let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
@@ -107,8 +128,13 @@ impl AddressStores {
         }
         let root = format!("{scheme}://{bucket}");
         let base = StoreAddress::parse(&root).map_err(|e| wrong(words(&e, &root)))?;
-        let store = self.store(&root, || Store::open(&base, self.allow_redirects))?;
-        let (path, name) = (store.object(key)?, key.to_owned());
+        let store = self
+            .store(&root, || Store::open(&base, self.allow_redirects))
+            .map_err(NotLocated::Store)?;
+        let (path, name) = (
+            store.object(key).map_err(NotLocated::Address)?,
+            key.to_owned(),
+        );
         Ok(LocatedObject { store, path, name })
     }
 
