@@ -128,6 +128,8 @@ fn remove_held(folder: &CacheFolder) -> Result<()> {
     match removed {
         // The folder has other files, which stay.
         Err(e) if e.kind() == ErrorKind::DirectoryNotEmpty => Ok(()),
+        // Another process made the same share, and removed it first.
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
         removed => removed.map_err(|e| Error::io_at("remove", path, e)),
     }
 }
