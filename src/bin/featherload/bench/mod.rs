@@ -13,6 +13,7 @@
 //! - `subject`: source, recipe and batch of the run;
 //! - `limit`: what limits a run, and what would make it faster;
 //! - `scaled_gain`: the gain of scaled decoding;
+//! - `column_cost`: the time for columns, and what makes them faster;
 //! - `failures`: failed samples, grouped and listed;
 //! - `text`: the printed report;
 //! - `chart`: the report as SVG.
@@ -21,6 +22,7 @@ mod against_ceiling;
 mod args;
 mod bar;
 mod chart;
+mod column_cost;
 mod counts;
 mod device;
 mod failures;

@@ -12,6 +12,7 @@ use featherload::{Batch, DataType, DecodeOn, Device, Error, Loader, LoaderReport
 use super::args::BenchArgs;
 use super::bar::TerminalBar;
 use super::chart::RunTimeline;
+use super::column_cost;
 use super::counts::RunCounts;
 use super::device::{DeviceUse, DeviceWatch};
 use super::failures::FailureLog;
@@ -24,9 +25,6 @@ use crate::outcome::CommandOutcome;
 use crate::run_length::too_short;
 use crate::setup::RunSetup;
 use crate::{consumer, flags, index, interrupt, output};
-
-/// Time for the columns of a row that counts as slow: some ten times that of a cache.
-const SLOW_ROW_MS: f64 = 0.05;
 
 /// Figures that are collected while batches arrive.
 struct Seen {
@@ -334,31 +332,17 @@ fn report(
         .pss_bytes
         .saturating_sub(m.pss_ring_bytes + m.pss_input_bytes);
     let first_at = counts.pace.first().unwrap_or(end);
-    let has_columns = setup
-        .options
-        .loader
-        .columns
-        .as_ref()
-        .is_some_and(|names| !names.is_empty());
+    let columns = setup.options.loader.columns.as_deref().unwrap_or_default();
     // A cache may be named by its folder, a saved index, or an address.
     let is_cache = || {
         let index = loader.index();
         let shard = (index.shards() > 0).then(|| index.shard_path(0));
         shard.is_some_and(|shard| shard.parent().is_some_and(Index::is_cache))
     };
-    let row_ms = counters.columns.as_secs_f64() * 1e3 / counts.samples.max(1) as f64;
-    let columns_are_slow = has_columns && row_ms >= SLOW_ROW_MS && !is_cache();
     let columns_ms = (counters.columns.as_secs_f64() * 1e3) / counts.batches.max(1) as f64;
     Ok(BenchReport {
-        columns_ms: has_columns.then_some(columns_ms),
-        columns_faster: columns_are_slow.then(|| {
-            let names = setup.options.loader.columns.iter().flatten();
-            let names: Vec<&str> = names.map(String::as_str).collect();
-            format!(
-                "cache build --columns {}: a cache keeps them where a row is read at once",
-                names.join(",")
-            )
-        }),
+        columns_ms: (!columns.is_empty()).then_some(columns_ms),
+        columns_faster: column_cost::advice(columns, counters.columns, counts.samples, is_cache),
         images_per_s,
         too_short,
         spread: counts.pace.spread(),
