@@ -51,17 +51,21 @@ pub use half::{bf16, f16};
 #[cfg(feature = "codecs")]
 pub use helper::init;
 pub use jobs::images::batch::{self, Batch, BatchLabels, RowFault};
+pub use jobs::images::mask_views::MaskPixels;
 pub use jobs::item_feed::{ItemFeed, ItemRequest};
+pub use jobs::mask_rule::{MaskRule, MaskType};
 pub use loader::{
-    DecodeChoice, DeviceReplay, DrawnRow, Epoch, Loader, LoaderBuilder, LoaderReport, MemoryPlan,
-    OnError, Source, UploadChoice,
+    DecodeChoice, DeviceReplay, DrawnRow, Epoch, Loader, LoaderBuilder, LoaderReport, MaskOptions,
+    MemoryPlan, OnError, Source, UploadChoice,
 };
 pub use order::{EpochTail, Position, Rank, RowStatus, Sampler, State};
+pub use picture::LabelForm;
 pub use pool::coordinator::launch::LaunchMethod;
 pub use pool::pool_report::ProcessReport;
 pub use pool::sandbox::{Sandbox, SandboxStatus};
 pub use recipe::{
-    BackgroundColor, DataType, DecodeMode, MemoryLayout, NumericProfile, Recipe, ReorderMode,
+    BackgroundColor, DataType, DecodeMode, LabelFilter, MemoryLayout, NumericProfile, Recipe,
+    ReorderMode,
 };
 pub use remote::fetch;
 pub use scene::{Scene, rays, views};

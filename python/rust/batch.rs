@@ -8,8 +8,8 @@ use featherload::batch::BatchRow;
 use featherload::columns::{BatchColumns, ColumnValues, NumberValues};
 use featherload::index::Index;
 use featherload::{
-    Batch, BatchLabels, CropGeometry, DataType, Device, DeviceRows, MemoryLayout, Result, RowFault,
-    RowStatus,
+    Batch, BatchLabels, CropGeometry, DataType, Device, DeviceRows, MaskType, MemoryLayout, Result,
+    RowFault, RowStatus,
 };
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -241,6 +241,20 @@ impl RawBatch {
         }
         let shape = held.batch.shape().map_err(|e| raised(&e))?;
         Ok(Some(tensor(held, &shape, 0)))
+    }
+
+    /// The masks of all rows as one tensor: N x H x W. None if the images have no masks.
+    fn masks(&self) -> PyResult<Option<Tensor>> {
+        let held = self.held()?;
+        let tensor = |(at, shape, dtype): (usize, [usize; 3], MaskType)| {
+            let element = match dtype {
+                MaskType::Uint8 => ElementType::Pixel(DataType::U8),
+                MaskType::Int32 => ElementType::Int32,
+                MaskType::Int64 => ElementType::Int64,
+            };
+            Tensor::new(held.clone(), at, element, &shape)
+        };
+        Ok(held.batch.mask_layout().map(tensor))
     }
 
     /// The pixels of each crop, as one tensor over all rows. None if a sample is one image.

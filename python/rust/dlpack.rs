@@ -20,6 +20,7 @@ pub const CUDA: i32 = 2;
 /// Element type: DLPack's code and bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ElementType {
+    Int32,
     Int64,
     UInt64,
     UInt16,
@@ -30,6 +31,7 @@ pub enum ElementType {
 impl ElementType {
     fn code(self) -> DlDataType {
         let (code, bits) = match self {
+            Self::Int32 => (0, 32),
             Self::Int64 => (0, 64),
             Self::UInt64 => (1, 64),
             Self::UInt16 => (1, 16),

@@ -114,6 +114,7 @@ impl Tensor {
     #[getter]
     fn dtype(&self) -> &'static str {
         match self.element {
+            ElementType::Int32 => "int32",
             ElementType::Int64 => "int64",
             ElementType::UInt64 => "uint64",
             ElementType::UInt16 => "uint16",
@@ -234,6 +235,7 @@ impl Tensor {
             ElementType::Pixel(DataType::U8) => "|u1",
             ElementType::Pixel(DataType::F16) => "<f2",
             ElementType::Pixel(DataType::F32) => "<f4",
+            ElementType::Int32 => "<i4",
             ElementType::Int64 => "<i8",
             _ => {
                 return Err(PyAttributeError::new_err(
@@ -262,6 +264,7 @@ impl Tensor {
     ) -> PyResult<()> {
         let this = slf.get();
         let format: &CStr = match this.element {
+            ElementType::Int32 => c"i",
             ElementType::Int64 => c"q",
             ElementType::UInt64 => c"Q",
             ElementType::UInt16 => c"H",

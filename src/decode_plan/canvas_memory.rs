@@ -21,7 +21,7 @@ use crate::recipe::PixelPlacement;
 use crate::recipe::Size;
 use crate::recipe::Step;
 use crate::recipe::buffer_effect::{BufferEffect, CopyShape, StepScratch};
-use crate::recipe::weights::{AxisGeometry, ResizeFilter};
+use crate::recipe::weights::AxisGeometry;
 
 /// Bytes of a pixel.
 pub(crate) const RGB8: u64 = 3;
@@ -374,7 +374,7 @@ const MOST_TAPS: u64 = 8_190;
 
 /// The source and target length of an axis with too many weights for fixed point.
 fn too_steep(axis: &AxisGeometry) -> Option<(u32, u32)> {
-    let sums = !axis.is_identity() && axis.filter != ResizeFilter::Nearest;
+    let sums = !axis.is_identity() && !axis.filter.copies();
     (sums && taps(axis) > MOST_TAPS).then_some((axis.in_size, axis.full_size))
 }
 

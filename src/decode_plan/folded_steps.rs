@@ -212,7 +212,7 @@ impl FoldedResize {
     /// replace the source.
     fn averages(&self) -> bool {
         match self.interpolation {
-            InterpolationMode::Nearest => false,
+            InterpolationMode::Nearest | InterpolationMode::Labels(_) => false,
             InterpolationMode::Area => true,
             _ => self.antialias,
         }

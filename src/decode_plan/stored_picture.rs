@@ -139,7 +139,7 @@ impl StoredPicture {
     }
 
     /// Height and width of the whole upright image.
-    fn whole_size(self) -> (u32, u32) {
+    pub(crate) fn whole_size(self) -> (u32, u32) {
         let (width, height) = self.orientation.apply_to_size(self.size);
         (height, width)
     }

@@ -7,7 +7,7 @@
 //! A kind has its spec, its rows, a worker side and a consumer side. They share:
 //! - `sample`: from a file's bytes to a row; `sample_input`: the bytes of one sample;
 //!   `open_shards`: the shards that a worker has open; `stages`: the stages that are counted;
-//!   `readable_files`: the files that workers open;
+//!   `readable_files`: the files that workers open; `mask_rule`: the numbers of masks;
 //! - `item_feed`: samples whose bytes the caller gives while the run goes on; `handed_items`: the
 //!   memory in which workers read them.
 //!
@@ -24,6 +24,7 @@ pub(crate) mod handed_items;
 pub mod images;
 pub(crate) mod item_feed;
 pub(crate) mod kinds;
+pub(crate) mod mask_rule;
 pub(crate) mod open_shards;
 mod readable_files;
 #[cfg(feature = "codecs")]

@@ -7,16 +7,19 @@
 //! - `crop`: the row, if a device finishes the batch's rows;
 //! - `crop_set`: several crops of one image, from one decode;
 //! - `hull_writer`, `level_steps`: the row, if a device makes the crops;
+//! - `mask`: the mask of an image, from a file of labels;
 //! - `raw`: files whose pixels are not compressed.
 
 mod crop;
 mod crop_set;
 mod hull_writer;
 mod level_steps;
+mod mask;
 mod raw;
 
 use self::crop::CropWriter;
 use self::hull_writer::HullWriter;
+pub(crate) use self::mask::MaskDecoder;
 use crate::decode_plan::canvas_memory::check_reduction;
 use crate::decode_plan::stored_picture::{DecodePlan, MAX_KEPT_BYTES, StoredPicture};
 use crate::device::jpeg_part::PartLimits;
@@ -72,6 +75,8 @@ pub(crate) struct SampleDecoder {
     parts: Vec<PartMaker>,
     /// If a device makes the crops of a sample.
     hulls: Option<HullWriter>,
+    /// Height and width of the last upright image, without the sample's box.
+    image: (u32, u32),
 }
 
 /// How one crop of a sample is made. A row of one image has one.
@@ -129,12 +134,18 @@ impl SampleDecoder {
             canvas: PictureCanvas::default(),
             parts: program.crop_programs().iter().map(PartMaker::new).collect(),
             hulls: program.hulls.clone().map(HullWriter::new),
+            image: (0, 0),
         })
     }
 
     /// The program of the first crop. All crops have the same options of decoding.
     fn program(&self) -> &SampleProgram {
         &self.parts[ONLY].program
+    }
+
+    /// Height and width of the last upright image whose row was planned, without the sample's box.
+    pub(crate) fn last_image(&self) -> (u32, u32) {
+        self.image
     }
 
     /// Fills the row `out` from the bytes of a file. `out` may be longer than the row. After a
@@ -458,9 +469,21 @@ impl SampleDecoder {
         stored: StoredPicture,
         request: &RowRequest<'_, impl RandomStreams>,
     ) -> Result<DecodePlan, SampleFault> {
+        self.plan_with(stored, request, |_| {})
+    }
+
+    /// Like [`SampleDecoder::plan_row`], with the drawn steps changed.
+    fn plan_with(
+        &mut self,
+        stored: StoredPicture,
+        request: &RowRequest<'_, impl RandomStreams>,
+        change: impl FnOnce(&mut Vec<OpStep>),
+    ) -> Result<DecodePlan, SampleFault> {
         (request.check_size)(stored.upright_size())?;
+        self.image = stored.whole_size();
         let PartMaker { program, steps, .. } = &mut self.parts[ONLY];
         program.steps(stored.upright_size(), request.size, request.random, steps)?;
+        change(steps);
         let plan = stored.plan_decode(program, steps);
         let scratch = stored.sample_memory(&plan, program, steps);
         check_reduction(scratch.steep)?;

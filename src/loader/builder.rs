@@ -11,6 +11,7 @@ use crate::jobs::images::on_error::OnError;
 use crate::jobs::item_feed::ItemFeed;
 use crate::loader::hull_room;
 use crate::loader::jpeg_decoding;
+use crate::loader::mask_source::MaskOptions;
 use crate::loader::source::Source;
 use crate::loader::upload::UploadPlanner;
 use crate::memory_plan::run_memory as forecast_memory;
@@ -22,7 +23,7 @@ use crate::picture::PictureLimits;
 use crate::pool::coordinator::launch::LaunchMethod;
 use crate::pool::sandbox::Sandbox;
 use crate::pool::worker_options::WorkerOptions;
-use crate::recipe::{Recipe, SampleProgram};
+use crate::recipe::{Recipe, RowExtent, SampleProgram};
 
 /// Builds a [`Loader`](crate::Loader).
 #[derive(Debug)]
@@ -48,6 +49,7 @@ pub struct LoaderBuilder {
     pub(super) feed: Option<ItemFeed>,
     pub(super) limits: PictureLimits,
     pub(super) columns: Vec<String>,
+    pub(super) masks: Option<MaskOptions>,
 }
 
 impl LoaderBuilder {
@@ -74,6 +76,7 @@ impl LoaderBuilder {
             feed: None,
             limits: PictureLimits::default(),
             columns: Vec::new(),
+            masks: None,
         }
     }
 
@@ -303,6 +306,15 @@ impl LoaderBuilder {
         self
     }
 
+    /// Masks that belong to the images, such as the labels of a segmentation
+    /// ([`Batch::masks`](crate::Batch::masks)). They go through the same crops, flips, resizes and
+    /// other moves as their image, without mixing labels. Default: none. Not with
+    /// [`Device::Cuda`], several crops, mixed batches or rows of own sizes.
+    pub fn masks(mut self, masks: MaskOptions) -> Self {
+        self.masks = Some(masks);
+        self
+    }
+
     /// Most pixels that an image may have. Default 178,956,970, as Pillow.
     pub fn max_pixels(mut self, pixels: u64) -> Self {
         self.limits.max_pixels = pixels;
@@ -324,6 +336,9 @@ impl LoaderBuilder {
             return Err(Error::option("epochs", "`epochs` is 0: use at least 1"));
         }
         let program = SampleProgram::compile(&self.recipe)?;
+        if self.masks.is_some() {
+            self.check_masks(&program)?;
+        }
         Ok(match self.device {
             Device::Cpu => program,
             Device::Cuda(_) if program.is_crop_set() => match self.hulls(&program) {
@@ -338,6 +353,28 @@ impl LoaderBuilder {
                 program
             }),
         })
+    }
+
+    /// Rejects runs whose images cannot have masks.
+    fn check_masks(&self, program: &SampleProgram) -> Result<()> {
+        let refused = |what: &str| Err(Error::option("masks", format!("masks: {what}")));
+        if self.device != Device::Cpu {
+            return refused(
+                "batches on a device have no masks yet: use device cpu, and copy the batch",
+            );
+        }
+        if self.feed.is_some() {
+            return refused("a method gives the bytes of images, and no masks: use image files");
+        }
+        if matches!(program.extent, RowExtent::Own) {
+            return refused(
+                "rows of own sizes have no masks yet: end the recipe with a resize or a crop",
+            );
+        }
+        let checked = program.for_labels();
+        checked
+            .map(|_| ())
+            .map_err(|fault| fault.into_error(&self.recipe.name))
     }
 
     /// The same program for a device that makes several crops, if its memory and the ring suffice.

@@ -102,6 +102,7 @@ impl LoaderBuilder {
             limits: self.limits,
             feed: self.feed.as_ref(),
             on_error: self.on_error,
+            masks: self.masks.as_ref(),
             plans_memory: true,
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
@@ -179,6 +180,7 @@ impl LoaderBuilder {
             limits: self.limits,
             feed: self.feed.as_ref(),
             on_error: self.on_error,
+            masks: self.masks.as_ref(),
             plans_memory: true,
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };

@@ -1,7 +1,7 @@
 //! Loaders: from a data set and a recipe to epochs of batches.
 //!
 //! - `builder`: the options; `source`: where samples come from; `column_source`: where their
-//!   columns are;
+//!   columns are; `mask_source`: where masks are;
 //! - `start`: starts a run: coordinator, index, ring, workers;
 //! - `prepared_run`: data, order and sizes of a run, before anything is allocated;
 //! - `sampler_table`: the table of a sampler, from index, weights and sizes;
@@ -19,6 +19,7 @@ mod column_source;
 mod hull_room;
 mod image_loader;
 mod jpeg_decoding;
+mod mask_source;
 mod memory_plan;
 mod prepared_run;
 mod report;
@@ -33,6 +34,7 @@ pub use builder::LoaderBuilder;
 pub(crate) use column_source::ColumnSource;
 pub use image_loader::{Epoch, Loader};
 pub use jpeg_decoding::DecodeChoice;
+pub use mask_source::MaskOptions;
 pub use memory_plan::{DrawnRow, MemoryPlan};
 pub use report::LoaderReport;
 pub(crate) use source::DeadAddresses;

@@ -13,9 +13,11 @@ use crate::jobs::images::batch_mixing;
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::SlotPacking;
 use crate::jobs::item_feed::ItemFeed;
+use crate::jobs::mask_rule::MaskRule;
 use crate::jobs::open_shards::MAPPED_SHARDS;
 use crate::loader::coded_room::CodedRoom;
 use crate::loader::hull_room;
+use crate::loader::mask_source::{MaskOptions, MaskSource};
 use crate::loader::sampler_table;
 use crate::loader::source::{DeadAddresses, Source};
 use crate::loader::upload::{UploadChoice, UploadPlanner};
@@ -30,6 +32,8 @@ use crate::remote::fetch::fetcher::{Fetcher, TarIndexPolicy};
 #[derive(Debug)]
 pub(super) struct PreparedRun {
     pub(super) index: Index,
+    /// The files of masks, one for each sample, and how their labels become numbers.
+    pub(super) masks: Option<(Index, MaskRule)>,
     pub(super) scan: Option<ScanReport>,
     /// Downloads shards of a remote data set.
     pub(super) fetcher: Option<Fetcher>,
@@ -64,6 +68,7 @@ pub(super) struct RunRequest<'a> {
     /// Gives the samples while the run goes on.
     pub(super) feed: Option<&'a ItemFeed>,
     pub(super) on_error: OnError,
+    pub(super) masks: Option<&'a MaskOptions>,
     /// Whether to read all headers for their memory needs.
     pub(super) plans_memory: bool,
     /// The rows for coded JPEGs. None unless a device decodes.
@@ -103,6 +108,8 @@ impl PreparedRun {
             OnError::Stop => DeadAddresses::Refused,
             OnError::Skip | OnError::Substitute => DeadAddresses::Kept,
         };
+        let masks = request.masks.map(|masks| MaskSource::of(masks, &source));
+        let masks = masks.transpose()?;
         let (index, scan, fetcher) =
             source.open_with_fetcher(request.helper, TarIndexPolicy::OfWholeSets, dead)?;
         if fetcher.is_none() {
@@ -116,6 +123,19 @@ impl PreparedRun {
                  them: use `on_error` skip, or a `fetch_limit` with room for all",
             ));
         }
+        let masks = match (masks, request.masks) {
+            (Some(masks), Some(options)) => {
+                if fetcher.is_some() {
+                    return Err(Error::option(
+                        "masks",
+                        "masks: the images are in an object store, and masks are read from files \
+                         only: use a copy on this machine",
+                    ));
+                }
+                Some((masks.open(&index)?, options.rule.clone()))
+            }
+            _ => None,
+        };
         let (program, limits) = (request.program, request.limits);
         if request.feed.is_some() {
             check_feed(request)?;
@@ -163,8 +183,11 @@ impl PreparedRun {
             // No header is known before the run.
             worst = Some(ScratchSurvey::at_limit(&limits));
         } else if request.plans_memory {
+            let labels = masks.as_ref().and_then(|_| program.for_labels().ok());
+            let files = masks.as_ref().map(|(files, _)| files);
+            let programs = (program, files.zip(labels.as_ref()));
             let (most, all) =
-                ScratchSurvey::read_headers(&index, program, &limits, sizes_of_batches(options))?;
+                ScratchSurvey::read_headers(&index, programs, &limits, sizes_of_batches(options))?;
             worst = Some(most);
             sizes = Some(all);
         }
@@ -184,8 +207,10 @@ impl PreparedRun {
         let has_jpegs = !matches!(with_room, Some(None));
         let (program, windows) = with_room.flatten().unwrap_or_else(|| (program.clone(), 0));
         let packing = SlotPacking::new(&program, plan.clone(), tries, limits, sizes)?;
+        let packing = packing.with_masks(masks.as_ref().map(|(_, rule)| rule));
         Ok(Self {
             index,
+            masks,
             scan,
             fetcher,
             plan,
@@ -339,7 +364,8 @@ impl PreparedRun {
         let program = request.program.with_fast_order()?;
         let sizes = sizes_of_batches(self.plan.options());
         let (worst, _) =
-            ScratchSurvey::read_headers(&self.index, &program, &request.limits, sizes).ok()?;
+            ScratchSurvey::read_headers(&self.index, (&program, None), &request.limits, sizes)
+                .ok()?;
         Some(worst.scratch_bytes())
     }
 
@@ -374,7 +400,12 @@ impl PreparedRun {
                         .saturating_mul(u64::from(workers)),
                 )
             }),
-            table_bytes: self.index.bytes() + classes + sizes + table + self.feed_bytes,
+            table_bytes: self.index.bytes()
+                + self.masks.as_ref().map_or(0, |(masks, _)| masks.bytes())
+                + classes
+                + sizes
+                + table
+                + self.feed_bytes,
             mixing: self.mixing,
             device: None,
         }

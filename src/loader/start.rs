@@ -18,7 +18,7 @@ use crate::jobs::images::device_batches::{DeviceBatches, DeviceSpec};
 use crate::jobs::images::device_pool::DevicePool;
 use crate::jobs::images::packing::{PackedBatch, SlotPacking};
 use crate::jobs::images::run::{ImageRun, batch_place};
-use crate::jobs::images::spec::ImageSpec;
+use crate::jobs::images::spec::{ImageJobData, ImageSpec};
 use crate::jobs::kinds::KINDS;
 use crate::loader::builder::LoaderBuilder;
 use crate::loader::coded_room::coded_room;
@@ -75,6 +75,7 @@ impl LoaderBuilder {
             limits: self.limits,
             feed: self.feed.as_ref(),
             on_error: self.on_error,
+            masks: self.masks.as_ref(),
             plans_memory: self.memory_limit.is_some(),
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
@@ -108,6 +109,7 @@ impl LoaderBuilder {
         let depth = memory.depth;
         let PreparedRun {
             index,
+            masks,
             scan,
             mut fetcher,
             plan,
@@ -128,6 +130,7 @@ impl LoaderBuilder {
             sampler_hash: plan.table().and_then(SamplerTable::hash),
             index_hash: format!("{:032x}", index.hash()),
             recipe_hash: format!("{:016x}", self.recipe.hash()),
+            masks: (masks.as_ref()).map(|(files, rule)| rule.fingerprint(files.hash())),
             profile: NumericProfile::of(&program),
             max_pixels: self.limits.max_pixels,
             max_scratch: self.limits.max_scratch,
@@ -183,6 +186,7 @@ impl LoaderBuilder {
             limits: self.limits,
             tries,
             jpegs: work.jpeg_limits(),
+            masks: masks.as_ref().map(|(_, rule)| rule.clone()),
             handed: handed_shape,
             evicts_shards: fetcher.as_ref().is_some_and(Fetcher::evicts),
         };
@@ -190,13 +194,20 @@ impl LoaderBuilder {
             jpegs: None,
             ..spec.clone()
         };
+        let data = ImageJobData {
+            index: &index,
+            masks: masks.as_ref().map(|(files, _)| files),
+            sizes: sizes.as_ref(),
+            table: plan.table(),
+            handed: handed_fd,
+        };
         // The device opens while the workers start, which takes about as long. After all checks
         // that reject a run, because an opening device cannot be interrupted.
         let jpegs = match (self.device, parts) {
             (Device::Cpu, _) | (_, None) => None,
             (Device::Cuda(ordinal), Some(_)) => {
                 let thread = device_batches::start_jpegs(ordinal)?;
-                let order = by_cpu.order(&index, sizes.as_ref(), plan.table(), handed_fd)?;
+                let order = by_cpu.order(&data)?;
                 Some((thread, Arc::new(CpuJob::new(order.build_here(KINDS)?))))
             }
         };
@@ -212,7 +223,7 @@ impl LoaderBuilder {
             tracing::warn!("{what}");
         }
         let filler = launched.start(
-            &spec.order(&index, sizes.as_ref(), plan.table(), handed_fd)?,
+            &spec.order(&data)?,
             shape,
             // The shards of a remote data set are not here yet, nor is an order of the caller, nor
             // are the samples of a feed.
@@ -245,6 +256,7 @@ impl LoaderBuilder {
                 plan,
                 program,
                 packing,
+                masks: masks.map(|(_, rule)| rule),
                 packed: PackedBatch::default(),
                 state,
                 epochs: self.epochs,

@@ -4,7 +4,7 @@
 //! scratch of each worker for the largest sample, and the processes themselves.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
@@ -15,8 +15,8 @@ use crate::data::survey;
 use crate::decode_plan::stored_picture::{MAX_KEPT_BYTES, SampleMemory, StoredPicture};
 use crate::error::{Error, Result, size, size_rounded_down, size_rounded_up};
 use crate::jobs::images::{crop_sections, mix};
-use crate::picture::read_header::PictureHeader;
-use crate::picture::{FileFormat, PictureLimits};
+use crate::picture::read_header::{DecodeCost, PictureHeader};
+use crate::picture::{ExifOrientation, FileFormat, PictureLimits};
 use crate::pool::ring::{RingLayout, RingShape};
 use crate::recipe::steps::LargestStep;
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
@@ -57,6 +57,8 @@ pub(crate) struct ScratchSurvey {
     pub(crate) input_bytes: u64,
     /// The limit of each sample, if no header is known.
     limit: Option<u64>,
+    /// Memory of the decoder of masks, which is separate.
+    beside: u64,
 }
 
 impl ScratchSurvey {
@@ -67,7 +69,7 @@ impl ScratchSurvey {
             return limit;
         }
         let largest = self.largest.as_ref().map_or(0, |(bytes, ..)| *bytes);
-        bound(&self.max_buffers, largest, &self.left)
+        bound(&self.max_buffers, largest, &self.left).saturating_add(self.beside)
     }
 
     /// The most that samples within these limits can need: pixels and file.
@@ -101,9 +103,27 @@ impl ScratchSurvey {
         limits: &PictureLimits,
         steps: &mut Vec<LargestStep>,
     ) {
+        let stored = StoredPicture::from(header);
+        self.add_stored(
+            (id, header, file_bytes),
+            stored,
+            (program, size),
+            limits,
+            steps,
+        );
+    }
+
+    /// Like [`ScratchSurvey::add`], for a file that is stored in another way than its header says.
+    fn add_stored(
+        &mut self,
+        (id, header, file_bytes): (u64, &PictureHeader, u64),
+        stored: StoredPicture,
+        (program, size): (&SampleProgram, Option<(u32, u32)>),
+        limits: &PictureLimits,
+        steps: &mut Vec<LargestStep>,
+    ) {
         self.input_bytes = self.input_bytes.max(file_bytes);
         let draws = program.draws();
-        let stored = StoredPicture::from(header);
         let [all, some] = stored.scratch_bounds(program, size, steps);
         // A sample above the limit fails before it allocates. But other random values for the same
         // image may need just less than the limit.
@@ -128,15 +148,17 @@ impl ScratchSurvey {
         }
     }
 
-    /// Reads the headers of all samples. `rows`: the sizes that batches set. Empty: only the recipe
-    /// sets the size.
+    /// Reads the headers of all samples. `masks`: the files of their masks, and the program of
+    /// labels. `rows`: the sizes that batches set. Empty: only the recipe sets the size.
+    ///
+    /// The headers of masks are not read: a mask has the size of its image.
     pub(crate) fn read_headers(
         index: &Index,
-        program: &SampleProgram,
+        (program, masks): (&SampleProgram, Option<(&Index, &SampleProgram)>),
         limits: &PictureLimits,
         rows: &[(u32, u32)],
     ) -> Result<(Self, SampleSizes)> {
-        let worst = Mutex::new((Self::default(), Vec::new()));
+        let worst = Mutex::new((Self::default(), Self::default(), Vec::new()));
         let mut sizes: Vec<Option<(u32, u32)>> = rows.iter().map(|size| Some(*size)).collect();
         if sizes.is_empty() {
             sizes.push(None);
@@ -147,17 +169,58 @@ impl ScratchSurvey {
             program.orientation,
             &|id, header, file_bytes| {
                 let mut guard = worst.lock().unwrap_or_else(PoisonError::into_inner);
-                let (worst, steps) = &mut *guard;
+                let (worst, of_masks, steps) = &mut *guard;
                 for size in &sizes {
                     worst.add((id, header, file_bytes), (program, *size), limits, steps);
+                    if let Some((files, labels)) = masks {
+                        let (stored, len) = stored_labels(header, &files.path(id));
+                        let of = (id, header, len);
+                        of_masks.add_stored(of, stored, (labels, *size), limits, steps);
+                    }
                 }
             },
             &|_| ControlFlow::Continue(()),
         )?;
-        let worst = worst.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok((worst.0, all))
+        let (images, of_masks, _) = worst.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let images = Self {
+            beside: of_masks.scratch_bytes(),
+            input_bytes: images.input_bytes.saturating_add(of_masks.input_bytes),
+            ..images
+        };
+        Ok((images, all))
     }
 }
+
+/// The mask of an image with this header, and the length of its file.
+fn stored_labels(header: &PictureHeader, file: &Path) -> (StoredPicture, u64) {
+    let (width, height) = header.orientation.apply_to_size(header.stored_size);
+    let pixels = u64::from(width) * u64::from(height);
+    let is_png = file
+        .extension()
+        .is_some_and(|e| e.eq_ignore_ascii_case("png"));
+    let decoder = match is_png {
+        // Rows of at most four channels.
+        true => PNG_ROWS * 4 * u64::from(width),
+        // Doubles of a TIFF, and the numbers that are read from them.
+        false => 20 * pixels,
+    };
+    let stored = StoredPicture {
+        size: (width, height),
+        orientation: ExifOrientation::Normal,
+        cost: DecodeCost::Rows {
+            // The labels of the window, and those of the row.
+            scratch: decoder + 2 * LABEL_BYTES * pixels + (1 << 20),
+        },
+        pixel_box: header.pixel_box,
+    };
+    let len = std::fs::metadata(file).map_or(0, |found| found.len());
+    (stored, len)
+}
+
+/// Bytes of a label.
+const LABEL_BYTES: u64 = 3;
+/// Rows that the decoder of PNG holds.
+const PNG_ROWS: u64 = 10;
 
 /// Upper bound over samples that follow each other. Each buffer keeps its largest size. But a
 /// sample above [`MAX_KEPT_BYTES`] leaves no buffers, and the next sample's memory comes in

@@ -206,7 +206,7 @@ impl ScratchBounds {
                         window: to.high,
                         filter,
                         averages: match filter.0 {
-                            ResizeFilter::Nearest => false,
+                            ResizeFilter::Nearest | ResizeFilter::Labels(_) => false,
                             ResizeFilter::Area => true,
                             _ => filter.1,
                         },

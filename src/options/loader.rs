@@ -6,6 +6,8 @@
 //! In the consumer. Never in here: what an option does; the builder does that.
 
 use std::path::PathBuf;
+#[cfg(feature = "cli")]
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -13,6 +15,7 @@ use serde::Deserialize;
 use crate::device::{DecodeOn, Device, UploadMode};
 use crate::error::{Error, Result};
 use crate::jobs::images::on_error::OnError;
+use crate::loader::MaskOptions;
 #[cfg(feature = "cli")]
 use crate::options::cli::{self, one_of};
 use crate::options::rank::read_rank;
@@ -58,6 +61,15 @@ pub struct LoaderOptions {
     /// the files, batch by batch.
     #[cfg_attr(feature = "cli", arg(long, value_name = "NAME,..", value_delimiter = ',', action = clap::ArgAction::Set, help_heading = cli::SOURCE))]
     pub columns: Option<Vec<String>>,
+
+    /// Masks of the images: a pattern of paths such as annotations/{stem}.png, or a column of a
+    /// table, of Parquet or of Arrow files.
+    ///
+    /// Placeholders: {stem}, {name}, {dir}, {parent}. Relative paths start from the data set. Or a
+    /// JSON object with `files` and the fields of a rule: ignore, reduce_zero_label, map, fill,
+    /// filter (floor, centre), form (numbers, colors), dtype (uint8, int32, int64).
+    #[cfg_attr(feature = "cli", arg(long, value_name = "FILES", value_parser = MaskOptions::from_str, help_heading = cli::SOURCE))]
+    pub masks: Option<MaskOptions>,
 
     /// Rows per batch (default: 64; 256 in Python).
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = cli::ORDER))]

@@ -38,6 +38,10 @@ pub struct State {
     pub index_hash: String,
     /// Fingerprint of the recipe's operations, as hexadecimal digits.
     pub recipe_hash: String,
+    /// Fingerprint of the files of masks and of their rule, as hexadecimal digits; `None` without
+    /// masks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub masks: Option<String>,
     pub profile: NumericProfile,
     /// Limits that decide which samples fail.
     pub max_pixels: u64,
@@ -67,6 +71,8 @@ impl State {
         let (what, text) = ("the index (paths, labels, order)", String::clone);
         same(what, &self.index_hash, &now.index_hash, text)?;
         same("the recipe", &self.recipe_hash, &now.recipe_hash, text)?;
+        let hash = |hash: &Option<String>| hash.clone().unwrap_or_else(|| "none".to_owned());
+        same("the masks", &self.masks, &now.masks, hash)?;
         if let Some((name, then, now)) = self.profile.difference(&now.profile) {
             let what = format!("the numeric profile's {name}");
             same(&what, &then, &now, text)?;
@@ -173,6 +179,7 @@ mod tests {
             sampler_hash: None,
             index_hash: "aa".into(),
             recipe_hash: "bb".into(),
+            masks: None,
             profile: NumericProfile {
                 featherload: "0.1.0".into(),
                 decoder: "d".into(),
@@ -198,7 +205,10 @@ mod tests {
         let base = state();
         assert!(base.check_resumable(&state()).is_ok());
         type Change = fn(&mut State);
-        let changes: [(&str, Change); 13] = [
+        let changes: [(&str, Change); 14] = [
+            ("the masks was none and is now", |s| {
+                s.masks = Some("x".into())
+            }),
             (
                 "the list of identities with ratios was none and is now",
                 |s| {

@@ -20,6 +20,7 @@
 //!   safely;
 //! - `npy`: raw pixels with a NumPy header, read and written;
 //! - `depth`: depth images, as numbers;
+//! - `labels`: label images, as numbers;
 //! - `rgb8`: conversion of all pixel forms of files to 8-bit RGB;
 //! - `picture_header`: the contents of a header; `read_header`: the header of any format, for
 //!   surveys;
@@ -34,6 +35,7 @@ mod format_table;
 mod gif;
 mod ico;
 pub(crate) mod jpeg;
+pub(crate) mod labels;
 mod limits;
 pub(crate) mod npy;
 mod openexr;
@@ -58,6 +60,7 @@ pub use background::BackgroundColor;
 pub(crate) use buffer::grow;
 pub use file_format::FileFormat;
 pub use format_table::{ARRAY_EXTENSION, IMAGE_EXTENSIONS};
+pub use labels::LabelForm;
 pub(crate) use limits::PictureLimits;
 pub(crate) use orientation::ExifOrientation;
 pub use orientation::OrientationMode;

@@ -208,7 +208,7 @@ impl JobSpec {
 pub struct JobRequest<'a> {
     pub(crate) job: JobSpec,
     pub(crate) descriptors: Vec<BorrowedFd<'a>>,
-    pub(crate) reads: Option<&'a dyn ReadableFiles>,
+    pub(crate) reads: Vec<&'a dyn ReadableFiles>,
 }
 
 impl<'a> JobRequest<'a> {
@@ -230,14 +230,14 @@ impl<'a> JobRequest<'a> {
         Ok(Self {
             job,
             descriptors,
-            reads: None,
+            reads: Vec::new(),
         })
     }
 
-    /// Sets the files that rows are made from. Without this call, workers cannot open any file.
+    /// Adds files that rows are made from. Without this call, workers cannot open any file.
     #[must_use]
     pub fn reading(mut self, files: &'a dyn ReadableFiles) -> Self {
-        self.reads = Some(files);
+        self.reads.push(files);
         self
     }
 

@@ -184,9 +184,12 @@ impl LaunchedWorkers {
             first_serial: self.options.first_serial,
             sandbox: self.options.sandbox,
         };
-        let readable = match (order.reads, self.options.sandbox) {
-            (Some(files), Sandbox::Auto | Sandbox::Require) => files.readable_paths(),
-            _ => Vec::new(),
+        let readable: Vec<_> = match self.options.sandbox {
+            Sandbox::Auto | Sandbox::Require => {
+                let files = order.reads.iter();
+                files.flat_map(|files| files.readable_paths()).collect()
+            }
+            Sandbox::Off => Vec::new(),
         };
         let readable = sandbox::seal_paths(&readable)?;
         let mut descriptors = vec![readable.as_fd()];

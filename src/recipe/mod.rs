@@ -24,6 +24,7 @@
 //! - `program_op`: an operation at its place in a recipe; `random`: its random numbers;
 //! - `step`: an operation with drawn values; `steps`: lists of steps, drawn or of the largest case;
 //! - `buffer_effect`: what a step does to buffers; `size_bounds`: image sizes over all draws;
+//! - `label_steps`: what steps do to the labels of pixels;
 //! - `augment`: code shared by policies; `crop_sizes`: code shared by operations on sizes;
 //! - `nested_ops`: code shared by operations that contain operations; `permutation`: an order of
 //!   the channels;
@@ -41,6 +42,7 @@ mod defaults;
 pub mod file;
 pub(crate) mod geometry;
 mod hull_rule;
+mod label_steps;
 mod mixing;
 pub(crate) mod move_unit;
 mod nested_ops;
@@ -74,6 +76,7 @@ pub(crate) use crop_rule::{CropRowBytes, CropRule, MAX_COLOR_STEPS};
 pub use file::RecipeFormat;
 pub use geometry::PixelRect;
 pub(crate) use hull_rule::{HullCropRoom, HullRule, MAX_BLUR_RADIUS, MAX_LEVEL_STEPS};
+pub(crate) use label_steps::LabelMoves;
 pub use mixing::{MixChoice, MixOp, Mixing};
 pub use op::*;
 pub use ops::auto_augment::AutoPolicy;
@@ -95,7 +98,7 @@ pub use step::{AugmentStep, BoxFill, OpencvFilter, Step};
 pub use tensor::{DataType, MemoryLayout};
 pub use values::{
     AlphaMode, AspectDistribution, BackgroundColor, ChainDepth, ColorOrder, ColorSpace, DecodeMode,
-    EraseFill, InterpolationMode, JitterStyle, LengthRounding, OrientationMode, Padding,
-    PaddingMode, PerChannel, ResizeTo, RotationStyle, Shear, Size, Span, TruncationPolicy,
+    EraseFill, InterpolationMode, JitterStyle, LabelFilter, LengthRounding, OrientationMode,
+    Padding, PaddingMode, PerChannel, ResizeTo, RotationStyle, Shear, Size, Span, TruncationPolicy,
     WhitePoint,
 };

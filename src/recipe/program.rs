@@ -357,6 +357,27 @@ impl SampleProgram {
         }
     }
 
+    /// The same program with rows of three bytes for each label, decoded at full size.
+    pub(super) fn with_label_rows(&self) -> Self {
+        Self {
+            decode: DecodeMode::Full,
+            transparency: AlphaPolicy::Ignore,
+            orientation: OrientationMode::Stored,
+            output_format: OutputFormat {
+                unit: 1.0,
+                mean: [0.0; 3],
+                std: [1.0; 3],
+                dtype: DataType::U8,
+                layout: MemoryLayout::Nhwc,
+                order: ColorOrder::Rgb,
+                zero_channels: 0,
+            },
+            crops: None,
+            hulls: None,
+            ..self.clone()
+        }
+    }
+
     /// The same program with `bytes` reserved for coded crops in each row.
     pub(crate) fn with_coded_bytes(&self, bytes: usize) -> Self {
         Self {

@@ -98,9 +98,10 @@ pub(crate) fn either_filter(
 /// The filters that Pillow's `transform` and `rotate` support.
 pub(crate) fn pillow_filter(interpolation: InterpolationMode) -> Result<(), String> {
     match interpolation {
-        InterpolationMode::Nearest | InterpolationMode::Bilinear | InterpolationMode::Bicubic => {
-            Ok(())
-        }
+        InterpolationMode::Nearest
+        | InterpolationMode::Labels(_)
+        | InterpolationMode::Bilinear
+        | InterpolationMode::Bicubic => Ok(()),
         InterpolationMode::Lanczos | InterpolationMode::Area => Err(format!(
             "interpolation is {}: use nearest, bilinear or bicubic",
             interpolation.name()

@@ -48,6 +48,10 @@ pub enum InterpolationMode {
     /// The pixel whose area holds the centre of the output pixel (Pillow's
     /// `NEAREST`, torchvision's `NEAREST_EXACT`).
     Nearest,
+    /// One pixel by the rule of a library. Only label images have it, and only their resizes: other
+    /// moves take [`Self::Nearest`].
+    #[serde(skip)]
+    Labels(LabelFilter),
     /// Linear, with a triangle kernel.
     #[default]
     Bilinear,
@@ -68,12 +72,29 @@ impl InterpolationMode {
     pub fn name(self) -> &'static str {
         match self {
             Self::Nearest => "nearest",
+            Self::Labels(_) => "nearest",
             Self::Bilinear => "bilinear",
             Self::Bicubic => "bicubic",
             Self::Lanczos => "lanczos",
             Self::Area => "area",
         }
     }
+}
+
+/// Which label a resized pixel of a label image takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LabelFilter {
+    /// The pixel at the start of its area, computed in `f32`: PyTorch's `nearest`, which
+    /// torchvision takes for masks. As OpenCV's `INTER_NEAREST` and albumentations, except where
+    /// rounding decides.
+    #[default]
+    Floor,
+    /// The pixel whose area holds its centre, computed in `f32`: PyTorch's `nearest-exact`, which
+    /// Hugging Face's fast processors take.
+    Centre,
+    /// The pixel whose area holds its centre, by sums in `f64`: Pillow's `NEAREST`.
+    Pillow,
 }
 
 /// How a fractional length is rounded.

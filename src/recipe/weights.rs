@@ -28,7 +28,7 @@
 //! repeats the edge pixel outside the image. The bounds are `in0 + n * (in1 - in0) / out_size`. The
 //! product is computed first, so that whole numbers stay exact.
 
-use super::values::InterpolationMode;
+use super::values::{InterpolationMode, LabelFilter};
 
 /// The shape of the filter. Most have a kernel of width 2 x [`support`](Self::support).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,6 +37,8 @@ pub enum ResizeFilter {
     /// One pixel: the one whose area contains the centre of the output pixel. On the border of two
     /// pixels, the second.
     Nearest,
+    /// One pixel by the rule of a library, for labels. The interval must have whole numbers.
+    Labels(LabelFilter),
     /// The mean over the area of the output pixel. Pixels at both ends count with the share inside.
     Area,
     /// A triangle. Commonly called bilinear.
@@ -55,6 +57,7 @@ impl ResizeFilter {
     pub(crate) fn of(interpolation: InterpolationMode, antialias: bool) -> (Self, bool) {
         match (interpolation, antialias) {
             (InterpolationMode::Nearest, _) => (Self::Nearest, false),
+            (InterpolationMode::Labels(filter), _) => (Self::Labels(filter), false),
             (InterpolationMode::Area, _) => (Self::Area, false),
             (InterpolationMode::Bilinear, _) => (Self::Triangle, antialias),
             (InterpolationMode::Bicubic, true) => (Self::Cubic, true),
@@ -66,7 +69,7 @@ impl ResizeFilter {
     /// Half the width of the kernel at scale 1, in input pixels.
     pub fn support(self) -> f64 {
         match self {
-            Self::Nearest | Self::Area => 0.5,
+            Self::Nearest | Self::Labels(_) | Self::Area => 0.5,
             Self::Triangle => 1.0,
             Self::Cubic | Self::SharpCubic => 2.0,
             Self::Lanczos3 => 3.0,
@@ -76,7 +79,12 @@ impl ResizeFilter {
     /// True for filters that read no pixel outside the interval, except the rest of a pixel that
     /// lies partly in it.
     fn stays_inside(self) -> bool {
-        matches!(self, Self::Nearest | Self::Area)
+        self.copies() || self == Self::Area
+    }
+
+    /// True for filters whose output pixels are copies of input pixels.
+    pub(crate) fn copies(self) -> bool {
+        matches!(self, Self::Nearest | Self::Labels(_))
     }
 
     /// True for filters with negative weights.
@@ -89,7 +97,7 @@ impl ResizeFilter {
     fn at(self, x: f64) -> f64 {
         match self {
             // Both have separate rules.
-            Self::Nearest | Self::Area => 0.0,
+            Self::Nearest | Self::Labels(_) | Self::Area => 0.0,
             Self::Triangle => {
                 let x = x.abs();
                 if x < 1.0 { 1.0 - x } else { 0.0 }
@@ -181,7 +189,7 @@ impl AxisGeometry {
 
     fn stretch(&self) -> f64 {
         match self.filter {
-            ResizeFilter::Nearest => 1.0,
+            filter if filter.copies() => 1.0,
             ResizeFilter::Area => self.scale().max(1.0),
             _ if self.antialias => self.scale().max(1.0),
             _ => 1.0,
@@ -191,7 +199,7 @@ impl AxisGeometry {
     /// True for a reduction whose output pixels use all their input pixels, not only a few.
     pub(crate) fn gathers(&self) -> bool {
         match self.filter {
-            ResizeFilter::Nearest => false,
+            filter if filter.copies() => false,
             ResizeFilter::Area => true,
             _ => self.antialias,
         }
@@ -210,7 +218,7 @@ impl AxisGeometry {
 
     /// The maximum number of weights of an output pixel. GPU buffers and memory bounds use it.
     pub fn window(&self) -> usize {
-        if self.filter == ResizeFilter::Nearest {
+        if self.filter.copies() {
             return 1;
         }
         (self.filter.support() * self.stretch()).ceil() as usize * 2 + 1
@@ -379,6 +387,7 @@ fn weigh(axis: &AxisGeometry, kernel: &AxisKernel, o: u32, row: &mut [f64]) -> (
         // Every kernel is 0 at the other pixels, which need not be in memory.
         _ if axis.is_identity() => nearest(axis, o, row),
         ResizeFilter::Nearest => nearest(axis, o, row),
+        ResizeFilter::Labels(filter) => label_pixel(axis, filter, o, row),
         ResizeFilter::Area => area(axis, o, row),
         // The most common filter, without a match for each weight.
         ResizeFilter::Triangle => by_kernel(axis, kernel, o, row, |x| ResizeFilter::Triangle.at(x)),
@@ -439,6 +448,23 @@ fn with_edges(axis: &AxisGeometry, kernel: &AxisKernel, o: f64, row: &mut [f64])
 fn nearest(axis: &AxisGeometry, o: f64, row: &mut [f64]) -> (u32, usize) {
     row[0] = 1.0;
     ((axis.bound(o + 0.5) as u32).min(axis.in_size - 1), 1)
+}
+
+/// See [`ResizeFilter::Labels`] and [`LabelFilter`].
+fn label_pixel(axis: &AxisGeometry, filter: LabelFilter, o: f64, row: &mut [f64]) -> (u32, usize) {
+    row[0] = 1.0;
+    let length = axis.in1 - axis.in0;
+    let scale = length as f32 / axis.full_size as f32;
+    let at = match filter {
+        LabelFilter::Floor => f64::from(o as f32 * scale),
+        LabelFilter::Centre => f64::from((o as f32 + 0.5) * scale),
+        // `ImagingScaleAffine` adds the scale for each pixel. A product would round otherwise.
+        LabelFilter::Pillow => {
+            let scale = length / f64::from(axis.full_size);
+            (0..o as u32).fold(scale * 0.5, |at, _| at + scale)
+        }
+    };
+    ((axis.in0 + at.floor().min(length - 1.0)) as u32, 1)
 }
 
 /// See [`ResizeFilter::Area`].

@@ -101,15 +101,17 @@ class Batch(tuple[Any, Any]):
     _raw: RawBatch | None
     # Columns that Python holds. None if the library reads them.
     _columns: HeldColumns | None
+    _masks: Any
 
     def __new__(
         cls,
         pair: Iterable[Any],
         raw: RawBatch | None = None,
         columns: HeldColumns | None = None,
+        masks: Any = None,
     ) -> Batch:
         batch = super().__new__(cls, tuple(pair))
-        batch._raw, batch._columns = raw, columns
+        batch._raw, batch._columns, batch._masks = raw, columns, masks
         return batch
 
     def __getitem__(self, key: Any) -> Any:
@@ -158,6 +160,18 @@ class Batch(tuple[Any, Any]):
     @property
     def labels(self) -> Any:
         return self[1]
+
+    @property
+    def masks(self) -> Any:
+        """The masks of the rows, N x H x W, where the loader has ``masks``: the memory that the
+        workers wrote, as ``images``. Masked rows have the number of the outside of images.
+        """
+        if self._masks is None:
+            raise AttributeError(
+                "this batch has no masks: give the loader masks, such as "
+                "masks='annotations/{stem}.png'"
+            )
+        return self._masks
 
     @property
     def _of_loader(self) -> RawBatch:
@@ -265,18 +279,24 @@ class Batch(tuple[Any, Any]):
                 return tensor if all(map(operator.is_, moved, tensor)) else moved
             return tensor.to(*args, **options)
 
+        masks = self._masks
+        if masks is not None:
+            # A dtype is that of the images.
+            moves = {k: v for k, v in options.items() if k in ("non_blocking", "copy")}
+            device = options.get("device", next(filter(_is_device, args), None))
+            masks = masks if device is None else masks.to(device, **moves)
         there = elsewhere(images)
         where = there[0] if isinstance(there, list) else there
         at = labels
         if labels is not None and labels.device != where.device:
             waits = {k: v for k, v in options.items() if k in ("non_blocking", "copy")}
             at = labels.to(where.device, **waits)
-        if there is images and at is labels:
+        if there is images and at is labels and masks is self._masks:
             return self
         raw = self._raw
         if raw is not None and there is not images:
             raw = raw.without_pixels()
-        return Batch((there, at), raw, self._columns)
+        return Batch((there, at), raw, self._columns, masks)
 
     def numpy(self) -> tuple[Any, Any]:
         """Images and labels as NumPy arrays: views, or copies if they are on a device."""
@@ -324,6 +344,13 @@ class Batch(tuple[Any, Any]):
             shape = "rows of own sizes"
         device = raw.device if raw.has_pixels else getattr(first, "device", raw.device)
         return f"<featherload.Batch {raw.number} of epoch {raw.epoch}: {shape}, {device}>"
+
+
+def _is_device(value: Any) -> bool:
+    """Whether an argument of ``torch.Tensor.to`` names a device."""
+    import torch
+
+    return isinstance(value, (str, int, torch.device)) and not isinstance(value, bool)
 
 
 def _host(array: Any) -> Any:
@@ -384,6 +411,20 @@ def as_jax(raw: RawBatch) -> tuple[Any, Any]:
     images = _of_each(raw, jax.dlpack.from_dlpack)
     found = raw.labels()
     return images, None if found is None else jnp.asarray(np.asarray(found))
+
+
+def masks_of(framework: Framework, raw: RawBatch) -> Any:
+    """The masks of a batch as an array of the framework; None without masks."""
+    masks = raw.masks()
+    if masks is None or framework == "numpy":
+        return None if masks is None else np.asarray(masks)
+    if framework == "torch":
+        from torch.utils.dlpack import from_dlpack
+
+        return from_dlpack(masks)
+    import jax
+
+    return jax.dlpack.from_dlpack(masks)
 
 
 TAKEN = {"numpy": as_numpy, "torch": as_torch, "jax": as_jax}

@@ -28,7 +28,7 @@ from . import (
     _progress,
     _then,
 )
-from ._batch import TAKEN, Batch, Framework
+from ._batch import TAKEN, Batch, Framework, masks_of
 from ._dataset import Dataset
 from ._epoch import Epoch
 from ._epoch_sampler import EpochBatchSampler, EpochSampler
@@ -94,6 +94,11 @@ class Loader:
         Further values of samples that batches have, such as ``["caption", "score"]``: columns of
         tables, Parquet and Arrow files, lists and data sets, members of tar shards and values in
         their JSON. ``batch["caption"]`` reads them from where they lie.
+    ``masks``
+        Masks of the images: a pattern of paths such as ``"annotations/{stem}.png"``, or a column
+        of a table, of Parquet or of Arrow files. Or a dict with ``files`` and how labels become
+        numbers: ``{"files": ..., "ignore": 255, "reduce_zero_label": True}``. ``batch.masks`` has
+        them, N x H x W. ``docs/segmentation.md`` describes them.
     ``recipe``
         The operations on each image. ``"train224"``, ``"eval224"``, ``"full"``, a recipe file
         (.yaml, .toml, .json), a PaddleClas config, a dict as in a recipe file, or torchvision
@@ -209,6 +214,7 @@ class Loader:
         fetch_limit: int | str | None = None,
         allow_redirects: bool | None = None,
         columns: Sequence[str] | None = None,
+        masks: str | Mapping[str, Any] | None = None,
         epochs: int | None = None,
         sandbox: Literal["auto", "require", "off"] | None = None,
         row_limit: float | None = None,
@@ -542,7 +548,7 @@ class Loader:
             raw = stream.next(stream.begin_epoch())
             if raw is None:
                 return Preview([])
-            batch = Batch(TAKEN["numpy"](raw), raw)
+            batch = Batch(TAKEN["numpy"](raw), raw, masks=masks_of("numpy", raw))
             return _preview.of_batch(batch, self.recipe, self._class_names(), rows)
         finally:
             stream.close()
@@ -644,10 +650,10 @@ class Loader:
             raise
 
     def _take(self, raw: RawBatch) -> Batch:
-        pair = TAKEN[self.framework](raw)
+        pair, masks = TAKEN[self.framework](raw), masks_of(self.framework, raw)
         if raw.last_on_device:
             # The caller holds all other device memory, so this batch is copied and released.
-            pair = _own(self.framework, pair)
+            pair, masks = _own(self.framework, pair), _copied(self.framework, masks)
             raw = raw.without_pixels()
         if self._then is not None:
             images = _then.run(self._then, pair[0], len(raw))
@@ -663,7 +669,7 @@ class Loader:
                 RuntimeWarning,
                 stacklevel=3,
             )
-        return Batch(pair, raw, self._columns)
+        return Batch(pair, raw, self._columns, masks)
 
 
 def _ops(recipe: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
@@ -678,10 +684,12 @@ def _has(module: str) -> bool:
 def _own(framework: Framework, pair: tuple[Any, Any]) -> tuple[Any, Any]:
     """Copies the images to memory of the framework."""
     images, labels = pair
-
-    def copy(array: Any) -> Any:
-        return array.clone() if framework == "torch" else array.copy()
-
     if isinstance(images, list):
-        return [copy(a) for a in images], labels
-    return copy(images), labels
+        return [_copied(framework, a) for a in images], labels
+    return _copied(framework, images), labels
+
+
+def _copied(framework: Framework, array: Any) -> Any:
+    if array is None:
+        return None
+    return array.clone() if framework == "torch" else array.copy()

@@ -28,6 +28,7 @@
 //!   `column_labels`: labels of several files; `record_keys`: keys of a JSON record;
 //!   `json_column`: a column of JSON values;
 //! - `lenient_json`: a value of a JSON text; `text_encoding`: text that is not UTF-8;
+//! - `path_pattern`: files that belong to samples, such as masks;
 //! - `boxes`: box files; `link_targets`: targets of symbolic links;
 //! - `sandbox_roots`: the folders that workers may read.
 //!
@@ -92,6 +93,7 @@ mod numbers;
 mod open_cache;
 mod packed_objects;
 mod parquet;
+mod path_pattern;
 mod record_keys;
 mod remote_index;
 mod report;
@@ -130,6 +132,7 @@ pub use names::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, OWN_PREFIX};
 pub(crate) use packed_objects::{ListedNames, MemberPlace};
 pub(crate) use parquet::open_columns as open_parquet_columns;
 pub use parquet::{ParquetLabels, ParquetOptions};
+pub use path_pattern::PathPattern;
 #[cfg(feature = "stores")]
 pub(crate) use remote_index::is_index_file;
 #[cfg(feature = "stores")]

@@ -11,6 +11,7 @@ use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::device::DeviceRows;
 use crate::error::{Error, Result, SampleFault};
 use crate::jobs::images::crop_extents::{CropExtents, several_crops};
+use crate::jobs::images::mask_views::BatchMasks;
 pub use crate::jobs::images::pixel_views::{BatchPixels, DensePixels, PackedPixels, PixelElement};
 use crate::jobs::images::pixel_views::{cast, no_tensor};
 use crate::order::{EpochMark, RowStatus};
@@ -80,6 +81,8 @@ pub struct Batch {
     pub(crate) labels: BatchLabels,
     pub(crate) faults: Vec<RowFault>,
     pub(crate) columns: BatchColumns,
+    /// The masks of the rows, if images have masks.
+    pub(crate) masks: Option<BatchMasks>,
 }
 
 /// The sizes of the rows.
@@ -246,7 +249,10 @@ impl Batch {
     /// Bytes of all pixels, with the table before them if rows have their own sizes.
     pub(crate) fn used_bytes(&self) -> Result<usize> {
         Ok(match &self.extent {
-            RowsExtent::Equal { .. } => self.shape()?.iter().product::<usize>() * self.dtype.size(),
+            RowsExtent::Equal { .. } => match self.masks_end() {
+                Some(end) => end,
+                None => self.shape()?.iter().product::<usize>() * self.dtype.size(),
+            },
             RowsExtent::Own { bytes, .. } => *bytes,
             RowsExtent::Crops(extents) => extents.bytes,
         })

@@ -11,6 +11,7 @@ use crate::data::sample_sizes::SampleSizes;
 use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::error::{self, Error, FaultKind, Result, SampleFault};
 use crate::jobs::images::crop_sections::CropSections;
+use crate::jobs::mask_rule::MaskRule;
 use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus};
 use crate::picture::PictureLimits;
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
@@ -35,6 +36,8 @@ enum PackingRule {
         /// Height and width, unless the plan sets another size for the batch.
         size: (u32, u32),
         row: EqualRow,
+        /// Bytes of a pixel of the masks, which follow all rows. 0: no masks.
+        mask: u64,
     },
     /// A sample has several crops.
     Crops(CropSections),
@@ -108,6 +111,7 @@ impl SlotPacking {
                             pixel: program.row_bytes((1, 1)),
                         },
                     },
+                    mask: 0,
                 },
             },
             (RowExtent::Own, Some(sizes))
@@ -131,11 +135,22 @@ impl SlotPacking {
         Ok(Self { plan, tries, rule })
     }
 
+    /// The same, with room for masks. Without effect unless all rows have one size.
+    pub(crate) fn with_masks(mut self, masks: Option<&MaskRule>) -> Self {
+        if let (PackingRule::Equal { mask, .. }, Some(rule)) = (&mut self.rule, masks) {
+            *mask = rule.element().size() as u64;
+        }
+        self
+    }
+
     /// Bytes of a slot that has room for any batch of any epoch in any order.
     pub(crate) fn slot_bytes(&self) -> u64 {
         match &self.rule {
-            PackingRule::Equal { size, row } => {
-                let of_scale = |(size, rows)| row.bytes(size).saturating_mul(u64::from(rows));
+            PackingRule::Equal { size, row, mask } => {
+                let of_scale = |(size, rows)| {
+                    let masks = mask_bytes(size, *mask).saturating_mul(u64::from(rows));
+                    mask_start(row.bytes(size), rows, *mask).saturating_add(masks)
+                };
                 let largest = self.plan.scales().map(of_scale).max();
                 largest.unwrap_or_else(|| of_scale((*size, self.plan.most_rows())))
             }
@@ -153,8 +168,8 @@ impl SlotPacking {
     /// Bytes of a row, if all rows of all batches have the same number.
     pub(crate) fn row_bytes(&self) -> Option<u64> {
         match &self.rule {
-            PackingRule::Equal { size, row } if self.plan.scales().next().is_none() => {
-                Some(row.bytes(*size))
+            PackingRule::Equal { size, row, mask } if self.plan.scales().next().is_none() => {
+                Some(row.bytes(*size).saturating_add(mask_bytes(*size, *mask)))
             }
             PackingRule::Crops(sections) => Some(sections.sample_bytes()),
             PackingRule::Hulls { row, .. } => Some(*row as u64),
@@ -265,10 +280,31 @@ impl SlotPacking {
         }
     }
 
-    /// The ranges of a row after that of [`SlotPacking::place`]: its further crops, and their
-    /// geometries. Empty unless samples have several crops.
+    /// Where the masks of a batch begin in its slot. None without masks.
+    pub(crate) fn masks_at(&self, at: EpochMark) -> Option<usize> {
+        match &self.rule {
+            PackingRule::Equal {
+                size,
+                row,
+                mask: mask @ 1..,
+            } => {
+                let size = self.plan.size_at(at).unwrap_or(*size);
+                Some(mask_start(row.bytes(size), self.plan.rows_at(at), *mask) as usize)
+            }
+            _ => None,
+        }
+    }
+
+    /// The ranges of a row after that of [`SlotPacking::place`]: its mask, or its further crops and
+    /// their geometries.
     pub(crate) fn further_places(&self, at: EpochMark, row: u32) -> Vec<Range<usize>> {
         match &self.rule {
+            PackingRule::Equal { size, mask, .. } if *mask > 0 => {
+                let size = self.plan.size_at(at).unwrap_or(*size);
+                let bytes = mask_bytes(size, *mask) as usize;
+                let start = self.masks_at(at).unwrap_or_default() + row as usize * bytes;
+                vec![start..start + bytes]
+            }
             PackingRule::Crops(sections) => sections
                 .places(self.plan.rows_at(at), row)
                 .skip(1)
@@ -284,7 +320,9 @@ impl SlotPacking {
     /// crops: the range of the first.
     pub(crate) fn place(&self, packed: &mut PackedBatch, at: EpochMark, row: u32) -> Range<usize> {
         match &self.rule {
-            PackingRule::Equal { size, row: equal } => {
+            PackingRule::Equal {
+                size, row: equal, ..
+            } => {
                 let of_batch = self.plan.size_at(at);
                 let bytes = equal.bytes(of_batch.unwrap_or(*size)) as usize;
                 let start = row as usize * bytes;
@@ -371,6 +409,20 @@ impl SlotPacking {
             }
         };
         Some((0..).zip(rows).map(describe).collect())
+    }
+}
+
+/// Bytes of a mask of this height and width, with `pixel` bytes per pixel.
+fn mask_bytes((height, width): (u32, u32), pixel: u64) -> u64 {
+    (u64::from(height) * u64::from(width)).saturating_mul(pixel)
+}
+
+/// The byte after `rows` rows of `row` bytes. If masks follow, rounded up to a row's alignment.
+fn mask_start(row: u64, rows: u32, mask: u64) -> u64 {
+    let end = row.saturating_mul(u64::from(rows));
+    match mask {
+        0 => end,
+        _ => (end.checked_next_multiple_of(ROW_ALIGNMENT as u64)).unwrap_or(u64::MAX),
     }
 }
 

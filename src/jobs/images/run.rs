@@ -15,9 +15,11 @@ use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, BatchLabels, BatchStorage, RowFault, RowsExtent};
 use crate::jobs::images::batch_mixing::BatchMixing;
 use crate::jobs::images::crop_extents::CropExtents;
+use crate::jobs::images::mask_views::BatchMasks;
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::{PackedBatch, SlotPacking};
 use crate::jobs::item_feed::ItemFeed;
+use crate::jobs::mask_rule::MaskRule;
 use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus, State};
 use crate::pool::batch_request::BatchRequest;
 use crate::pool::filled_batch::{BadRow, FilledBatch};
@@ -33,6 +35,7 @@ pub(crate) struct ImageRun {
     pub(crate) plan: EpochPlan,
     pub(crate) program: SampleProgram,
     pub(crate) packing: SlotPacking,
+    pub(crate) masks: Option<MaskRule>,
     pub(crate) packed: PackedBatch,
     pub(crate) state: State,
     pub(crate) epochs: Option<u64>,
@@ -167,6 +170,12 @@ impl ImageRun {
             at,
             number: place.number,
             extent,
+            masks: (self.masks.as_ref()).and_then(|rule| {
+                Some(BatchMasks {
+                    dtype: rule.element(),
+                    start: self.packing.masks_at(at)?,
+                })
+            }),
             dtype: self.program.output_format.dtype,
             layout: self.program.output_format.layout,
             channels: self.program.output_format.channels(),
@@ -215,7 +224,10 @@ impl ImageRun {
         {
             bytes[self.packing.place(packed, at, row)].fill(0);
             for place in self.packing.further_places(at, row) {
-                bytes[place].fill(0);
+                match &self.masks {
+                    Some(rule) => rule.fill_empty(&mut bytes[place]),
+                    None => bytes[place].fill(0),
+                }
             }
         }
         if let (Some(sections), Some(rule)) = (self.packing.crop_sections(), &self.program.hulls) {

@@ -11,6 +11,7 @@ use crate::data::sample_sizes::SampleSizes;
 use crate::device::jpeg_part::PartLimits;
 use crate::error::Result;
 use crate::jobs::handed_items::HandedShape;
+use crate::jobs::mask_rule::MaskRule;
 use crate::order::{EpochMark, OrderOptions, SamplerTable};
 use crate::picture::PictureLimits;
 use crate::pool::job::JobRequest;
@@ -47,24 +48,41 @@ pub(crate) struct ImageSpec {
     /// The memory in which the consumer hands over bytes of samples. None: the index says where they
     /// are.
     pub(crate) handed: Option<HandedShape>,
+    /// The masks of images, whose index comes separately. None: images have no masks.
+    pub(crate) masks: Option<MaskRule>,
     /// Whether shards may be deleted during the run. Then no shard is kept open.
     pub(crate) evicts_shards: bool,
 }
 
+/// The shared memory of a job.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ImageJobData<'a> {
+    pub(crate) index: &'a Index,
+    /// The files of masks, if images have masks: one for each sample.
+    pub(crate) masks: Option<&'a Index>,
+    /// If rows have their own sizes.
+    pub(crate) sizes: Option<&'a SampleSizes>,
+    /// If the sampler needs one.
+    pub(crate) table: Option<&'a SamplerTable>,
+    /// If the consumer hands over the bytes of samples.
+    pub(crate) handed: Option<BorrowedFd<'a>>,
+}
+
 impl ImageSpec {
-    /// Orders the job. `sizes` if rows have their own sizes, `table` if the sampler needs one,
-    /// `handed` if the consumer hands over the bytes of samples.
-    pub(crate) fn order<'a>(
-        &self,
-        index: &'a Index,
-        sizes: Option<&'a SampleSizes>,
-        table: Option<&'a SamplerTable>,
-        handed: Option<BorrowedFd<'a>>,
-    ) -> Result<JobRequest<'a>> {
-        let sizes = sizes.map(|sizes| sizes.as_fd());
-        let table = table.map(|table| table.as_fd());
-        let descriptors = index.descriptors().chain(sizes).chain(table).chain(handed);
+    /// Orders the job.
+    pub(crate) fn order<'a>(&self, data: &ImageJobData<'a>) -> Result<JobRequest<'a>> {
+        let masks = data.masks.into_iter().flat_map(Index::descriptors);
+        let sizes = data.sizes.map(|sizes| sizes.as_fd());
+        let table = data.table.map(|table| table.as_fd());
+        let descriptors = (data.index.descriptors().chain(masks))
+            .chain(sizes)
+            .chain(table)
+            .chain(data.handed);
         let order = JobRequest::new(NAME, self, self.tries, descriptors.collect())?;
-        Ok(order.reading(index))
+        let order = order.reading(data.index);
+        Ok(match data.masks {
+            Some(masks) => order.reading(masks),
+            None => order,
+        })
     }
 }

@@ -12,15 +12,17 @@ use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::handed_items::HandedItems;
 use crate::jobs::images::packing::{PackedBatch, SlotPacking};
 use crate::jobs::images::spec::{ImageSpec, NAME};
+use crate::jobs::mask_rule::MaskRule;
 use crate::jobs::open_shards::{AccessPattern, HomeShard};
 use crate::jobs::sample;
-use crate::jobs::sample::{RowRequest, SampleDecoder};
+use crate::jobs::sample::{MaskDecoder, RowRequest, SampleDecoder};
 use crate::jobs::sample_input::{InputMode, SampleInput};
 use crate::order::{EpochMark, EpochPlan, RowStatus, SamplerTable};
 use crate::pool::job::{Job, JobKind, JobParts, RowParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::RowExtent;
+use crate::recipe::random::RandomStreams;
 use crate::sys::cpu::CpuLevel;
 
 /// The state that a worker keeps from sample to sample.
@@ -33,11 +35,53 @@ pub(crate) struct ImageJob {
     /// The bytes of the last sample that was handed over.
     handed_bytes: Vec<u8>,
     decoder: SampleDecoder,
+    masks: Option<MaskInput>,
     packing: SlotPacking,
     packed: PackedBatch,
     max_scratch: u64,
     jpegs: Option<PartLimits>,
     home: HomeShard,
+}
+
+/// The files of masks, and what makes masks of them.
+#[derive(Debug)]
+struct MaskInput {
+    index: Index,
+    input: SampleInput,
+    decoder: MaskDecoder,
+}
+
+impl MaskInput {
+    fn new(spec: &ImageSpec, rule: &MaskRule, index: Index, mode: InputMode) -> Result<Self> {
+        let program = spec.program.for_labels();
+        let program = program.map_err(|fault| Error::protocol(fault.message))?;
+        let pattern = AccessPattern::of(&spec.plan.sampler);
+        Ok(Self {
+            index,
+            input: SampleInput::new(mode, spec.limits.max_scratch, pattern),
+            decoder: MaskDecoder::new(&program, rule, &spec.limits)?,
+        })
+    }
+
+    /// Fills the mask of sample `id`.
+    fn fill(
+        &mut self,
+        id: u64,
+        image: (u32, u32),
+        request: &RowRequest<'_, impl RandomStreams>,
+        out: &mut [u8],
+        meter: &mut StageMeter,
+    ) -> std::result::Result<(), SampleFault> {
+        let named = |fault: SampleFault| {
+            let path = self.index.path(id);
+            let reason = format!("mask {}: {}", path.display(), fault.reason);
+            SampleFault::new(fault.kind, reason)
+        };
+        let bytes = self.input.open(&self.index, id).map_err(named)?;
+        meter.bytes += bytes.len() as u64;
+        let made = self.decoder.make_mask(&bytes, image, request, out, meter);
+        made.map_err(named)
+    }
 }
 
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
@@ -48,6 +92,10 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     let spec: ImageSpec = parts.spec()?;
     let mut fds = std::mem::take(&mut parts.descriptors).into_iter();
     let index = Index::from_descriptors(&mut fds)?;
+    let masks = match &spec.masks {
+        None => None,
+        Some(rule) => Some((rule, Index::from_descriptors(&mut fds)?)),
+    };
     let sizes = match spec.program.extent {
         RowExtent::Fixed { .. } => None,
         RowExtent::Own => fds.next(),
@@ -74,8 +122,10 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
         ));
     }
     let mode = InputMode::of(parts.runs_in);
+    let masks = masks.map(|(rule, index)| MaskInput::new(&spec, rule, index, mode));
     Ok(Box::new(ImageJob {
         handed,
+        masks: masks.transpose()?,
         ..ImageJob::new(&spec, index, sizes, table, mode)?
     }))
 }
@@ -92,6 +142,7 @@ impl ImageJob {
         let plan = EpochPlan::with_table(index.len(), spec.plan.clone(), table)?;
         let limits = spec.limits;
         let packing = SlotPacking::new(&spec.program, plan.clone(), spec.tries, limits, sizes)?;
+        let packing = packing.with_masks(spec.masks.as_ref());
         let pattern = AccessPattern::of(&spec.plan.sampler);
         let input = SampleInput::new(mode, spec.limits.max_scratch, pattern);
         Ok(Self {
@@ -102,6 +153,7 @@ impl ImageJob {
                 true => input.without_open_shards(),
                 false => input,
             },
+            masks: None,
             handed: None,
             handed_bytes: Vec::new(),
             decoder: SampleDecoder::new(&spec.program, &spec.limits)?,
@@ -183,10 +235,20 @@ impl Job for ImageJob {
         if self.packing.crop_sections().is_some() {
             return self.decoder.make_crops(bytes, &request, out, meter);
         }
-        let (decoder, out) = (&mut self.decoder, &mut *out.first);
+        let (decoder, first) = (&mut self.decoder, &mut *out.first);
         match &self.jpegs {
-            Some(limits) => decoder.fill_or_copy_coded(bytes, &request, limits, out, meter),
-            None => decoder.make_row(bytes, &request, out, meter),
+            Some(limits) => decoder.fill_or_copy_coded(bytes, &request, limits, first, meter)?,
+            None => decoder.make_row(bytes, &request, first, meter)?,
+        }
+        match (&mut self.masks, &mut out.further[..]) {
+            (None, []) => Ok(()),
+            (Some(masks), [out]) => {
+                masks.fill(row.id, self.decoder.last_image(), &request, out, meter)
+            }
+            _ => Err(SampleFault::new(
+                FaultKind::Corrupt,
+                "its ticket names a row with another number of parts",
+            )),
         }
     }
 
@@ -205,8 +267,9 @@ impl Job for ImageJob {
 
     fn memory_limit(&self) -> u64 {
         // Buffers of earlier samples may exist in addition to the whole of this one's.
-        self.max_scratch
-            .saturating_add(sample::KEEP as u64)
+        let decoders = 1 + u64::from(self.masks.is_some());
+        (self.max_scratch.saturating_add(sample::KEEP as u64))
+            .saturating_mul(decoders)
             .saturating_add(sample::BESIDE_SCRATCH)
             .saturating_add(self.index.largest_page())
     }

@@ -46,6 +46,19 @@ pub(crate) fn needed_bytes(file: &mut dyn PictureFile, limits: &PictureLimits) -
     .unwrap_or(0)
 }
 
+/// Width and height, and the maximum bytes that reading takes.
+///
+/// # Errors
+/// A header that is broken or not of a depth image.
+pub(crate) fn size_and_bytes(
+    file: &mut dyn PictureFile,
+    limits: &PictureLimits,
+) -> Result<((u32, u32), u64), SampleFault> {
+    let read = || DepthHeader::read(file, limits);
+    let header = catch_panic(read).unwrap_or_else(|| Err(corrupt("has a broken header")))?;
+    Ok((header.size, header.bytes))
+}
+
 impl DepthHeader {
     pub(super) fn read(
         file: &mut dyn PictureFile,

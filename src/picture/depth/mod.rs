@@ -19,7 +19,7 @@ mod tests;
 #[cfg(feature = "codecs")]
 mod tiff;
 
-pub(crate) use depth_header::needed_bytes;
+pub(crate) use depth_header::{needed_bytes, size_and_bytes};
 
 #[cfg(feature = "codecs")]
 pub(crate) use reading::{is_deep_grey, read};

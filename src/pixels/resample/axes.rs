@@ -3,7 +3,9 @@
 
 #[cfg(any(test, feature = "internals"))]
 use crate::recipe::geometry::FractionalBox;
-use crate::recipe::weights::{AxisGeometry, ResizeFilter};
+use crate::recipe::weights::AxisGeometry;
+#[cfg(any(test, feature = "internals"))]
+use crate::recipe::weights::ResizeFilter;
 
 /// Bytes of a pixel.
 pub(super) const PIXEL: usize = 3;
@@ -96,8 +98,7 @@ impl ResizeAxes {
 
     /// True if every output pixel is a copy of an input pixel.
     pub(super) fn pick(&self) -> bool {
-        let picks =
-            |axis: &AxisGeometry| axis.filter == ResizeFilter::Nearest || axis.is_identity();
+        let picks = |axis: &AxisGeometry| axis.filter.copies() || axis.is_identity();
         picks(&self.x) && picks(&self.y)
     }
 

@@ -137,7 +137,7 @@ fn interpolations() -> Vec<InterpolationMode> {
         InterpolationMode::Bilinear => Some(InterpolationMode::Bicubic),
         InterpolationMode::Bicubic => Some(InterpolationMode::Lanczos),
         InterpolationMode::Lanczos => Some(InterpolationMode::Area),
-        InterpolationMode::Area => None,
+        InterpolationMode::Area | InterpolationMode::Labels(_) => None,
     };
     std::iter::successors(Some(InterpolationMode::Nearest), |&i| after(i)).collect()
 }

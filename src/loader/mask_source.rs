@@ -1,0 +1,171 @@
+//! Where the masks of a data set are.
+//!
+//! In the consumer.
+
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+use crate::data::index::{
+    Index, ParquetLabels, ParquetOptions, PathPattern, TableLabels, TableOptions,
+};
+use crate::error::{Error, Result};
+use crate::jobs::mask_rule::MaskRule;
+use crate::loader::source::Source;
+
+/// The masks of a data set: where their files are, and how their labels become numbers.
+///
+/// ```
+/// use featherload::{MaskOptions, MaskRule};
+///
+/// let masks = MaskOptions::new("../annotations/{stem}.png").rule(MaskRule {
+///     ignore: Some(255),
+///     reduce_zero_label: true,
+///     ..MaskRule::default()
+/// });
+/// # let _ = masks;
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaskOptions {
+    pub(super) files: String,
+    pub(super) rule: MaskRule,
+}
+
+impl MaskOptions {
+    /// Masks in files that `files` names: a pattern of paths
+    /// ([`PathPattern`](crate::index::PathPattern)), or a column of a table, of Parquet or of Arrow
+    /// files.
+    pub fn new(files: impl Into<String>) -> Self {
+        Self {
+            files: files.into(),
+            rule: MaskRule::default(),
+        }
+    }
+
+    /// How labels become numbers. Default: they stay as they are.
+    #[must_use]
+    pub fn rule(self, rule: MaskRule) -> Self {
+        Self { rule, ..self }
+    }
+}
+
+impl FromStr for MaskOptions {
+    type Err = Error;
+
+    /// A pattern, a column, or a JSON object of `files` and the fields of a [`MaskRule`].
+    fn from_str(text: &str) -> Result<Self> {
+        let after = text.trim_start().strip_prefix('{').map(str::trim_start);
+        match after.is_some_and(|after| after.starts_with('"')) {
+            true => serde_json::from_str(text)
+                .map_err(|e| Error::option("masks", format!("masks are no JSON object: {e}"))),
+            false => Ok(Self::new(text)),
+        }
+    }
+}
+
+/// A pattern or a column alone, or an object with the fields of a rule and `files`.
+impl<'de> Deserialize<'de> for MaskOptions {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Form {
+            Files(String),
+            Rule(serde_json::Map<String, serde_json::Value>),
+        }
+        use serde::de::Error as _;
+        match Form::deserialize(from)? {
+            Form::Files(files) => Ok(Self::new(files)),
+            Form::Rule(mut fields) => {
+                let files = match fields.remove("files") {
+                    Some(serde_json::Value::String(files)) => files,
+                    _ => {
+                        return Err(D::Error::custom(
+                            "masks need `files`: a pattern such as annotations/{stem}.png, or a \
+                             column",
+                        ));
+                    }
+                };
+                let rule = serde_json::from_value(serde_json::Value::Object(fields));
+                let rule = rule.map_err(D::Error::custom)?;
+                Ok(Self::new(files).rule(rule))
+            }
+        }
+    }
+}
+
+/// The files of masks of a source that has not been read yet.
+#[derive(Debug)]
+pub(super) enum MaskSource {
+    Pattern(PathPattern),
+    /// The same source, with the masks as its images.
+    Column(Source, String),
+}
+
+impl MaskSource {
+    /// # Errors
+    /// A pattern that is none; a column of a source without columns; labels that do not fit.
+    pub(super) fn of(options: &MaskOptions, source: &Source) -> Result<Self> {
+        options.rule.check()?;
+        let files = &options.files;
+        if PathPattern::is_pattern(files) {
+            return PathPattern::parse(files).map(Self::Pattern);
+        }
+        let of_masks = match source {
+            Source::Table(path, options) => Source::Table(
+                path.clone(),
+                TableOptions {
+                    path_column: Some(files.clone()),
+                    path_suffix: String::new(),
+                    labels: TableLabels::None,
+                    classes: None,
+                    relabel: false,
+                    ..options.clone()
+                },
+            ),
+            Source::Parquet(parquet, _) => Source::Parquet(parquet.clone(), of_column(files)),
+            Source::Arrow(arrow, _) => Source::Arrow(arrow.clone(), of_column(files)),
+            _ => {
+                return Err(Error::option(
+                    "masks",
+                    format!(
+                        "masks: '{files}' names a column, and this source has none: give a \
+                         pattern such as annotations/{{stem}}.png"
+                    ),
+                ));
+            }
+        };
+        Ok(Self::Column(of_masks, files.clone()))
+    }
+
+    /// The files of the masks of `images`, in their order.
+    ///
+    /// # Errors
+    /// Files that cannot be found or read; another number of masks than images.
+    pub(super) fn open(self, images: &Index) -> Result<Index> {
+        let (source, column) = match self {
+            Self::Pattern(pattern) => return images.files_beside(&pattern, "masks"),
+            Self::Column(source, column) => (source, column),
+        };
+        let (masks, _) = source.open()?;
+        match masks.len() == images.len() {
+            true => Ok(masks),
+            false => Err(Error::option(
+                "masks",
+                format!(
+                    "masks: column '{column}' has {} masks, and there are {} images: each row \
+                     must have both",
+                    masks.len(),
+                    images.len()
+                ),
+            )),
+        }
+    }
+}
+
+fn of_column(column: &str) -> ParquetOptions {
+    ParquetOptions {
+        image_column: Some(column.to_owned()),
+        labels: ParquetLabels::None,
+        classes: None,
+    }
+}

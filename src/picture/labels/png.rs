@@ -1,0 +1,206 @@
+//! Labels as PNG: indices of a palette, grey of 1 to 16 bits, or colours.
+
+use std::io::Cursor;
+use std::ops::Range;
+
+use png::{BitDepth, ColorType, DecodingError, Reader, Transformations};
+
+use super::reader::copy_row;
+use super::{LABEL, LabelForm, OUTSIDE};
+use crate::error::{FaultKind, SampleFault};
+use crate::picture::limits::PictureLimits;
+use crate::picture::png::fault;
+
+/// An open PNG.
+pub(super) struct PngLabels<'a> {
+    reader: Reader<Cursor<&'a [u8]>>,
+    layout: PixelLayout,
+}
+
+/// How a row stores its labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PixelLayout {
+    /// Indices or levels of this number of bits, and the value of one step.
+    Packed(u8, u8),
+    /// Levels of 16 bits, the high byte first.
+    Deep,
+    /// Three equal channels, and perhaps a fourth, which does not count.
+    GreyOfColors(usize),
+    /// Three channels, and perhaps a fourth, which does not count.
+    Colors(usize),
+}
+
+impl<'a> PngLabels<'a> {
+    pub(super) fn open(
+        bytes: &'a [u8],
+        form: LabelForm,
+        limits: &PictureLimits,
+    ) -> Result<Self, SampleFault> {
+        let scratch = png::Limits {
+            bytes: usize::try_from(limits.max_scratch).unwrap_or(usize::MAX),
+        };
+        let mut decoder = png::Decoder::new_with_limits(Cursor::new(bytes), scratch);
+        decoder.set_transformations(Transformations::IDENTITY);
+        decoder.set_ignore_text_chunk(true);
+        decoder.set_ignore_iccp_chunk(true);
+        let reader = decoder.read_info().map_err(named)?;
+        let info = reader.info();
+        let layout = match (info.color_type, info.bit_depth, form) {
+            (ColorType::Indexed, depth, LabelForm::Numbers) => PixelLayout::Packed(depth as u8, 1),
+            (ColorType::Grayscale, BitDepth::Sixteen, LabelForm::Numbers) => PixelLayout::Deep,
+            // As Pillow: one bit is 0 or 1, two and four bits are spread over 0 to 255.
+            (ColorType::Grayscale, depth, LabelForm::Numbers) => {
+                let step = match depth {
+                    BitDepth::Two => 85,
+                    BitDepth::Four => 17,
+                    _ => 1,
+                };
+                PixelLayout::Packed(depth as u8, step)
+            }
+            (ColorType::Rgb | ColorType::Rgba, BitDepth::Eight, form) => {
+                let channels = info.color_type.samples();
+                match form {
+                    LabelForm::Numbers => PixelLayout::GreyOfColors(channels),
+                    LabelForm::Colors => PixelLayout::Colors(channels),
+                }
+            }
+            (color, depth, _) => {
+                return Err(FaultKind::Unsupported.fault(format!(
+                    "the mask is a PNG of colour type {} with {} bits: write labels as a palette or \
+                     as grey, and panoptic labels as RGB with 8 bits",
+                    color as u8, depth as u8
+                )));
+            }
+        };
+        Ok(Self { reader, layout })
+    }
+
+    /// Width and height.
+    pub(super) fn size(&self) -> (u32, u32) {
+        self.reader.info().size()
+    }
+
+    /// Maximum bytes that reading takes: the decoder's window and rows, or all rows if the file is
+    /// interlaced.
+    pub(super) fn scratch_bytes(&self) -> u64 {
+        let info = self.reader.info();
+        let row = info.raw_row_length() as u64;
+        let rows = match info.interlaced {
+            true => u64::from(info.height),
+            false => 1,
+        };
+        row * (u64::from(info.height.min(8)) + 1 + rows) + (512 << 10)
+    }
+
+    /// Reads the labels of these columns and rows to `labels`.
+    pub(super) fn read(
+        mut self,
+        columns: &Range<usize>,
+        rows: Range<u32>,
+        labels: &mut [u8],
+    ) -> Result<(), SampleFault> {
+        let (_, height) = self.size();
+        let layout = self.layout;
+        let mut lines = labels.chunks_exact_mut((LABEL * columns.len()).max(1));
+        let mut write = |y: u32, row: &[u8]| {
+            layout.check(row)?;
+            if rows.contains(&y)
+                && let Some(line) = lines.next()
+            {
+                layout.copy(row, columns, line);
+            }
+            Ok(())
+        };
+        let too_large = || FaultKind::TooLarge.fault("the mask has rows that no memory holds");
+        if self.reader.info().interlaced {
+            let bytes = self.reader.output_buffer_size().ok_or_else(too_large)?;
+            let mut frame = vec![0; bytes];
+            let read = self.reader.next_frame(&mut frame).map_err(named)?;
+            for (y, row) in (0..height).zip(frame.chunks_exact(read.line_size)) {
+                write(y, row)?;
+            }
+        } else {
+            let width = self.reader.info().width;
+            let bytes = self.reader.output_line_size(width).ok_or_else(too_large)?;
+            let mut row = vec![0; bytes];
+            for y in 0..height {
+                if self.reader.read_row(&mut row).map_err(named)?.is_none() {
+                    let what = format!("the mask is a PNG that ends at row {y}");
+                    return Err(FaultKind::Corrupt.fault(what));
+                }
+                write(y, &row)?;
+            }
+        }
+        self.reader.finish().map_err(named)
+    }
+}
+
+impl PixelLayout {
+    /// Checks that a row has numbers where they are expected.
+    fn check(self, row: &[u8]) -> Result<(), SampleFault> {
+        let channels = match self {
+            Self::Packed(..) | Self::Deep => return Ok(()),
+            Self::Colors(channels) => {
+                let is_label = |pixel: &[u8]| pixel[..LABEL] != OUTSIDE;
+                return match row.chunks_exact(channels).all(is_label) {
+                    true => Ok(()),
+                    false => Err(FaultKind::Corrupt.fault(
+                        "the mask has a white pixel, whose number 16777215 is no label: use \
+                         another colour",
+                    )),
+                };
+            }
+            Self::GreyOfColors(channels) => channels,
+        };
+        let is_grey = |pixel: &[u8]| pixel[0] == pixel[1] && pixel[0] == pixel[2];
+        match row.chunks_exact(channels).all(is_grey) {
+            true => Ok(()),
+            false => Err(FaultKind::Unsupported.fault(
+                "the mask has colours, and its labels are numbers: write the labels as a palette \
+                 or as grey, or use `form: colors` if a colour is a label, as in COCO's panoptic \
+                 images",
+            )),
+        }
+    }
+
+    /// Copies the labels of these columns.
+    fn copy(self, row: &[u8], columns: &Range<usize>, to: &mut [u8]) {
+        match self {
+            Self::Packed(8, _) => {
+                copy_row(row.iter().map(|&label| [label, 0, 0]), columns, to);
+            }
+            Self::Packed(bits, step) => {
+                let mask = ((1u16 << bits) - 1) as u8;
+                let label = |byte: &u8, at: u8| (*byte >> (8 - bits - at)) & mask;
+                let labels = row.iter().flat_map(|byte| {
+                    (0..8)
+                        .step_by(usize::from(bits))
+                        .map(move |at| [label(byte, at) * step, 0, 0])
+                });
+                copy_row(labels, columns, to);
+            }
+            Self::Deep => {
+                let (pairs, _) = row.as_chunks::<2>();
+                copy_row(pairs.iter().map(|&[high, low]| [low, high, 0]), columns, to);
+            }
+            Self::GreyOfColors(channels) => {
+                let pixels = row.chunks_exact(channels);
+                copy_row(pixels.map(|pixel| [pixel[0], 0, 0]), columns, to);
+            }
+            Self::Colors(channels) => {
+                let pixels = row.chunks_exact(channels);
+                copy_row(
+                    pixels.map(|pixel| [pixel[0], pixel[1], pixel[2]]),
+                    columns,
+                    to,
+                );
+            }
+        }
+    }
+}
+
+fn named(e: DecodingError) -> SampleFault {
+    let fault = fault(e);
+    let reason = format!("the mask is not a readable PNG: {}", fault.reason);
+    SampleFault::new(fault.kind, reason)
+}
