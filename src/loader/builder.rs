@@ -25,6 +25,9 @@ use crate::pool::sandbox::Sandbox;
 use crate::pool::worker_options::WorkerOptions;
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
 
+/// Why workers finish rows for a device.
+const WITH_MASKS: &str = "the images have masks, which workers make";
+
 /// Builds a [`Loader`](crate::Loader).
 #[derive(Debug)]
 #[must_use = "a builder does nothing before build"]
@@ -308,8 +311,9 @@ impl LoaderBuilder {
 
     /// Masks that belong to the images, such as the labels of a segmentation
     /// ([`Batch::masks`](crate::Batch::masks)). They go through the same crops, flips, resizes and
-    /// other moves as their image, without mixing labels. Default: none. Not with
-    /// [`Device::Cuda`], several crops, mixed batches or rows of own sizes.
+    /// other moves as their image, without mixing labels. With [`Device::Cuda`] workers finish the
+    /// rows, and batches are copied to the device with their masks. Default: none. Not with several
+    /// crops, mixed batches or rows of own sizes.
     pub fn masks(mut self, masks: MaskOptions) -> Self {
         self.masks = Some(masks);
         self
@@ -341,6 +345,10 @@ impl LoaderBuilder {
         }
         Ok(match self.device {
             Device::Cpu => program,
+            Device::Cuda(_) if self.masks.is_some() => {
+                tracing::info!("workers finish the rows: {WITH_MASKS}");
+                program
+            }
             Device::Cuda(_) if program.is_crop_set() => match self.hulls(&program) {
                 Ok(hulls) => hulls,
                 Err(why) => {
@@ -358,11 +366,6 @@ impl LoaderBuilder {
     /// Rejects runs whose images cannot have masks.
     fn check_masks(&self, program: &SampleProgram) -> Result<()> {
         let refused = |what: &str| Err(Error::option("masks", format!("masks: {what}")));
-        if self.device != Device::Cpu {
-            return refused(
-                "batches on a device have no masks yet: use device cpu, and copy the batch",
-            );
-        }
         if self.feed.is_some() {
             return refused("a method gives the bytes of images, and no masks: use image files");
         }
@@ -437,7 +440,10 @@ impl LoaderBuilder {
             (Device::Cuda(_), _) => {
                 let finished = program.is_crop_set() && program.hulls.is_none();
                 let uploads = UploadPlanner {
-                    finished_why: finished.then(|| self.hulls(program).err()).flatten(),
+                    finished_why: match &self.masks {
+                        Some(_) => Some(WITH_MASKS.into()),
+                        None => finished.then(|| self.hulls(program).err()).flatten(),
+                    },
                     ..self.upload_planner(program)
                 };
                 match jpeg_decoding::device_decodes(decode_on, self.device, program)? {

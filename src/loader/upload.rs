@@ -220,9 +220,10 @@ impl UploadPlanner<'_> {
             return (&[UploadMode::Copied], Some(why.into()));
         }
         let Some(rule) = &self.program.crops else {
-            let why = match self.program.is_crop_set() {
-                true => self.finished_why.clone(),
-                false => self.program.with_crops().err(),
+            let why = match (&self.finished_why, self.program.is_crop_set()) {
+                (Some(why), _) => Some(why.clone()),
+                (None, true) => None,
+                (None, false) => self.program.with_crops().err(),
             };
             let why = why.map_or_else(String::new, |why| format!(": {why}"));
             let only = "finished rows are always copied, with one copy per batch";

@@ -32,7 +32,8 @@ pub fn rows(batch: &Batch) -> Vec<Row> {
             repeated: batch.repeated()[row],
             pixels: {
                 let mut hash = XxHash3_128::new();
-                for part in batch.row(row).unwrap().parts().unwrap() {
+                let row = batch.row(row).unwrap();
+                for part in row.parts().unwrap().into_iter().chain(row.mask().unwrap()) {
                     hash.write(part);
                 }
                 hash.finish_128()

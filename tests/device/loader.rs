@@ -16,8 +16,8 @@ use featherload::index::ListOptions;
 use featherload::order::MultiScale;
 use featherload::recipe::{Decode, GaussianBlur, RandomResizedCrop};
 use featherload::{
-    Batch, DataType, DecodeOn, Device, EpochTail, Error, Loader, LoaderBuilder, MemoryLayout,
-    OnError, Recipe, Sampler, Source, State, UploadMode,
+    Batch, DataType, DecodeOn, Device, EpochTail, Error, Loader, LoaderBuilder, MaskOptions,
+    MemoryLayout, OnError, Recipe, Sampler, Source, State, UploadMode,
 };
 use image::ExtendedColorType;
 use jpeg_encoder::{ColorType, Encoder};
@@ -155,6 +155,39 @@ fn epochs_may_be_broken_off() {
             );
         },
     );
+}
+
+/// Workers finish the rows of images with masks, whatever the recipe.
+#[test]
+fn masks_come_with_their_batch() {
+    with_greys("masks_come_with_their_batch", &[], |dir, _| {
+        fs::create_dir(dir.join("masks")).unwrap();
+        for i in 0..GREYS {
+            let (width, height) = (60 + 7 * u32::from(i), 150 - 5 * u32::from(i));
+            let mask = image::GrayImage::from_fn(width, height, |x, y| {
+                image::Luma([((x + 3 * y) % 250) as u8])
+            });
+            mask.save(dir.join(format!("masks/{i:02}.png"))).unwrap();
+        }
+        for (recipe, _) in recipes() {
+            let make = || {
+                let masks = MaskOptions::new(
+                    dir.join("masks").to_str().unwrap().to_owned() + "/{stem}.png",
+                );
+                usual(dir).recipe(recipe.clone()).masks(masks).epochs(1)
+            };
+            let all = |loader: &mut Loader, see: &dyn Fn(Batch) -> Vec<Row>| -> Vec<Row> {
+                loader
+                    .epoch()
+                    .flat_map(|batch| see(batch.unwrap()))
+                    .collect()
+            };
+            let want = all(&mut make().build().unwrap(), &|batch| rows(&batch));
+            let mut device = make().device(Device::Cuda(0)).build().unwrap();
+            let got = all(&mut device, &of_device);
+            assert_same(&got, &want, "masks");
+        }
+    });
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod elastic;
 mod errors;
 mod full;
 mod labels;
+mod masks;
 mod mixing;
 mod sampler;
 mod stream;

@@ -1,7 +1,8 @@
 //! The digest of a stream: two runs with equal digests delivered the same bytes.
 //!
 //! One xxh3-128 for each epoch, over rows in delivery order. Each row adds: id (u64), label (i64;
-//! -1 for none; the bits of each number for a vector), status (u8), pixel bytes of each crop.
+//! -1 for none; the bits of each number for a vector), status (u8), pixel bytes of each crop, bytes
+//! of the mask.
 //! Numbers are little-endian. Masked rows are zero. A substituted row (status 4) has id, label and pixels of
 //! the substitute. A failed row (status 3) carries label -1 or zeros, but is hashed with the label
 //! that the index has for its sample.
@@ -76,7 +77,8 @@ fn add_rows(hash: &mut XxHash3_128, batch: &Batch, rows: usize, index: &Index) -
             _ => hash.write(&(-1i64).to_le_bytes()),
         }
         hash.write(&[batch.status()[row] as u8]);
-        for part in batch.row(row)?.parts()? {
+        let row = batch.row(row)?;
+        for part in row.parts()?.into_iter().chain(row.mask()?) {
             hash.write(part);
         }
     }

@@ -3,7 +3,7 @@
 //! In the consumer. Borrows, and copies nothing.
 
 use crate::error::{Error, Result};
-use crate::jobs::images::batch::{Batch, RowsExtent};
+use crate::jobs::images::batch::{Batch, BatchRow, RowsExtent};
 use crate::jobs::mask_rule::MaskType;
 
 /// Where the masks of a batch lie.
@@ -85,5 +85,20 @@ impl Batch {
             shape,
             dtype: masks.dtype,
         })
+    }
+}
+
+impl<'a> BatchRow<'a> {
+    /// The elements of the row's mask, height x width. None if the images have no masks.
+    ///
+    /// # Errors
+    /// As [`Batch::pixels`].
+    pub fn mask(&self) -> Result<Option<&'a [u8]>> {
+        let Some((start, [_, height, width], dtype)) = self.batch().mask_layout() else {
+            return Ok(None);
+        };
+        let len = height * width * dtype.size();
+        let bytes = self.batch().host_bytes()?;
+        Ok(Some(&bytes[start + self.index() * len..][..len]))
     }
 }
