@@ -14,12 +14,11 @@ mod crop;
 mod crop_set;
 mod hull_writer;
 mod level_steps;
-mod mask;
+pub(crate) mod mask;
 mod raw;
 
 use self::crop::CropWriter;
 use self::hull_writer::HullWriter;
-pub(crate) use self::mask::MaskDecoder;
 use crate::decode_plan::canvas_memory::check_reduction;
 use crate::decode_plan::stored_picture::{DecodePlan, MAX_KEPT_BYTES, StoredPicture};
 use crate::device::jpeg_part::PartLimits;

@@ -98,7 +98,7 @@ impl<'de> Deserialize<'de> for MaskOptions {
 pub(super) enum MaskSource {
     Pattern(PathPattern),
     /// The same source, with the masks as its images.
-    Column(Source, String),
+    Column(Box<Source>, String),
 }
 
 impl MaskSource {
@@ -134,7 +134,7 @@ impl MaskSource {
                 ));
             }
         };
-        Ok(Self::Column(of_masks, files.clone()))
+        Ok(Self::Column(Box::new(of_masks), files.clone()))
     }
 
     /// The files of the masks of `images`, in their order.

@@ -11,7 +11,7 @@ use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::device::DeviceRows;
 use crate::error::{Error, Result, SampleFault};
 use crate::jobs::images::crop_extents::{CropExtents, several_crops};
-use crate::jobs::images::mask_views::BatchMasks;
+use crate::jobs::images::mask_extent::BatchMasks;
 pub use crate::jobs::images::pixel_views::{BatchPixels, DensePixels, PackedPixels, PixelElement};
 use crate::jobs::images::pixel_views::{cast, no_tensor};
 use crate::order::{EpochMark, RowStatus};

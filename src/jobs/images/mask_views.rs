@@ -4,15 +4,8 @@
 
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, BatchRow, RowsExtent};
+use crate::jobs::images::mask_extent::BatchMasks;
 use crate::jobs::mask_rule::MaskType;
-
-/// Where the masks of a batch lie.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BatchMasks {
-    pub(crate) dtype: MaskType,
-    /// Offset of the first mask in the bytes of the batch.
-    pub(crate) start: usize,
-}
 
 /// The masks of all rows: one dense tensor of rows x height x width.
 #[derive(Debug, Clone, Copy)]

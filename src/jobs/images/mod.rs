@@ -13,7 +13,8 @@
 //!   JPEGs that the device decodes; `replay`: measures the device stage alone;
 //! - `run`: from filled rows to a batch; `mix`, `batch_mixing`: mixes the rows of batches;
 //! - `on_error`: what happens to a row whose sample fails; [`batch`], `pixel_views`,
-//!   `crop_views`, `mask_views`: batches and views of their pixels; `crop_extents`: the crops of a batch.
+//!   `crop_views`, `mask_views`: batches and views of their pixels; `crop_extents`: the crops of a batch;
+//!   `mask_extent`: its masks.
 //!
 //! Never in here: the life of processes, how a file's bytes become a row (`jobs::sample`).
 
@@ -26,6 +27,7 @@ pub(crate) mod crop_views;
 pub(crate) mod device_batches;
 pub(crate) mod device_pool;
 pub(crate) mod jpeg_batches;
+pub(crate) mod mask_extent;
 pub(crate) mod mask_views;
 pub(crate) mod mix;
 pub(crate) mod on_error;

@@ -303,7 +303,10 @@ impl SlotPacking {
                 let size = self.plan.size_at(at).unwrap_or(*size);
                 let bytes = mask_bytes(size, *mask) as usize;
                 let start = self.masks_at(at).unwrap_or_default() + row as usize * bytes;
-                vec![start..start + bytes]
+                Vec::from([Range {
+                    start,
+                    end: start + bytes,
+                }])
             }
             PackingRule::Crops(sections) => sections
                 .places(self.plan.rows_at(at), row)

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, BatchLabels, BatchStorage, RowFault, RowsExtent};
 use crate::jobs::images::batch_mixing::BatchMixing;
 use crate::jobs::images::crop_extents::CropExtents;
-use crate::jobs::images::mask_views::BatchMasks;
+use crate::jobs::images::mask_extent::BatchMasks;
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::{PackedBatch, SlotPacking};
 use crate::jobs::item_feed::ItemFeed;

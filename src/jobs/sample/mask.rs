@@ -9,7 +9,7 @@ use crate::jobs::mask_rule::{MaskRule, MaskWriter};
 use crate::jobs::sample::{KEEP, ONLY, RowRequest, SampleDecoder};
 use crate::picture::ExifOrientation;
 use crate::picture::PictureLimits;
-use crate::picture::labels::{LABEL, LabelReader};
+use crate::picture::labels::{LABEL, LabelImageReader};
 use crate::picture::read_header::DecodeCost;
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::SampleProgram;
@@ -77,7 +77,7 @@ impl MaskDecoder {
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
         let rule = self.writer.rule();
-        let reader = LabelReader::open(bytes, rule.form, &self.limits)?;
+        let reader = LabelImageReader::open(bytes, rule.form, &self.limits)?;
         let size = reader.size();
         if (size.1, size.0) != image {
             return Err(FaultKind::Unsupported.fault(format!(

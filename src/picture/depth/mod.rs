@@ -28,9 +28,9 @@ pub(crate) use reading::{is_deep_grey, read};
 mod reading {
     use std::io::Cursor;
 
-    use super::depth_header::{DepthFormat, DepthHeader};
-    use super::{npy, openexr, png, tiff};
     use crate::error::SampleFault;
+    use crate::picture::depth::depth_header::{self, DepthFormat, DepthHeader};
+    use crate::picture::depth::{npy, openexr, png, tiff};
     use crate::picture::limits::PictureLimits;
 
     /// Checks the file's height and width before a pixel is decoded.
@@ -67,7 +67,7 @@ mod reading {
         }
         match levels.len() == pixels {
             true => Ok((height, width)),
-            false => Err(super::depth_header::corrupt(
+            false => Err(depth_header::corrupt(
                 "has a number of pixels that differs from its header",
             )),
         }

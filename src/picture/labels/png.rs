@@ -5,8 +5,7 @@ use std::ops::Range;
 
 use png::{BitDepth, ColorType, DecodingError, Reader, Transformations};
 
-use super::reader::copy_row;
-use super::{LABEL, LabelForm, OUTSIDE};
+use super::label_form::{LABEL, LabelForm, OUTSIDE};
 use crate::error::{FaultKind, SampleFault};
 use crate::picture::limits::PictureLimits;
 use crate::picture::png::fault;
@@ -203,4 +202,12 @@ fn named(e: DecodingError) -> SampleFault {
     let fault = fault(e);
     let reason = format!("the mask is not a readable PNG: {}", fault.reason);
     SampleFault::new(fault.kind, reason)
+}
+
+/// The columns of a row that lie in the window, as positions in it.
+fn copy_row(row: impl Iterator<Item = [u8; LABEL]>, columns: &Range<usize>, to: &mut [u8]) {
+    let labels = row.skip(columns.start).take(columns.len());
+    for (to, label) in to.chunks_exact_mut(LABEL).zip(labels) {
+        to.copy_from_slice(&label);
+    }
 }

@@ -2,10 +2,8 @@
 //!
 //! PNG is read by `png`, other formats by `depth`.
 
-use std::ops::Range;
-
+use super::label_form::{LABEL, LabelForm};
 use super::png::PngLabels;
-use super::{LABEL, LabelForm};
 use crate::error::{FaultKind, SampleFault};
 use crate::picture::depth;
 use crate::picture::file_format::FileFormat;
@@ -17,7 +15,7 @@ use crate::sys::panics::catch_panic;
 const LIMIT: u32 = (1 << 24) - 1;
 
 /// A label image whose header has been read.
-pub(crate) struct LabelReader<'a> {
+pub(crate) struct LabelImageReader<'a> {
     size: (u32, u32),
     scratch: u64,
     labels: StoredLabels<'a>,
@@ -29,7 +27,7 @@ enum StoredLabels<'a> {
     Numbers(&'a [u8], PictureLimits),
 }
 
-impl<'a> LabelReader<'a> {
+impl<'a> LabelImageReader<'a> {
     /// Reads the header.
     ///
     /// # Errors
@@ -139,16 +137,4 @@ fn whole(level: f32) -> Result<u32, SampleFault> {
 
 fn panicked() -> SampleFault {
     FaultKind::Corrupt.fault("decoding this mask panicked: please report it with the file")
-}
-
-/// The columns of a row that lie in the window, as positions in it.
-pub(super) fn copy_row(
-    row: impl Iterator<Item = [u8; LABEL]>,
-    columns: &Range<usize>,
-    to: &mut [u8],
-) {
-    let labels = row.skip(columns.start).take(columns.len());
-    for (to, label) in to.chunks_exact_mut(LABEL).zip(labels) {
-        to.copy_from_slice(&label);
-    }
 }

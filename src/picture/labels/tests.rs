@@ -3,7 +3,8 @@ use std::io::Cursor;
 use image::{GrayImage, ImageFormat, Luma, Rgb, RgbImage};
 use png::{BitDepth, ColorType};
 
-use super::{LABEL, LabelForm, LabelReader};
+use super::label_form::{LABEL, LabelForm};
+use super::reader::LabelImageReader;
 use crate::error::{FaultKind, SampleFault};
 use crate::picture::jpeg::PixelRegion;
 use crate::picture::jpeg::fixtures::{self, Sampling};
@@ -57,7 +58,7 @@ fn packed(bits: u32) -> Vec<u8> {
 }
 
 fn read(bytes: &[u8], form: LabelForm, window: PixelRegion) -> Result<Vec<u32>, SampleFault> {
-    let reader = LabelReader::open(bytes, form, &PictureLimits::default())?;
+    let reader = LabelImageReader::open(bytes, form, &PictureLimits::default())?;
     assert_eq!(reader.size(), SIZE);
     let mut labels = vec![9; 4];
     reader.read_window(window, &mut labels)?;
