@@ -8,7 +8,7 @@ use std::thread;
 use featherload::memory_plan::{RecipeOutline, RunMemory, RunShape};
 use featherload::options::{LoaderOptions, LoaderSetup, SourceOptions, units};
 use featherload::scene::{RaysOptions, SceneOptions, ViewsOptions};
-use featherload::{Index, ItemFeed, LoaderBuilder, Recipe, Result};
+use featherload::{Index, ItemFeed, LoaderBuilder, MaskOptions, Recipe, Result};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
@@ -119,6 +119,16 @@ fn in_words(why: &str) -> String {
 }
 
 impl LoaderKeywords {
+    /// The same options, with masks that Python lists.
+    pub fn with_masks(mut self, masks: Option<Index>) -> Self {
+        if let Some(masks) = masks {
+            let rule = self.loader.masks.take();
+            let rule = rule.unwrap_or_else(|| MaskOptions::new(""));
+            self.loader.masks = Some(rule.listed(masks));
+        }
+        self
+    }
+
     /// Builds the request, with the config if one is named.
     /// `items`: the samples, if no source is named.
     pub fn wanted(self, items: Option<Index>) -> Result<LoaderRequest> {
@@ -191,16 +201,19 @@ pub fn recipe_json(py: Python<'_>, name: &str) -> PyResult<String> {
 }
 
 /// The memory plan of a loader with these options, as JSON. Starts nothing. `feed_limit`: the bytes of
-/// `items` come while the run goes on, at most this number at one time.
+/// `items` come while the run goes on, at most this number at one time. `masks`: those that Python
+/// lists.
 #[pyfunction]
-#[pyo3(signature = (options, items=None, feed_limit=None))]
+#[pyo3(signature = (options, items=None, feed_limit=None, *, masks=None))]
 pub fn plan(
     py: Python<'_>,
     options: &str,
     items: Option<&RawItems>,
     feed_limit: Option<u64>,
+    masks: Option<&RawItems>,
 ) -> PyResult<String> {
     let options: LoaderKeywords = parse(py, options)?;
+    let options = options.with_masks(masks.map(RawItems::index).transpose()?);
     let items = items.map(RawItems::index).transpose()?;
     in_thread(py, move || {
         let feed = feed_limit.map(ItemFeed::new).transpose()?;

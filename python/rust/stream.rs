@@ -46,17 +46,20 @@ impl Stream {
     /// Builds the loader that `options` describe. Ctrl-C ends the wait; the building thread then
     /// ends by itself.
     /// `items` are the samples, if the options name no source. `has_one_channel`: images are grey,
-    /// and have one channel. `feed`: gives the bytes of `items` while the run goes on.
+    /// and have one channel. `feed`: gives the bytes of `items` while the run goes on. `masks`: those
+    /// that Python lists.
     #[new]
-    #[pyo3(signature = (options, items=None, *, has_one_channel=false, feed=None))]
+    #[pyo3(signature = (options, items=None, *, has_one_channel=false, feed=None, masks=None))]
     fn new(
         py: Python<'_>,
         options: &str,
         items: Option<&RawItems>,
         has_one_channel: bool,
         feed: Option<&RawFeed>,
+        masks: Option<&RawItems>,
     ) -> PyResult<Self> {
         let options: LoaderKeywords = options::parse(py, options)?;
+        let options = options.with_masks(masks.map(RawItems::index).transpose()?);
         let form = BatchForm {
             // A column of a file has one float a sample, or vectors of several.
             has_float_labels: items.is_none_or(RawItems::has_float_labels),

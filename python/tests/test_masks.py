@@ -300,6 +300,32 @@ def test_masks_of_tables(photos_and_masks: Path, tmp_path: Path) -> None:
     assert (got == want).all()
 
 
+def test_masks_may_be_listed(photos_and_masks: Path) -> None:
+    order = _order(photos_and_masks)
+    images = [next((photos_and_masks / "images").glob(f"*/{n}.png")) for n in order]
+    paths = [photos_and_masks / "masks" / f"{n}.png" for n in order]
+    recipe = _recipe({"resize": {"size": [20, 30]}})
+    rule = {"ignore": 255, "reduce_zero_label": True}
+    want = _masks(photos_and_masks, recipe, {"files": "../masks/{stem}.png", **rule})
+    options: dict[str, Any] = {"batch_size": 8, "shuffle": False, "num_workers": 2}
+    for files in (paths, [path.read_bytes() for path in paths], [str(path) for path in paths]):
+        masks = {"files": files, **rule}
+        with featherload.Loader(images, recipe, masks=masks, **options) as loader:
+            got = np.concatenate([np.array(batch.masks) for batch in loader])
+        assert (got == want).all()
+        planned = featherload.plan(images, recipe, 8, 2, masks=masks)
+        assert planned["memory"]["slot_bytes"] == 8 * 4 * 20 * 30
+    arrays = [np.asarray(_opened(photos_and_masks, n)) for n in order]
+    with featherload.Loader(images, recipe, masks=arrays, **options) as loader:
+        got = np.concatenate([np.array(batch.masks) for batch in loader])
+    assert (got == _masks(photos_and_masks, recipe)).all()
+    with pytest.raises(ConfigError, match="the list has 23 masks, and there are 24 images"):
+        featherload.Loader(images, recipe, masks=paths[1:], **options)
+    for wrong in (3, [4, 5]):
+        with pytest.raises(ConfigError, match="which is no list of masks"):
+            featherload.Loader(images, recipe, masks=wrong, **options)
+
+
 def test_errors_name_the_fix(photos_and_masks: Path) -> None:
     recipe = _recipe({"resize": {"size": [16, 16]}})
     root = photos_and_masks

@@ -3,6 +3,7 @@
 //! In the consumer.
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::Deserialize;
 
@@ -25,10 +26,19 @@ use crate::loader::source::Source;
 /// });
 /// # let _ = masks;
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct MaskOptions {
-    pub(super) files: String,
+    files: MaskFiles,
     pub(super) rule: MaskRule,
+}
+
+#[derive(Debug, Clone)]
+enum MaskFiles {
+    /// They are listed later.
+    Unset,
+    Named(String),
+    /// One for each image.
+    Listed(Arc<Index>),
 }
 
 impl MaskOptions {
@@ -37,8 +47,17 @@ impl MaskOptions {
     /// files.
     pub fn new(files: impl Into<String>) -> Self {
         Self {
-            files: files.into(),
+            files: MaskFiles::Named(files.into()),
             rule: MaskRule::default(),
+        }
+    }
+
+    /// The same rule, with the masks that a program lists: one for each image, in their order.
+    #[must_use]
+    pub fn listed(self, masks: Index) -> Self {
+        Self {
+            files: MaskFiles::Listed(Arc::new(masks)),
+            ..self
         }
     }
 
@@ -77,17 +96,13 @@ impl<'de> Deserialize<'de> for MaskOptions {
             Form::Files(files) => Ok(Self::new(files)),
             Form::Rule(mut fields) => {
                 let files = match fields.remove("files") {
-                    Some(serde_json::Value::String(files)) => files,
-                    _ => {
-                        return Err(D::Error::custom(
-                            "masks need `files`: a pattern such as annotations/{stem}.png, or a \
-                             column",
-                        ));
-                    }
+                    None => MaskFiles::Unset,
+                    Some(serde_json::Value::String(files)) => MaskFiles::Named(files),
+                    Some(_) => return Err(D::Error::custom("`files` of masks is no text")),
                 };
                 let rule = serde_json::from_value(serde_json::Value::Object(fields));
                 let rule = rule.map_err(D::Error::custom)?;
-                Ok(Self::new(files).rule(rule))
+                Ok(Self { files, rule })
             }
         }
     }
@@ -99,6 +114,7 @@ pub(super) enum MaskSource {
     Pattern(PathPattern),
     /// The same source, with the masks as its images.
     Column(Box<Source>, String),
+    Listed(Arc<Index>),
 }
 
 impl MaskSource {
@@ -106,7 +122,16 @@ impl MaskSource {
     /// A pattern that is none; a column of a source without columns; labels that do not fit.
     pub(super) fn of(options: &MaskOptions, source: &Source) -> Result<Self> {
         options.rule.check()?;
-        let files = &options.files;
+        let files = match &options.files {
+            MaskFiles::Named(files) => files,
+            MaskFiles::Listed(masks) => return Ok(Self::Listed(masks.clone())),
+            MaskFiles::Unset => {
+                return Err(Error::option(
+                    "masks",
+                    "masks need `files`: a pattern such as annotations/{stem}.png, or a column",
+                ));
+            }
+        };
         if PathPattern::is_pattern(files) {
             return PathPattern::parse(files).map(Self::Pattern);
         }
@@ -142,18 +167,18 @@ impl MaskSource {
     /// # Errors
     /// Files that cannot be found or read; another number of masks than images.
     pub(super) fn open(self, images: &Index) -> Result<Index> {
-        let (source, column) = match self {
+        let (masks, place) = match self {
             Self::Pattern(pattern) => return images.files_beside(&pattern, "masks"),
-            Self::Column(source, column) => (source, column),
+            Self::Column(source, column) => (source.open()?.0, format!("column '{column}'")),
+            Self::Listed(masks) => (masks.try_clone()?, "the list".to_owned()),
         };
-        let (masks, _) = source.open()?;
         match masks.len() == images.len() {
             true => Ok(masks),
             false => Err(Error::option(
                 "masks",
                 format!(
-                    "masks: column '{column}' has {} masks, and there are {} images: each row \
-                     must have both",
+                    "masks: {place} has {} masks, and there are {} images: give one mask for each \
+                     image",
                     masks.len(),
                     images.len()
                 ),

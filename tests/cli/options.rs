@@ -230,7 +230,7 @@ impl Python {
             (ArgAction::SetTrue | ArgAction::SetFalse, _) | (_, Some("BOOL")) => "bool".to_owned(),
             _ if name == "resize" => "str".to_owned(),
             _ if name == "columns" => "Sequence[str]".to_owned(),
-            _ if name == "masks" => "str | Mapping[str, Any]".to_owned(),
+            _ if name == "masks" => "_masks.Masks".to_owned(),
             (_, Some("SIZE")) => "int | str".to_owned(),
             (_, Some("SECONDS" | "X")) => "float".to_owned(),
             (_, Some("N" | "R" | "W" | "SEED")) => "int".to_owned(),

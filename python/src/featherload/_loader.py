@@ -23,6 +23,7 @@ from . import (
     _counts,
     _items,
     _labels,
+    _masks,
     _options,
     _preview,
     _progress,
@@ -95,10 +96,11 @@ class Loader:
         tables, Parquet and Arrow files, lists and data sets, members of tar shards and values in
         their JSON. ``batch["caption"]`` reads them from where they lie.
     ``masks``
-        Masks of the images: a pattern of paths such as ``"annotations/{stem}.png"``, or a column
-        of a table, of Parquet or of Arrow files. Or a dict with ``files`` and how labels become
-        numbers: ``{"files": ..., "ignore": 255, "reduce_zero_label": True}``. ``batch.masks`` has
-        them, N x H x W. ``docs/segmentation.md`` describes them.
+        Masks of the images: a pattern of paths such as ``"annotations/{stem}.png"``, a column of a
+        table, of Parquet or of Arrow files, or a list of paths or of bytes of image files, one for
+        each image. Or a dict with ``files`` and how labels become numbers: ``{"files": ...,
+        "ignore": 255, "reduce_zero_label": True}``. ``batch.masks`` has them, N x H x W.
+        ``docs/segmentation.md`` describes them.
     ``recipe``
         The operations on each image. ``"train224"``, ``"eval224"``, ``"full"``, a recipe file
         (.yaml, .toml, .json), a PaddleClas config, a dict as in a recipe file, or torchvision
@@ -214,7 +216,7 @@ class Loader:
         fetch_limit: int | str | None = None,
         allow_redirects: bool | None = None,
         columns: Sequence[str] | None = None,
-        masks: str | Mapping[str, Any] | None = None,
+        masks: _masks.Masks | None = None,
         epochs: int | None = None,
         sandbox: Literal["auto", "require", "off"] | None = None,
         row_limit: float | None = None,
@@ -242,6 +244,7 @@ class Loader:
             self._columns = self._items._open(named or [])
             self._items = self._items._without_columns()
             keywords["columns"] = None
+        self._masks = _masks.taken(keywords)
         self._has_one_channel: bool = getattr(self, "_has_one_channel", False)
         if sampler is not None and not isinstance(sampler, (str, Sampler)):
             sampler = keywords["sampler"] = GivenOrder(sampler)
@@ -343,6 +346,7 @@ class Loader:
             items,
             has_one_channel=has_one_channel,
             feed=None if feeder is None else feeder.feed,
+            masks=self._masks,
         )
         if feeder is not None:
             feeder.start()

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from . import _featherload, _items, _options
+from . import _featherload, _items, _masks, _options
 from ._errors import ConfigError
 from ._given_order import GivenOrder
 from ._helper import run_json
@@ -96,10 +96,11 @@ def plan(
     items = _items.taken(keywords)
     if items is not None:
         keywords["columns"] = None
+    masks = _masks.taken(keywords)
     text = _options.text(*_options.library(keywords))
     raw = None if items is None else items._raw
     limit = items.limit if isinstance(items, AskedItems) else None
-    return Plan(json.loads(_featherload.plan(text, raw, limit)))
+    return Plan(json.loads(_featherload.plan(text, raw, limit, masks=masks)))
 
 
 def rss(
