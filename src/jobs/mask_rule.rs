@@ -3,6 +3,7 @@
 //! Pure. The consumer checks the rule, and workers apply it to each pixel of a row.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
@@ -41,11 +42,19 @@ impl MaskType {
         }
     }
 
-    fn most(self) -> u32 {
+    /// The numbers that it holds.
+    fn range(self) -> RangeInclusive<i64> {
         match self {
-            Self::Uint8 => u32::from(u8::MAX),
-            Self::Int32 | Self::Int64 => i32::MAX as u32,
+            Self::Uint8 => 0..=i64::from(u8::MAX),
+            Self::Int32 => i64::from(i32::MIN)..=i64::from(i32::MAX),
+            Self::Int64 => i64::MIN..=i64::MAX,
         }
+    }
+
+    /// The range in words.
+    fn range_text(self) -> String {
+        let range = self.range();
+        format!("{} holds {} to {}", self.name(), range.start(), range.end())
     }
 }
 
@@ -57,26 +66,30 @@ pub struct MaskRule {
     pub form: LabelForm,
     /// Which label a resized pixel takes.
     pub filter: LabelFilter,
-    /// The number that a loss ignores, such as 255. It stays as it is.
-    pub ignore: Option<u32>,
+    /// The number that a loss ignores, such as 255 or -100. It stays as it is.
+    pub ignore: Option<i64>,
     /// 0 becomes `ignore` (255 if it is not set), and all other numbers decrease by 1, as in
-    /// ADE20K and in Hugging Face's `do_reduce_labels`.
+    /// ADE20K and in Hugging Face's `do_reduce_labels`. A label that decreases to `ignore` is an
+    /// error of its sample.
     pub reduce_zero_label: bool,
     /// New numbers for labels, before `reduce_zero_label`. A label that is not listed becomes
     /// `ignore`; without `ignore` it is an error of its sample.
-    pub map: BTreeMap<u32, u32>,
+    pub map: BTreeMap<u32, i64>,
     /// The number outside of an image: of padding, and of what a rotation uncovers. Default:
     /// `ignore`, or 0 without it.
-    pub fill: Option<u32>,
+    pub fill: Option<i64>,
     /// The element type. Default: `uint8`, and `int32` for labels in colours.
     pub dtype: Option<MaskType>,
 }
+
+/// The largest label of a file.
+const MOST_LABEL: u32 = (1 << 24) - 2;
 
 /// The number of labels that have an entry in a table.
 const FEW: usize = 256;
 
 /// The number that ADE20K ignores.
-const USUAL_IGNORE: u32 = 255;
+const USUAL_IGNORE: i64 = 255;
 
 impl MaskRule {
     /// The element type of masks.
@@ -88,33 +101,43 @@ impl MaskRule {
         })
     }
 
-    fn ignored(&self) -> Option<u32> {
+    fn ignored(&self) -> Option<i64> {
         let usual = self.reduce_zero_label.then_some(USUAL_IGNORE);
         self.ignore.or(usual)
     }
 
     /// The number outside of an image.
-    fn outside(&self) -> u32 {
+    fn outside(&self) -> i64 {
         self.fill.or(self.ignored()).unwrap_or(0)
     }
 
-    /// Checks that all numbers fit the element type.
+    /// Checks that all numbers fit the element type, and that `reduce_zero_label` keeps classes
+    /// apart.
     ///
     /// # Errors
-    /// A number that does not fit.
+    /// A number that does not fit; `reduce_zero_label` with 0 as the ignored number.
     pub(crate) fn check(&self) -> Result<()> {
+        if self.reduce_zero_label && self.ignored() == Some(0) {
+            return Err(Error::option(
+                "masks",
+                "masks: `reduce_zero_label` makes class 0 of label 1, so `ignore` cannot be 0: use \
+                 255",
+            ));
+        }
         let element = self.element();
         let given = [("ignore", self.ignored()), ("fill", self.fill)];
         let named = given.into_iter().filter_map(|(name, n)| Some((name, n?)));
         let mapped = self.map.values().map(|number| ("map", *number));
-        match named.chain(mapped).find(|(_, n)| *n > element.most()) {
+        match named
+            .chain(mapped)
+            .find(|(_, n)| !element.range().contains(n))
+        {
             None => Ok(()),
             Some((name, number)) => Err(Error::option(
                 "masks",
                 format!(
-                    "masks: `{name}` has {number}, and {} holds 0 to {}: use another dtype",
-                    element.name(),
-                    element.most()
+                    "masks: `{name}` has {number}, and {}: use another dtype",
+                    element.range_text()
                 ),
             )),
         }
@@ -142,18 +165,19 @@ impl MaskRule {
             MaskType::Uint8 => bytes.fill(number as u8),
             MaskType::Int32 => (bytes.as_chunks_mut().0.iter_mut())
                 .for_each(|to| *to = (number as i32).to_ne_bytes()),
-            MaskType::Int64 => (bytes.as_chunks_mut().0.iter_mut())
-                .for_each(|to| *to = i64::from(number).to_ne_bytes()),
+            MaskType::Int64 => {
+                (bytes.as_chunks_mut().0.iter_mut()).for_each(|to| *to = number.to_ne_bytes())
+            }
         }
     }
 
     /// The number of a label of a file.
-    fn number(&self, label: u32) -> std::result::Result<u32, SampleFault> {
+    fn number(&self, label: u32) -> std::result::Result<i64, SampleFault> {
         let fault = |what: String| Err(FaultKind::Corrupt.fault(what));
         let ignored = self.ignored();
         let mapped = match (self.map.get(&label), ignored) {
             (Some(to), _) => *to,
-            (None, _) if self.map.is_empty() => label,
+            (None, _) if self.map.is_empty() => i64::from(label),
             (None, Some(ignored)) => ignored,
             (None, None) => {
                 return fault(format!(
@@ -167,15 +191,27 @@ impl MaskRule {
             (true, n) if Some(n) != ignored => n - 1,
             (_, n) => n,
         };
+        if number != mapped && mapped != 0 && Some(number) == ignored {
+            return fault(format!(
+                "the mask has label {mapped}, which `reduce_zero_label` makes {number}, the \
+                 ignored number: use another `ignore`"
+            ));
+        }
         let element = self.element();
-        match number <= element.most() {
+        match element.range().contains(&number) {
             true => Ok(number),
             false => fault(format!(
-                "the mask has label {number}, and {} holds 0 to {}: use another dtype for masks",
-                element.name(),
-                element.most()
+                "the mask has label {number}, and {}: use another dtype for masks",
+                element.range_text()
             )),
         }
+    }
+
+    /// Whether some label of a file of this form may have no number.
+    fn may_reject(&self) -> bool {
+        let element = self.element();
+        let all_listed = self.map.is_empty() || self.ignored().is_some();
+        !all_listed || self.reduce_zero_label || !element.range().contains(&i64::from(MOST_LABEL))
     }
 }
 
@@ -183,7 +219,8 @@ impl MaskRule {
 #[derive(Debug)]
 pub(crate) struct MaskWriter {
     rule: MaskRule,
-    table: Vec<Option<u32>>,
+    may_reject: bool,
+    table: Vec<Option<i64>>,
 }
 
 impl MaskWriter {
@@ -191,12 +228,30 @@ impl MaskWriter {
         let few = 0..FEW as u32;
         Self {
             rule: rule.clone(),
+            may_reject: rule.may_reject(),
             table: few.map(|label| rule.number(label).ok()).collect(),
         }
     }
 
     pub(crate) fn rule(&self) -> &MaskRule {
         &self.rule
+    }
+
+    /// Checks that labels have numbers, wherever they are in the file. So a file is good or bad
+    /// whatever part of it is used.
+    ///
+    /// # Errors
+    /// A label without a number.
+    pub(crate) fn check(&self, labels: &[u8]) -> std::result::Result<(), SampleFault> {
+        let labels = labels.as_chunks::<LABEL>().0.iter();
+        labels
+            .copied()
+            .try_for_each(|label| self.number(label).map(drop))
+    }
+
+    /// Whether [`MaskWriter::check`] may return a fault.
+    pub(crate) fn may_reject(&self) -> bool {
+        self.may_reject
     }
 
     /// Writes the numbers of labels of [`LABEL`] bytes each. `to` has room for all of them.
@@ -222,7 +277,7 @@ impl MaskWriter {
             }
             MaskType::Int64 => {
                 for (to, label) in to.as_chunks_mut().0.iter_mut().zip(labels) {
-                    *to = i64::from(self.number(*label)?).to_ne_bytes();
+                    *to = self.number(*label)?.to_ne_bytes();
                 }
             }
         }
@@ -230,7 +285,7 @@ impl MaskWriter {
     }
 
     #[inline]
-    fn number(&self, label: [u8; LABEL]) -> std::result::Result<u32, SampleFault> {
+    fn number(&self, label: [u8; LABEL]) -> std::result::Result<i64, SampleFault> {
         if let [low, 0, 0] = label
             && let Some(number) = self.table[usize::from(low)]
         {
@@ -319,6 +374,31 @@ mod tests {
             fault.reason.contains("label 3, which `map` does not list"),
             "{fault}"
         );
+        let collides = MaskRule {
+            reduce_zero_label: true,
+            ignore: Some(150),
+            ..MaskRule::default()
+        };
+        let labels = [0, 150, 152];
+        assert_eq!(written(&collides, &labels).unwrap(), [150, 150, 151]);
+        let fault = written(&collides, &[151]).unwrap_err();
+        assert!(
+            fault.reason.contains("`reduce_zero_label` makes 150"),
+            "{fault}"
+        );
+        let zero = MaskRule {
+            ignore: Some(0),
+            ..collides
+        };
+        let e = zero.check().unwrap_err().to_string();
+        assert!(e.contains("`ignore` cannot be 0"), "{e}");
+        let negative = MaskRule {
+            ignore: Some(-100),
+            map: [(1, -1)].into(),
+            dtype: Some(MaskType::Int64),
+            ..MaskRule::default()
+        };
+        assert_eq!(written(&negative, &[1, 2, OUT]).unwrap(), [-1, -100, -100]);
         for rule in [
             MaskRule {
                 ignore: Some(256),

@@ -379,10 +379,12 @@ impl PreparedRun {
         let of_shards = workers > 0 && shards.is_some();
         // A packed page stays unpacked while its samples are used. Workers map the packed bytes, so
         // without workers they count as well.
-        let pages = match workers {
-            0 => self.index.largest_page() + self.index.largest_packed(),
-            _ => self.index.largest_page(),
+        let pages_of = |index: &Index| match workers {
+            0 => index.largest_page() + index.largest_packed(),
+            _ => index.largest_page(),
         };
+        let masks = self.masks.as_ref();
+        let pages = pages_of(&self.index) + masks.map_or(0, |(masks, _)| pages_of(masks));
         MemoryInputs {
             workers,
             batch: self.plan.most_rows(),

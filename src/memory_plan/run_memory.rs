@@ -3,8 +3,10 @@
 //! In the consumer. Reads the header of every sample, but no pixel. A run takes the ring, the
 //! scratch of each worker for the largest sample, and the processes themselves.
 
+use std::fs::File;
+use std::io::Read;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
@@ -151,7 +153,7 @@ impl ScratchSurvey {
     /// Reads the headers of all samples. `masks`: the files of their masks, and the program of
     /// labels. `rows`: the sizes that batches set. Empty: only the recipe sets the size.
     ///
-    /// The headers of masks are not read: a mask has the size of its image.
+    /// Of a mask only the first bytes are read: it has the size of its image.
     pub(crate) fn read_headers(
         index: &Index,
         (program, masks): (&SampleProgram, Option<(&Index, &SampleProgram)>),
@@ -168,13 +170,15 @@ impl ScratchSurvey {
             limits,
             program.orientation,
             &|id, header, file_bytes| {
+                let mask_memory = masks.map(|(files, _)| MaskFile::look(files, id));
                 let mut guard = worst.lock().unwrap_or_else(PoisonError::into_inner);
                 let (worst, of_masks, steps) = &mut *guard;
+                let mask_memory = mask_memory.as_ref();
                 for size in &sizes {
                     worst.add((id, header, file_bytes), (program, *size), limits, steps);
-                    if let Some((files, labels)) = masks {
-                        let (stored, len) = stored_labels(header, &files.path(id));
-                        let of = (id, header, len);
+                    if let (Some((_, labels)), Some(mask_memory)) = (masks, mask_memory) {
+                        let stored = mask_memory.stored(header, (labels, *size));
+                        let of = (id, header, mask_memory.file_bytes);
                         of_masks.add_stored(of, stored, (labels, *size), limits, steps);
                     }
                 }
@@ -191,32 +195,80 @@ impl ScratchSurvey {
     }
 }
 
-/// The mask of an image with this header, and the length of its file.
-fn stored_labels(header: &PictureHeader, file: &Path) -> (StoredPicture, u64) {
-    let (width, height) = header.orientation.apply_to_size(header.stored_size);
-    let pixels = u64::from(width) * u64::from(height);
-    let is_png = file
-        .extension()
-        .is_some_and(|e| e.eq_ignore_ascii_case("png"));
-    let decoder = match is_png {
-        // Rows of at most four channels.
-        true => PNG_ROWS * 4 * u64::from(width),
-        // Doubles of a TIFF, and the numbers that are read from them.
-        false => 20 * pixels,
-    };
-    let stored = StoredPicture {
-        size: (width, height),
-        orientation: ExifOrientation::Normal,
-        cost: DecodeCost::Rows {
-            // The labels of the window, and those of the row.
-            scratch: decoder + 2 * LABEL_BYTES * pixels + (1 << 20),
-        },
-        pixel_box: header.pixel_box,
-    };
-    let len = std::fs::metadata(file).map_or(0, |found| found.len());
-    (stored, len)
+/// What the memory of a mask depends on, apart from its size.
+#[derive(Debug, Clone, Copy)]
+struct MaskFile {
+    file_bytes: u64,
+    /// Whether it is a PNG that is decoded row by row.
+    by_rows: bool,
+    /// Most bytes of a pixel in its decoder, and of the numbers that are read from it.
+    pixel: u64,
 }
 
+impl MaskFile {
+    /// Looks at the file of sample `id`.
+    fn look(files: &Index, id: u64) -> Self {
+        let mut head = [0; PNG_HEAD];
+        let (file_bytes, is_read) = if let Some(bytes) = files.bytes_in_memory(id) {
+            let is_read = bytes.len() >= PNG_HEAD;
+            if is_read {
+                head.copy_from_slice(&bytes[..PNG_HEAD]);
+            }
+            (bytes.len() as u64, is_read)
+        } else if let Some(part) = files.part(id) {
+            (part.bytes, false)
+        } else {
+            let opened = File::open(files.path(id)).and_then(|mut file| {
+                let len = file.metadata()?.len();
+                Ok((len, file.read_exact(&mut head).is_ok()))
+            });
+            opened.unwrap_or((0, false))
+        };
+        let is_png = is_read && head.starts_with(b"\x89PNG");
+        let is_interlaced = head[PNG_HEAD - 1] != 0;
+        Self {
+            file_bytes,
+            by_rows: is_png && !is_interlaced,
+            pixel: match (is_png, is_read) {
+                // Four channels of one byte, or one of two.
+                (true, _) => 4,
+                // Doubles of a TIFF, and the numbers that are read from them.
+                (false, true) => 20,
+                // A part of a file is mostly a PNG.
+                (false, false) => 8,
+            },
+        }
+    }
+
+    /// The mask of an image with this header. `size`: the size of the row, if its batch sets it.
+    fn stored(
+        &self,
+        header: &PictureHeader,
+        (program, size): (&SampleProgram, Option<(u32, u32)>),
+    ) -> StoredPicture {
+        let (width, height) = header.orientation.apply_to_size(header.stored_size);
+        let pixels = u64::from(width) * u64::from(height);
+        let rows = match self.by_rows {
+            true => pixels.min(PNG_ROWS * u64::from(width)),
+            false => pixels + PNG_ROWS * u64::from(width),
+        };
+        let (upright_width, upright_height) = header.upright_size();
+        let own = || program.extent.of((upright_height, upright_width));
+        let row = size.unwrap_or_else(own);
+        let of_row = u64::from(row.0) * u64::from(row.1);
+        StoredPicture {
+            size: (width, height),
+            orientation: ExifOrientation::Normal,
+            cost: DecodeCost::Rows {
+                scratch: self.pixel * rows + LABEL_BYTES * (pixels + of_row) + (1 << 20),
+            },
+            pixel_box: header.pixel_box,
+        }
+    }
+}
+
+/// Bytes of a PNG up to the end of its header's fields.
+const PNG_HEAD: usize = 29;
 /// Bytes of a label.
 const LABEL_BYTES: u64 = 3;
 /// Rows that the decoder of PNG holds.

@@ -92,7 +92,7 @@ pub enum LabelFilter {
     Floor,
     /// The pixel whose area holds its centre, computed in `f32`: PyTorch's `nearest-exact`, which
     /// Hugging Face's fast processors take.
-    Centre,
+    Center,
     /// The pixel whose area holds its centre, by sums in `f64`: Pillow's `NEAREST`.
     Pillow,
 }

@@ -285,8 +285,24 @@ impl WeightTable {
             self.starts.push(start - axis.origin);
             self.sizes.push(size as u32);
         }
+        if axis.filter == ResizeFilter::Labels(LabelFilter::Pillow) && !axis.is_identity() {
+            self.start_as_pillow(&axis);
+        }
         self.axis = Some(axis);
         true
+    }
+
+    /// The pixels that Pillow's `NEAREST` takes. `ImagingScaleAffine` adds the scale for each pixel,
+    /// and a product would round otherwise.
+    fn start_as_pillow(&mut self, axis: &AxisGeometry) {
+        let length = axis.in1 - axis.in0;
+        let scale = length / f64::from(axis.full_size);
+        let mut at = (0..axis.first).fold(scale * 0.5, |at, _| at + scale);
+        for start in &mut self.starts {
+            let pixel = axis.in0 + at.floor().min(length - 1.0);
+            *start = pixel as u32 - axis.origin;
+            at += scale;
+        }
     }
 
     /// The largest weight of the whole resize. The precision of a [`FixedTable`] depends on it:
@@ -457,12 +473,9 @@ fn label_pixel(axis: &AxisGeometry, filter: LabelFilter, o: f64, row: &mut [f64]
     let scale = length as f32 / axis.full_size as f32;
     let at = match filter {
         LabelFilter::Floor => f64::from(o as f32 * scale),
-        LabelFilter::Centre => f64::from((o as f32 + 0.5) * scale),
-        // `ImagingScaleAffine` adds the scale for each pixel. A product would round otherwise.
-        LabelFilter::Pillow => {
-            let scale = length / f64::from(axis.full_size);
-            (0..o as u32).fold(scale * 0.5, |at, _| at + scale)
-        }
+        LabelFilter::Center => f64::from((o as f32 + 0.5) * scale),
+        // `WeightTable::start_as_pillow` replaces this.
+        LabelFilter::Pillow => (o + 0.5) * length / f64::from(axis.full_size),
     };
     ((axis.in0 + at.floor().min(length - 1.0)) as u32, 1)
 }

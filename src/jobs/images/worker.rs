@@ -273,6 +273,7 @@ impl Job for ImageJob {
             .saturating_mul(decoders)
             .saturating_add(sample::BESIDE_SCRATCH)
             .saturating_add(self.index.largest_page())
+            .saturating_add((self.masks.as_ref()).map_or(0, |masks| masks.index.largest_page()))
     }
 
     fn describe(&self, ticket: &Ticket, row: u32, attempt: u32) -> String {

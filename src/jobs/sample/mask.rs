@@ -9,11 +9,12 @@ use crate::jobs::mask_rule::{MaskRule, MaskWriter};
 use crate::jobs::sample::{KEEP, ONLY, RowRequest, SampleDecoder};
 use crate::picture::ExifOrientation;
 use crate::picture::PictureLimits;
-use crate::picture::labels::{LABEL, LabelImageReader};
+use crate::picture::labels::{LABEL, LabelCheck, LabelImageReader};
 use crate::picture::read_header::DecodeCost;
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::SampleProgram;
 use crate::recipe::random::RandomStreams;
+use crate::sys::panics::catch_panic;
 
 /// The state that is kept from mask to mask.
 #[derive(Debug)]
@@ -43,12 +44,6 @@ impl MaskDecoder {
         })
     }
 
-    /// Bytes that a label image of this width and height takes in addition to its file: labels
-    /// before and after the first steps.
-    pub(crate) fn label_bytes((width, height): (u32, u32)) -> u64 {
-        LABEL as u64 * u64::from(width) * u64::from(height)
-    }
-
     /// Fills the mask `out` from the bytes of a file. `image`: height and width of the upright
     /// image that the mask belongs to, without the sample's box.
     pub(crate) fn make_mask(
@@ -59,13 +54,22 @@ impl MaskDecoder {
         out: &mut [u8],
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
-        let made = self.make(bytes, image, request, out, meter);
+        let make = || self.make(bytes, image, request, out, meter);
+        let Some(made) = catch_panic(make) else {
+            self.free_buffers();
+            return Err(FaultKind::Corrupt
+                .fault("decoding this mask panicked: please report it with the file"));
+        };
         let held = self.labels.capacity() + self.row.capacity() + self.decoder.held_bytes();
         if held > KEEP {
-            self.decoder.free_buffers();
-            (self.labels, self.row) = (Vec::new(), Vec::new());
+            self.free_buffers();
         }
         made
+    }
+
+    fn free_buffers(&mut self) {
+        self.decoder.free_buffers();
+        (self.labels, self.row) = (Vec::new(), Vec::new());
     }
 
     fn make(
@@ -80,32 +84,45 @@ impl MaskDecoder {
         let reader = LabelImageReader::open(bytes, rule.form, &self.limits)?;
         let size = reader.size();
         if (size.1, size.0) != image {
+            let advice = match size == image {
+                true => {
+                    ". If EXIF turns one of them: orientation 'exif' and 'stored' say whether \
+                         the image is turned, and a mask never is"
+                }
+                false => "",
+            };
             return Err(FaultKind::Unsupported.fault(format!(
-                "the mask has {} x {} pixels, and its image {} x {}: both must have one size. If \
-                 the image is turned by EXIF and the mask is not, use orientation 'stored'",
+                "the mask has {} x {} pixels, and its image {} x {}: both must have one \
+                 size{advice}",
                 size.0, size.1, image.1, image.0
             )));
         }
-        let stored = StoredPicture {
+        let whole = StoredPicture {
             size,
             orientation: ExifOrientation::Normal,
-            cost: DecodeCost::Rows {
-                scratch: reader.scratch_bytes() + Self::label_bytes(size),
-            },
+            cost: DecodeCost::Raw,
             pixel_box: None,
         };
-        let stored = stored.with_box(request.part)?;
+        let part = whole.with_box(request.part)?;
+        let own = || self.decoder.program().extent.of(part.upright_size());
+        let (height, across) = request.size.unwrap_or_else(own);
+        let stored = StoredPicture {
+            cost: DecodeCost::Rows {
+                scratch: reader.scratch_bytes() + label_bytes(size) + label_bytes((across, height)),
+            },
+            ..part
+        };
         let moves = rule.moves();
         let plan = self
             .decoder
             .plan_with(stored, request, |steps| moves.replace(steps))?;
         let mut labels = std::mem::take(&mut self.labels);
-        let read = reader.read_window(plan.window, &mut labels);
+        let check = |row: &[u8]| self.writer.check(row);
+        let check: Option<LabelCheck<'_>> = self.writer.may_reject().then_some(&check);
+        let read = reader.read_window(plan.window, check, &mut labels);
         let width = plan.window.w as usize;
         let mut of_window = plan;
         (of_window.window.x, of_window.window.y) = (0, 0);
-        let own = || self.decoder.program().extent.of(stored.upright_size());
-        let (height, across) = request.size.unwrap_or_else(own);
         self.row.clear();
         self.row
             .resize(LABEL * height as usize * across as usize, 0);
@@ -119,4 +136,9 @@ impl MaskDecoder {
         moved?;
         self.writer.write(&self.row, out)
     }
+}
+
+/// Bytes of the labels of an image of this width and height.
+pub(crate) fn label_bytes((width, height): (u32, u32)) -> u64 {
+    LABEL as u64 * u64::from(width) * u64::from(height)
 }

@@ -5,8 +5,11 @@
 //! three bytes, lowest first, so code that moves pixels of RGB moves labels.
 //!
 //! - `label_form`: how files store labels, and how labels are returned;
+//! - `label_check`: a check of labels;
 //! - `reader`: a file of any format; `png`: PNG row by row, with all bit depths and palettes.
 
+#[cfg(feature = "codecs")]
+mod label_check;
 mod label_form;
 #[cfg(feature = "codecs")]
 mod png;
@@ -15,6 +18,8 @@ mod reader;
 #[cfg(all(test, feature = "codecs"))]
 mod tests;
 
+#[cfg(feature = "codecs")]
+pub(crate) use label_check::LabelCheck;
 pub use label_form::LabelForm;
 pub(crate) use label_form::{LABEL, OUTSIDE};
 #[cfg(feature = "codecs")]

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use png::{BitDepth, ColorType, DecodingError, Reader, Transformations};
 
+use super::label_check::LabelCheck;
 use super::label_form::{LABEL, LabelForm, OUTSIDE};
 use crate::error::{FaultKind, SampleFault};
 use crate::picture::limits::PictureLimits;
@@ -91,18 +92,25 @@ impl<'a> PngLabels<'a> {
         row * (u64::from(info.height.min(8)) + 1 + rows) + (512 << 10)
     }
 
-    /// Reads the labels of these columns and rows to `labels`.
+    /// Reads the labels of these columns and rows to `labels`. `check` gets those of each row.
     pub(super) fn read(
         mut self,
         columns: &Range<usize>,
         rows: Range<u32>,
+        check: Option<LabelCheck<'_>>,
         labels: &mut [u8],
     ) -> Result<(), SampleFault> {
-        let (_, height) = self.size();
+        let (width, height) = self.size();
+        let all = 0..width as usize;
+        let mut whole = vec![0; check.map_or(0, |_| LABEL * all.len())];
         let layout = self.layout;
         let mut lines = labels.chunks_exact_mut((LABEL * columns.len()).max(1));
         let mut write = |y: u32, row: &[u8]| {
             layout.check(row)?;
+            if let Some(check) = check {
+                layout.copy(row, &all, &mut whole);
+                check(&whole)?;
+            }
             if rows.contains(&y)
                 && let Some(line) = lines.next()
             {
@@ -119,7 +127,6 @@ impl<'a> PngLabels<'a> {
                 write(y, row)?;
             }
         } else {
-            let width = self.reader.info().width;
             let bytes = self.reader.output_line_size(width).ok_or_else(too_large)?;
             let mut row = vec![0; bytes];
             for y in 0..height {

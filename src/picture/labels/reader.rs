@@ -2,6 +2,7 @@
 //!
 //! PNG is read by `png`, other formats by `depth`.
 
+use super::label_check::LabelCheck;
 use super::label_form::{LABEL, LabelForm};
 use super::png::PngLabels;
 use crate::error::{FaultKind, SampleFault};
@@ -9,7 +10,6 @@ use crate::picture::depth;
 use crate::picture::file_format::FileFormat;
 use crate::picture::jpeg::PixelRegion;
 use crate::picture::limits::PictureLimits;
-use crate::sys::panics::catch_panic;
 
 /// The first number that is no label of a file.
 const LIMIT: u32 = (1 << 24) - 1;
@@ -50,7 +50,8 @@ impl<'a> LabelImageReader<'a> {
             }
             (FileFormat::Tiff | FileFormat::Npy, LabelForm::Numbers) => {
                 let mut file = std::io::Cursor::new(bytes);
-                let (size, scratch) = depth::size_and_bytes(&mut file, limits)?;
+                let header = depth::size_and_bytes(&mut file, limits).map_err(of_mask)?;
+                let (size, scratch) = header;
                 limits.check_pixels("a mask", size)?;
                 Ok(Self {
                     size,
@@ -79,14 +80,16 @@ impl<'a> LabelImageReader<'a> {
         self.scratch
     }
 
-    /// Reads the labels of `window` to `labels`, row by row, without gaps. All rows are decoded, so
-    /// a file is good or bad whatever part of it is read.
+    /// Reads the labels of `window` to `labels`, row by row, without gaps. All rows are decoded, and
+    /// `check` gets the labels of each whole row, if there is one. So a file is good or bad whatever
+    /// part of it is read.
     ///
     /// # Errors
-    /// A broken file; a number that is no label.
+    /// A broken file; a number that is no label; an error of `check`.
     pub(crate) fn read_window(
         self,
         window: PixelRegion,
+        check: Option<LabelCheck<'_>>,
         labels: &mut Vec<u8>,
     ) -> Result<(), SampleFault> {
         labels.clear();
@@ -94,27 +97,23 @@ impl<'a> LabelImageReader<'a> {
         let columns = window.x as usize..(window.x + window.w) as usize;
         let rows = window.y..window.y + window.h;
         match self.labels {
-            StoredLabels::Png(png) => {
-                let read = || png.read(&columns, rows, labels);
-                catch_panic(read).unwrap_or_else(|| Err(panicked()))
-            }
+            StoredLabels::Png(png) => png.read(&columns, rows, check, labels),
             StoredLabels::Numbers(bytes, limits) => {
                 let mut levels = Vec::new();
-                let read = || depth::read(bytes, &limits, &|_| Ok(()), &mut levels);
-                catch_panic(read).unwrap_or_else(|| Err(panicked()))?;
+                let read = depth::read(bytes, &limits, &|_| Ok(()), &mut levels);
+                read.map_err(of_mask)?;
                 let width = self.size.0 as usize;
-                let lines = levels.chunks_exact(width).enumerate();
-                let mut to = labels.chunks_exact_mut(LABEL);
-                for (y, line) in lines {
-                    // Every number is checked, also outside the window.
-                    for (x, &level) in line.iter().enumerate() {
-                        let label = whole(level)?;
-                        if rows.contains(&(y as u32))
-                            && columns.contains(&x)
-                            && let Some(to) = to.next()
-                        {
-                            to.copy_from_slice(&label.to_le_bytes()[..LABEL]);
-                        }
+                let mut line = vec![0; LABEL * width];
+                let mut to = labels.chunks_exact_mut((LABEL * columns.len()).max(1));
+                for (y, levels) in (0..).zip(levels.chunks_exact(width)) {
+                    for (to, &level) in line.chunks_exact_mut(LABEL).zip(levels) {
+                        to.copy_from_slice(&whole(level)?.to_le_bytes()[..LABEL]);
+                    }
+                    check.map_or(Ok(()), |check| check(&line))?;
+                    if rows.contains(&y)
+                        && let Some(to) = to.next()
+                    {
+                        to.copy_from_slice(&line[LABEL * columns.start..LABEL * columns.end]);
                     }
                 }
                 Ok(())
@@ -135,6 +134,8 @@ fn whole(level: f32) -> Result<u32, SampleFault> {
     }
 }
 
-fn panicked() -> SampleFault {
-    FaultKind::Corrupt.fault("decoding this mask panicked: please report it with the file")
+/// The fault of a reader of depths, about a mask.
+fn of_mask(fault: SampleFault) -> SampleFault {
+    let reason = fault.reason.replace("the depth", "the mask");
+    SampleFault::new(fault.kind, reason.replace("a depth image", "a label image"))
 }

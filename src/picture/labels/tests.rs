@@ -61,7 +61,7 @@ fn read(bytes: &[u8], form: LabelForm, window: PixelRegion) -> Result<Vec<u32>, 
     let reader = LabelImageReader::open(bytes, form, &PictureLimits::default())?;
     assert_eq!(reader.size(), SIZE);
     let mut labels = vec![9; 4];
-    reader.read_window(window, &mut labels)?;
+    reader.read_window(window, None, &mut labels)?;
     assert_eq!(labels.len(), LABEL * (window.w * window.h) as usize);
     let number = |l: &[u8]| u32::from_le_bytes([l[0], l[1], l[2], 0]);
     Ok(labels.chunks_exact(LABEL).map(number).collect())
