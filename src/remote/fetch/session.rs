@@ -307,7 +307,11 @@ impl FetchSession {
 }
 
 /// Error for a leader that does not respond.
-fn dead_leader_error(folder: &FetchFolder, leader: LeaderProcess, limit: Duration) -> HelperError {
+pub(super) fn dead_leader_error(
+    folder: &FetchFolder,
+    leader: LeaderProcess,
+    limit: Duration,
+) -> HelperError {
     let LeaderProcess { process, is_near } = leader;
     let (place, way) = match is_near {
         true => (
