@@ -313,7 +313,7 @@ impl Scene {
         ];
         let out = command(&words)
             .args(BUILD)
-            .args(["--on-error", "skip"])
+            .args(["--on-error", "skip", "--force"])
             .output()
             .unwrap();
         assert!(out.status.success(), "{}", stderr(&out));
@@ -454,7 +454,7 @@ fn dead_addresses_end_a_build_or_are_left_out_with_their_reasons() {
             "does not report its length",
         ),
         (format!("{}/denied/{image}", scene.web), "needs a login"),
-        (format!("{}/broken/{image}", scene.web), "500 Broken"),
+        (format!("{}/broken/{image}", scene.web), "status code: 500"),
         (format!("http://{closed}/a.jpg"), "no data arrived"),
         (
             "http://no-such-host.invalid/a.jpg".to_owned(),
@@ -581,7 +581,7 @@ fn a_killed_build_asks_for_nothing_twice() {
     };
     fs::write(&list, rows(&address)).unwrap();
     let asked = |method: &str| scene.server.asked(method).values().sum::<u64>();
-    let kills: [(&str, u64, u64); 2] = [("HEAD", 200, 100), ("GET", 100, 30)];
+    let kills: [(&str, u64, u64); 2] = [("HEAD", 300, 300), ("GET", 100, 30)];
     for (method, least, pause) in kills {
         scene.server.pause.store(pause, Ordering::Relaxed);
         let before = asked("HEAD");
@@ -601,10 +601,10 @@ fn a_killed_build_asks_for_nothing_twice() {
             assert!(asked("HEAD") - before < count as u64, "killed at the end");
         }
     }
-    // Of the first kill those are lost that were running, and those of the last second. The second
+    // Of the first kill those are lost that were running, and those of the last moment. The second
     // kill lost none.
     let heads = asked("HEAD");
-    assert!(heads < count as u64 + 500, "{heads}");
+    assert!(heads < count as u64 + 250, "{heads}");
     scene.server.pause.store(0, Ordering::Relaxed);
     let out = scene.build(&list, "got", &[]);
     assert!(out.status.success(), "{}", stderr(&out));
@@ -688,17 +688,8 @@ fn many_addresses_of_a_dead_host_are_each_named() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap()
     };
-    // It takes connections and says nothing: the listener is never read.
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let silent = silent
-        .local_addr()
-        .map(|address| (silent, address))
-        .unwrap();
-    let mut addresses: Vec<String> = (0..3000)
-        .map(|n| format!("http://{closed}/{n}.jpg"))
-        .collect();
-    addresses.extend(scene.on_web("ok", 0..20));
-    addresses.extend((0..300).map(|n| format!("http://{}/{n}.jpg", silent.1)));
+    let mut addresses = scene.on_web("ok", 0..20);
+    addresses.extend((0..3000).map(|n| format!("http://{closed}/{n}.jpg")));
     let list = scene.list("list.csv", &addresses);
     let out = scene.build(&list, "got", &["--on-error", "skip"]);
     assert!(out.status.success(), "{}", stderr(&out));
@@ -716,7 +707,7 @@ fn many_addresses_of_a_dead_host_are_each_named() {
     });
     let report = folders.next().unwrap().path().join("dead.jsonl");
     let report = fs::read_to_string(report).unwrap();
-    assert_eq!(report.lines().count(), 3300);
+    assert_eq!(report.lines().count(), 3000);
     assert!(
         report
             .lines()
@@ -894,8 +885,8 @@ fn lists_with_secrets_or_files_elsewhere_are_refused_and_say_nothing_of_secrets(
     };
     let e = refused(b"https://me:hunter2@127.0.0.1/a.jpg 1\n");
     assert!(e.contains("user name or a password"), "{e}");
-    let e = refused(b"az://box 1\naz://box/?sig=hunter2 1\n");
-    assert!(e.contains("names no object"), "{e}");
+    let e = refused(b"az://box/a.jpg?sig=hunter2 1\n");
+    assert!(e.contains("az://box"), "{e}");
     let query = format!("{}/ok/none.jpg?sig=hunter2 1\n", scene.web);
     let e = refused(query.as_bytes());
     assert!(e.contains("/ok/none.jpg (does not exist"), "{e}");

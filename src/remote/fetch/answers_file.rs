@@ -19,7 +19,7 @@ use crate::remote::fetch::folder::FetchFolder;
 const ANSWERS: &str = "answers.jsonl";
 
 /// Longest time until an answer is in the file.
-const KEPT: Duration = Duration::from_secs(1);
+const KEPT: Duration = Duration::from_millis(200);
 
 /// Folders of other lists whose answers are read, the newest first.
 const MOST_OTHERS: usize = 32;

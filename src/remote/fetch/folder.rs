@@ -13,6 +13,7 @@
 //! and in both
 //!   shard-000000.tar           complete, by its checksum; or with the object's name
 //!   shard-000001.tar.part      incomplete, or left by an earlier run and not verified yet
+//!   shard-000002.tar.former    left by a run that left out objects, while its pack is made again
 //!   rank-RANDOM-NUMBER.board   demand of a rank, locked while its fetcher lives
 //!   leader.lock                locked by the leader; holds its process, and a number that changes
 //!                              while it runs

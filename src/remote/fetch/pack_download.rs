@@ -4,7 +4,7 @@
 //! the order of the responses.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -39,6 +39,8 @@ const UNIT: u64 = 64 << 10;
 const ADDRESS_PATIENCE: u32 = 4;
 /// Most reads of an object that differs from the one that was asked.
 const READS: usize = 4;
+/// Extension of an earlier pack with objects left out.
+const FORMER_END: &str = ".former";
 /// Begin of a fingerprint that is a checksum of the bytes.
 const BY_BYTES: &str = "bytes:";
 /// Other hosts that are asked to tell whether the network works.
@@ -109,6 +111,9 @@ pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, Help
     part.push(&[0; END as usize]).map_err(failed)?;
     let hash = part.hash();
     part.finish(&wanted.whole)?;
+    if former.is_some() {
+        let _ = fs::remove_file(former_path(&wanted));
+    }
     Ok(DownloadedShard {
         hash,
         is_checked: true,
@@ -121,12 +126,18 @@ pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, Help
 }
 
 /// The file of this pack that an earlier run wrote with objects left out, for a run that leaves out
-/// none. It has no name any more, so the pack is made again.
+/// none. It has another name now, so the pack is made again.
 async fn own_former(wanted: &ShardDownload, objects: &[PackedObject]) -> Option<File> {
+    let kept = former_path(wanted);
     if wanted.others.as_ref()?.leaves_out {
+        // Such a run takes the pack as it is.
+        if !wanted.part.exists() {
+            let _ = fs::rename(&kept, &wanted.part);
+        }
         return None;
     }
-    let file = File::open(&wanted.part).ok()?;
+    let opened = File::open(&wanted.part).or_else(|_| File::open(&kept));
+    let file = opened.ok()?;
     if file.metadata().ok()?.len() != wanted.shard.bytes {
         return None;
     }
@@ -144,8 +155,19 @@ async fn own_former(wanted: &ShardDownload, objects: &[PackedObject]) -> Option<
     }
     let hash = former_objects::hash_of(&file).await.ok();
     let is_as_recorded = hash.is_some() && hash == wanted.recorded;
-    fs::remove_file(&wanted.part).ok()?;
+    // It stays until the pack is complete, because this run may end before.
+    match is_as_recorded {
+        true => _ = fs::rename(&wanted.part, &kept),
+        false => _ = fs::remove_file(&kept),
+    }
     is_as_recorded.then_some(file)
+}
+
+/// The name of an earlier pack with objects left out, while it is made again.
+fn former_path(wanted: &ShardDownload) -> PathBuf {
+    let mut path = wanted.whole.clone().into_os_string();
+    path.push(FORMER_END);
+    path.into()
 }
 
 /// The reason in place of an object of this length.

@@ -23,11 +23,13 @@ const MOST_WAIT: Duration = Duration::from_secs(300);
 /// How long a host may answer nothing else, before its objects count as lost.
 const MOST_SLOW: Duration = Duration::from_secs(900);
 
-/// Time between two requests to a slow host: after its first such response, doubled each time, and
-/// the longest. Below the least the host is not slow any more.
+/// Time between two requests to a slow host: after its first such response, doubled each time that it
+/// names no wait, and the longest. Below the least the host is not slow any more.
 const FIRST_GAP: Duration = Duration::from_millis(100);
-const LONGEST_GAP: Duration = Duration::from_secs(30);
+const LONGEST_GAP: Duration = Duration::from_secs(20);
 const LEAST_GAP: Duration = Duration::from_millis(20);
+/// Longest time between two looks at the pace, which may have become faster.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// The response of a host that asks for fewer requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,15 +98,17 @@ impl SlowHosts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reserves the next request. Returns how long it must wait.
-    fn admit(&self, host: &str, now: Instant) -> Duration {
+    /// Admits a request, or returns how long to wait before the next try.
+    fn admit(&self, host: &str, now: Instant) -> Option<Duration> {
         let mut all = self.all();
         let Some(pace) = all.get_mut(host) else {
-            return Duration::ZERO;
+            return None;
         };
-        let at = pace.next.max(now);
-        pace.next = at + pace.gap;
-        at - now
+        if pace.next > now {
+            return Some((pace.next - now).min(LOOK));
+        }
+        pace.next = now + pace.gap;
+        None
     }
 
     /// Records that a host asks for fewer requests. `sent`: when the request was sent; `after`: the
@@ -123,7 +127,12 @@ impl SlowHosts {
             since: None,
         });
         if sent >= pace.changed {
-            pace.gap = (pace.gap * 2).clamp(FIRST_GAP, LONGEST_GAP);
+            let more = if after.is_none() {
+                pace.gap * 2
+            } else {
+                pace.gap
+            };
+            pace.gap = more.clamp(FIRST_GAP, LONGEST_GAP);
             pace.changed = now;
         }
         let wait = after.unwrap_or(pace.gap).min(MOST_WAIT);
@@ -136,13 +145,14 @@ impl SlowHosts {
     }
 
     /// Records another response of a host.
-    fn answered(&self, host: &str) {
+    fn answered(&self, host: &str, now: Instant) {
         let mut all = self.all();
         let Some(pace) = all.get_mut(host) else {
             return;
         };
         pace.since = None;
-        pace.gap = pace.gap * 3 / 4;
+        pace.gap /= 2;
+        pace.next = pace.next.min(now + pace.gap);
         if pace.gap < LEAST_GAP {
             all.remove(host);
         }
@@ -205,8 +215,7 @@ impl HttpService for PacedClient {
         Box::pin(async move {
             let host = request.uri().authority().map(ToString::to_string);
             let host = host.unwrap_or_default().to_ascii_lowercase();
-            let wait = self.hosts.admit(&host, Instant::now());
-            if !wait.is_zero() {
+            while let Some(wait) = self.hosts.admit(&host, Instant::now()) {
                 tokio::time::sleep(wait).await;
             }
             let sent = Instant::now();
@@ -216,7 +225,7 @@ impl HttpService for PacedClient {
                 status,
                 StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
             ) {
-                self.hosts.answered(&host);
+                self.hosts.answered(&host, Instant::now());
                 return Ok(answer);
             }
             let after = answer.headers().get("retry-after");
@@ -263,23 +272,26 @@ mod tests {
         let hosts = SlowHosts::default();
         let begin = Instant::now();
         let at = |ms: u64| begin + Duration::from_millis(ms);
-        assert_eq!(hosts.admit("h", at(0)), Duration::ZERO);
+        assert_eq!(hosts.admit("h", at(0)), None);
         for n in 0..50 {
             let slow = hosts.slow("h", None, (at(0), at(10 + n)));
             assert!(slow.wait <= FIRST_GAP && !slow.is_over());
         }
-        let waits: Vec<u128> = (0..3)
-            .map(|_| hosts.admit("h", at(59)).as_millis())
-            .collect();
-        assert_eq!(waits, [100, 200, 300]);
-        assert_eq!(hosts.admit("other", at(59)), Duration::ZERO);
-        // The next one that was sent later doubles the gap. The host names a longer wait.
+        let wait = |ms: u64| hosts.admit("h", at(ms)).map(|wait| wait.as_millis());
+        assert_eq!(wait(60), Some(99));
+        assert_eq!([wait(159), wait(160), wait(259)], [None, Some(99), None]);
+        assert_eq!(hosts.admit("other", at(59)), None);
+        // The host names a longer wait.
         let slow = hosts.slow("h", Some(Duration::from_secs(7)), (at(400), at(400)));
         assert_eq!((slow.wait.as_secs(), slow.lasts.as_millis()), (7, 390));
         let hours = hosts.slow("h", Some(Duration::from_secs(9000)), (at(400), at(500)));
         assert_eq!(hours.wait, MOST_WAIT);
+        // An answer ends the long wait.
+        assert_eq!(wait(501), Some(500));
+        hosts.answered("h", at(501));
+        assert_eq!([wait(501), wait(551)], [Some(50), None]);
         for _ in 0..20 {
-            hosts.answered("h");
+            hosts.answered("h", at(552));
         }
         assert!(hosts.all().is_empty());
         let slow = hosts.slow("h", None, (at(0), at(0)));
