@@ -22,6 +22,7 @@ use crate::common::command::{code, command, object, stderr};
 use crate::common::processes::{send, wait_for};
 use crate::common::rows::{assert_same, stream};
 use crate::common::{FEATHERLOAD, data};
+use crate::parquet::scene::{int32, plain, texts, write};
 
 const SAMPLES: usize = 60;
 
@@ -893,7 +894,39 @@ fn lists_with_secrets_or_files_elsewhere_are_refused_and_say_nothing_of_secrets(
     let e = refused(b"http://127.0.0.1/\xff.jpg 1\n");
     assert!(e.contains("no UTF-8"), "{e}");
     let e = refused(b"file:///etc/hostname 1\n");
-    assert!(e.contains("`allow_outside`"), "{e}");
+    assert!(e.contains("`--allow-outside`"), "{e}");
     let out = scene.build(&scene.at("bad.txt"), "bad", &["--allow-outside"]);
     assert!(!stderr(&out).contains("leads out"), "{}", stderr(&out));
+}
+
+#[test]
+fn parquet_files_with_addresses_are_lists() {
+    let scene = scene();
+    let addresses = scene.on_web("ok", 0..30);
+    let urls: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    let captions: Vec<String> = (0..30).map(|row| format!("the caption {row}")).collect();
+    let captions: Vec<&str> = captions.iter().map(String::as_str).collect();
+    let table = scene.at("table.parquet");
+    let columns = [
+        texts("url", &urls),
+        texts("caption", &captions),
+        int32("label", vec![1; 30]),
+    ];
+    write(&table, &columns, (30, 11), plain());
+    let out = scene.build(&table, "got", &["--path-column", "url"]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    assert_same_files(&shards(&scene.at("got")), &scene.want_of(0..30), "parquet");
+    // The column is found by its name, and captions come with the samples.
+    let out = scene.build(&table, "captions", &["--columns", "caption"]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    let words = ["index", scene.at("captions").to_str().unwrap(), "--json"].map(str::to_owned);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let out = command(&words).output().unwrap();
+    let report = object(&out);
+    assert_eq!(report["samples"], 30);
+    assert!(report.to_string().contains("caption"), "{report}");
+    let both = ["--path-column", "url", "--image-column", "caption"];
+    let e = stderr(&scene.build(&table, "both", &both));
+    assert!(e.contains("name one column"), "{e}");
+    assert!(scene.server.asked("GET").values().all(|times| *times == 1));
 }
