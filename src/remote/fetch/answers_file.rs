@@ -54,10 +54,10 @@ impl AnswerLine {
         }
     }
 
-    fn into_answer(self) -> Option<Answer> {
+    fn into_answer(self) -> Option<AddressAnswer> {
         match self {
-            Self::Object { bytes, state, .. } => Some(Answer::Object { bytes, state }),
-            Self::Dead { dead, silent, .. } => Some(Answer::Dead { why: dead, silent }),
+            Self::Object { bytes, state, .. } => Some(AddressAnswer::Object { bytes, state }),
+            Self::Dead { dead, silent, .. } => Some(AddressAnswer::Dead { why: dead, silent }),
             Self::Changed { .. } => None,
         }
     }
@@ -65,7 +65,7 @@ impl AnswerLine {
 
 /// What is known about an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum AddressAnswer {
     Object { bytes: u64, state: String },
     Dead { why: String, silent: bool },
 }
@@ -126,7 +126,7 @@ pub(super) fn answers_file(dir: &Path, listed: &Index, allow_redirects: bool) ->
 
 /// The answers of a list, and their file.
 pub(super) struct KeptAnswers {
-    pub(super) answers: Vec<Option<Answer>>,
+    pub(super) answers: Vec<Option<AddressAnswer>>,
     pub(super) path: PathBuf,
     /// Lines that are not in the file yet.
     waiting: Vec<u8>,
@@ -177,15 +177,20 @@ impl KeptAnswers {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(super) fn keep(&mut self, number: u32, address: &str, answer: Answer) -> io::Result<()> {
+    pub(super) fn keep(
+        &mut self,
+        number: u32,
+        address: &str,
+        answer: AddressAnswer,
+    ) -> io::Result<()> {
         let of = key(address);
         let line = match &answer {
-            Answer::Object { bytes, state } => AnswerLine::Object {
+            AddressAnswer::Object { bytes, state } => AnswerLine::Object {
                 of,
                 bytes: *bytes,
                 state: state.clone(),
             },
-            Answer::Dead { why, silent } => AnswerLine::Dead {
+            AddressAnswer::Dead { why, silent } => AnswerLine::Dead {
                 of,
                 dead: why.clone(),
                 silent: *silent,

@@ -17,6 +17,7 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
@@ -25,15 +26,14 @@ use serde::Serialize;
 
 use crate::data::index::{DistinctAddresses, Index, without_query};
 use crate::error::{Error, size};
-use crate::remote::fetch::answers_file::{self, Answer, KeptAnswers};
+use crate::remote::fetch::answers_file::{self, AddressAnswer, KeptAnswers};
 use crate::remote::fetch::ask_schedule::{AskEnd, AskSchedule, AskStep, LostAddress};
 use crate::remote::fetch::download::fingerprint_of;
 use crate::remote::fetch::folder::FetchFolder;
-use crate::remote::fetch::heartbeat::{self, LeaderLock, LeaderWatch};
+use crate::remote::fetch::heartbeat::{self, LeaderLock, LeaderWatch, dead_leader_error};
 use crate::remote::fetch::listing::MOST_IMAGE;
 use crate::remote::fetch::object_pack::PackedObject;
 use crate::remote::fetch::options::FetchOptions;
-use crate::remote::fetch::session::dead_leader_error;
 use crate::remote::helper::messages::HelperError;
 use crate::remote::store::address_stores::{
     AddressStores, LocatedObject, NotLocated, host, is_file,
@@ -59,7 +59,7 @@ const MOST_STATE: usize = 1024;
 const NAMED: usize = 3;
 
 /// Addresses with a known answer that are asked to tell whether the network works.
-const PROBES: usize = 8;
+const PROBES: usize = 4;
 
 /// Progress of the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,12 +120,12 @@ pub(super) async fn objects(
     if !stores.leaves_out {
         // What is dead in another run may be mended now.
         for answer in &mut kept.answers {
-            answer.take_if(|answer| matches!(answer, Answer::Dead { .. }));
+            answer.take_if(|answer| matches!(answer, AddressAnswer::Dead { .. }));
         }
     }
     let path = kept.path.clone();
     let failed = |e: io::Error| cannot_use(&path, &e);
-    let dead = |answer: &&Answer| matches!(answer, Answer::Dead { .. });
+    let dead = |answer: &&AddressAnswer| matches!(answer, AddressAnswer::Dead { .. });
     let mut asking = Asking {
         listed,
         all: &all,
@@ -145,11 +145,11 @@ pub(super) async fn objects(
     if let Some(refused) = asking.refused {
         return Err(refused);
     }
-    if let Some(LostAddress { number, why }) = asking.held.first()
+    if let Some(LostAddress { number, why }) = asking.held.first().cloned()
         && !asking.answered
         && !asking.a_known_address_answers().await
     {
-        let first = without_query(all.address(listed, *number as usize));
+        let first = without_query(all.address(listed, number as usize));
         let what = format!(
             "none of {} addresses gives an answer: {why}",
             all.firsts.len()
@@ -180,13 +180,13 @@ pub(super) async fn objects(
     for (number, answer) in answers.into_iter().enumerate() {
         let object = all.address(listed, number).to_owned();
         objects.push(match answer {
-            Some(Answer::Object { bytes, state }) => PackedObject {
+            Some(AddressAnswer::Object { bytes, state }) => PackedObject {
                 object,
                 bytes,
                 state,
                 dead: None,
             },
-            Some(Answer::Dead { why, .. }) => PackedObject::dead(object, why),
+            Some(AddressAnswer::Dead { why, .. }) => PackedObject::dead(object, why),
             // Each has an answer or a reason by now.
             None => PackedObject::dead(object, "gave no answer".to_owned()),
         });
@@ -232,7 +232,7 @@ async fn lead(
             return Ok(right);
         }
         if let Some(leader) = watch.check_leader(LOOK, || true) {
-            return Err(dead_leader_error(folder, leader, limit));
+            return Err(dead_leader_error(folder.path(), leader, limit));
         }
         if told.elapsed() >= PROGRESS {
             told = Instant::now();
@@ -246,10 +246,10 @@ async fn lead(
 fn dead_lines<'a>(
     listed: &'a Index,
     all: &'a DistinctAddresses,
-    answers: &'a [Option<Answer>],
+    answers: &'a [Option<AddressAnswer>],
 ) -> Vec<DeadLine<'a>> {
     let dead = answers.iter().enumerate().filter_map(|(number, answer)| {
-        let Some(Answer::Dead { why, .. }) = answer else {
+        let Some(AddressAnswer::Dead { why, .. }) = answer else {
             return None;
         };
         Some(DeadLine {
@@ -349,7 +349,7 @@ impl Asking<'_> {
             match found {
                 Ok(answer) => self.keep(number, answer)?,
                 Err(NoObject::Dead(why) | NoObject::Invalid(why)) => {
-                    self.keep(number, Answer::Dead { why, silent: false })?;
+                    self.keep(number, AddressAnswer::Dead { why, silent: false })?;
                 }
                 Err(NoObject::Passing(passing)) => end = passing,
                 Err(NoObject::Refused(error)) => {
@@ -381,27 +381,37 @@ impl Asking<'_> {
     }
 
     /// Whether an address that gave an answer in an earlier run gives one now.
-    async fn a_known_address_answers(&self) -> bool {
+    async fn a_known_address_answers(&mut self) -> bool {
         let known = self.kept.answers.iter().zip(0..);
         let known = known.filter_map(|(answer, number)| {
             let address = self.all.address(self.listed, number);
-            let is_known = matches!(answer, Some(Answer::Object { .. }));
+            let is_known = matches!(answer, Some(AddressAnswer::Object { .. }));
             (is_known && !is_file(address)).then_some(address)
         });
-        for address in known.take(PROBES) {
-            if answers_now(self.stores, address).await {
-                return true;
+        let known: Vec<&str> = known.take(PROBES).collect();
+        let mut probes = pin!(async {
+            for address in known {
+                if answers_now(self.stores, address).await {
+                    return true;
+                }
             }
+            false
+        });
+        loop {
+            if let Ok(answered) = tokio::time::timeout(BEAT, &mut probes).await {
+                return answered;
+            }
+            // Without it, others take this process for dead.
+            let _ = self.right.write_beat();
         }
-        false
     }
 
-    fn keep(&mut self, number: u32, answer: Answer) -> io::Result<()> {
+    fn keep(&mut self, number: u32, answer: AddressAnswer) -> io::Result<()> {
         let answer = match answer {
-            Answer::Dead { why, silent } => {
+            AddressAnswer::Dead { why, silent } => {
                 self.dead += 1;
                 let why = without_times(&why);
-                Answer::Dead { why, silent }
+                AddressAnswer::Dead { why, silent }
             }
             answer => answer,
         };
@@ -412,7 +422,7 @@ impl Asking<'_> {
     /// Records an address without an answer.
     fn lose(&mut self, lost: LostAddress) -> io::Result<()> {
         let LostAddress { number, why } = lost;
-        let dead = Answer::Dead { why, silent: true };
+        let dead = AddressAnswer::Dead { why, silent: true };
         match self.stores.leaves_out {
             true => self.keep(number, dead),
             // This run ends. The next one asks again.
@@ -452,7 +462,7 @@ pub(super) fn without_times(why: &str) -> String {
 }
 
 /// Size and fingerprint of the object at an address. One try.
-async fn ask(stores: &AddressStores, address: &str) -> Result<Answer, NoObject> {
+async fn ask(stores: &AddressStores, address: &str) -> Result<AddressAnswer, NoObject> {
     let object = stores.locate(address).map_err(|why| match why {
         NotLocated::Address(e) => NoObject::Invalid(e.what),
         NotLocated::Store(e) => NoObject::Refused(e),
@@ -471,7 +481,7 @@ async fn ask(stores: &AddressStores, address: &str) -> Result<Answer, NoObject> 
             "has an ETag of {} bytes, and at most {MOST_STATE} are kept",
             state.len()
         ))),
-        false => Ok(Answer::Object {
+        false => Ok(AddressAnswer::Object {
             bytes: meta.size,
             state,
         }),

@@ -21,7 +21,7 @@ use crate::remote::fetch::object_pack::{PackedObject, places};
 use crate::remote::fetch::tar_list::{FOLDER_BEGIN, LIST, TarList};
 
 /// Other lists that are read, the newest first.
-const MOST_LISTS: usize = 8;
+const MOST_LISTS: usize = 4;
 
 /// Bytes that are read at a time.
 const PIECE: usize = 1 << 20;
@@ -64,7 +64,7 @@ pub(super) struct FormerObjects {
 
 impl FormerObjects {
     /// Those in the folders beside `own`.
-    pub(super) fn beside(own: &Path) -> Self {
+    pub(super) async fn beside(own: &Path) -> Self {
         let entries = own.parent().and_then(|dir| fs::read_dir(dir).ok());
         let others = entries.into_iter().flatten().flatten().filter(|entry| {
             let name = entry.file_name();
@@ -83,6 +83,8 @@ impl FormerObjects {
         let mut found = Self::default();
         for (_, folder) in lists.iter().rev().take(MOST_LISTS) {
             found.add(folder);
+            // The consumer checks that its fetcher responds.
+            tokio::task::yield_now().await;
         }
         found.places.sort_unstable();
         found

@@ -136,11 +136,13 @@ async fn own_former(wanted: &ShardDownload, objects: &[PackedObject]) -> Option<
         }
         return None;
     }
-    let opened = File::open(&wanted.part).or_else(|_| File::open(&kept));
-    let file = opened.ok()?;
-    if file.metadata().ok()?.len() != wanted.shard.bytes {
-        return None;
-    }
+    let whole = |path: &Path| {
+        let file = File::open(path).ok()?;
+        (file.metadata().ok()?.len() == wanted.shard.bytes).then_some(file)
+    };
+    let part = whole(&wanted.part);
+    let is_part = part.is_some();
+    let file = part.or_else(|| whole(&kept))?;
     let is_hole = |(object, place): (&PackedObject, MemberPlace<'_>)| {
         let begin = place.bytes.min(lost_picture::MOST_BYTES as u64);
         let begin = former_objects::object_at(&file, place.at, begin);
@@ -157,7 +159,8 @@ async fn own_former(wanted: &ShardDownload, objects: &[PackedObject]) -> Option<
     let is_as_recorded = hash.is_some() && hash == wanted.recorded;
     // It stays until the pack is complete, because this run may end before.
     match is_as_recorded {
-        true => _ = fs::rename(&wanted.part, &kept),
+        true if is_part => _ = fs::rename(&wanted.part, &kept),
+        true => {}
         false => _ = fs::remove_file(&kept),
     }
     is_as_recorded.then_some(file)
@@ -262,7 +265,7 @@ impl PackSources<'_> {
         }
         let former = self
             .former
-            .get_or_init(async || FormerObjects::beside(self.folder));
+            .get_or_init(|| FormerObjects::beside(self.folder));
         former.await.read(object).await
     }
 

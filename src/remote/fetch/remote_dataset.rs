@@ -24,7 +24,7 @@ use crate::remote::fetch::download;
 use crate::remote::fetch::download::{RemoteShard, ShardCheck};
 use crate::remote::fetch::folder::FetchFolder;
 use crate::remote::fetch::listing;
-use crate::remote::fetch::listing::{ListProgress, TAR_END, tar};
+use crate::remote::fetch::listing::{ListProgress, ListedTars, TAR_END, tar};
 use crate::remote::fetch::messages::{TarSetInfo, UnusedIndex};
 use crate::remote::fetch::options::FetchOptions;
 use crate::remote::fetch::shard_space::{INDEX_OF_LIMIT, on_disk, total};
@@ -446,9 +446,12 @@ async fn below(
         return Err(HelperError::new(address.of(CACHE_MANIFEST), what));
     }
     let found = listing::tars(store, patience, progress).await?;
-    let mut shards = found.unwrap_or_default();
+    let ListedTars { mut shards, images } = found.unwrap_or_default();
     if shards.is_empty() {
-        let (objects, names) = listing::images(store, patience, progress).await?;
+        let (objects, names) = match images {
+            Some(images) => images,
+            None => listing::images(store, patience, progress).await?,
+        };
         if objects.is_empty() {
             return Err(neither());
         }
