@@ -21,6 +21,7 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStoreExt};
 use serde::Serialize;
 
@@ -48,6 +49,9 @@ const PASSES: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(15)];
 const PROGRESS: Duration = Duration::from_secs(5);
 const BEAT: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(100);
+
+/// Open files that are enough for all connections.
+const MOST_FILES: u64 = 16 << 10;
 
 /// The dead addresses with their reasons, for people.
 const DEAD: &str = "dead.jsonl";
@@ -114,6 +118,7 @@ pub(super) async fn objects(
     let redirects = options.allow_redirects;
     let name = answers_file::folder_name(listed, &all, redirects);
     let folder = FetchFolder::make(dir, &name).map_err(local)?;
+    allow_many_connections();
     let right = lead(&folder, options, about, progress).await?;
     let kept = KeptAnswers::open(&folder, listed, &all, redirects);
     let mut kept = kept.map_err(|(path, e)| cannot_use(&path, &e))?;
@@ -206,6 +211,17 @@ pub(super) fn patience() -> [Duration; 2] {
     match given.and_then(|text| humantime::parse_duration(&text).ok()) {
         Some(longer) => [longer / 5, longer],
         None => PASSES,
+    }
+}
+
+/// Raises the limit of open files of this process: connections to many hosts stay open for a moment,
+/// and a host must not seem dead for want of a descriptor.
+fn allow_many_connections() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && soft < MOST_FILES.min(hard)
+    {
+        // Without it, fewer hosts are asked in time.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, MOST_FILES.min(hard), hard);
     }
 }
 

@@ -101,9 +101,7 @@ impl SlowHosts {
     /// Admits a request, or returns how long to wait before the next try.
     fn admit(&self, host: &str, now: Instant) -> Option<Duration> {
         let mut all = self.all();
-        let Some(pace) = all.get_mut(host) else {
-            return None;
-        };
+        let pace = all.get_mut(host)?;
         if pace.next > now {
             return Some((pace.next - now).min(LOOK));
         }
