@@ -295,7 +295,10 @@ def test_what_would_make_other_pixels_is_an_error(odd: Path) -> None:
     folder = timm.data.create_dataset("", str(odd), "train")
     for options, why in [
         ({"num_aug_splits": 3}, "num_aug_splits=3 and the data set is ImageDataset"),
-        ({"dataset": AugMixDataset(folder, 2), "num_aug_splits": 3}, r"num_splits=2\): give the same"),
+        (
+            {"dataset": AugMixDataset(folder, 2), "num_aug_splits": 3},
+            r"num_splits=2\): give the same",
+        ),
         (
             {"dataset": AugMixDataset(folder, 2), "num_aug_splits": 2, "no_aug": True},
             "only with is_training=True",
@@ -461,7 +464,13 @@ def test_splits_have_one_crop_and_timms_order(
     import timm.data
 
     alone = create_loader(
-        timm.data.create_dataset("", str(folder), "train"), 24, 4, True, device="cpu", seed=5, **plain
+        timm.data.create_dataset("", str(folder), "train"),
+        24,
+        4,
+        True,
+        device="cpu",
+        seed=5,
+        **plain,
     )
     assert len(theirs) == len(ours) == 2
     for (wanted, wanted_target), batch, (clean, labels) in zip(theirs, ours, alone, strict=True):
@@ -485,7 +494,7 @@ def test_splits_have_one_crop_and_timms_order(
 
 
 def test_splits_augment_the_clean_split_as_timm_does(tmp_path: Path) -> None:
-    """Images that are neither resized nor cropped: AugMix differs from the clean split as timm's."""
+    """Images that are neither resized nor cropped: AugMix changes the clean split as timm's."""
     import random
 
     import torch

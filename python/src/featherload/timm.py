@@ -107,9 +107,9 @@ def create_loader(
         Further keywords of ``featherload.torch.DataLoader``, such as ``seed`` or ``depth``.
 
     ``num_aug_splits``
-        With timm's ``AugMixDataset``, as in timm. The splits of an image have one crop and flip, and
-        the first split nothing else. With the prefetcher, rows are those of the first split, then
-        those of the next. Without it ``images`` is a list of splits.
+        With timm's ``AugMixDataset``, as in timm. The splits of an image have one crop and flip.
+        The first split has nothing else. With the prefetcher, rows are those of the first split,
+        then those of the next. Without it ``images`` is a list of splits.
 
     Raises ``ConfigError`` for ``tf_preprocessing`` and ``input_size_choices``. The error states how
     pixels would differ.
@@ -181,9 +181,7 @@ def create_loader(
     )
 
 
-def _without_splits(
-    dataset: Any, splits: int, augments: bool, collate_fn: Any
-) -> tuple[Any, int]:
+def _without_splits(dataset: Any, splits: int, augments: bool, collate_fn: Any) -> tuple[Any, int]:
     """The data set without timm's ``AugMixDataset``, and its number of splits. 0: it has none."""
     kind = type(dataset)
     has_splits = (kind.__module__, kind.__name__) == ("timm.data.dataset", "AugMixDataset")
