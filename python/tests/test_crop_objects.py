@@ -260,7 +260,7 @@ def test_functions_and_hooks_of_any_object_are_refused() -> None:
             _crops.object_recipe(v2.Compose([changed]))
 
 
-def test_every_kind_of_script_is_known_by_its_code() -> None:
+def test_every_kind_of_script_is_known_by_its_code(tmp_path: Path) -> None:
     """The `__call__` of DINO and DINOv2 (Apache 2.0, Meta Platforms), MoCo v3 and solo-learn."""
 
     class OfDino:
@@ -308,6 +308,9 @@ def test_every_kind_of_script_is_known_by_its_code() -> None:
     def of(size: int) -> Any:
         return v2.Compose([v2.CenterCrop(size)])
 
+    def tensor_of(size: int) -> Any:
+        return v2.Compose([v2.CenterCrop(size), v2.ToImage()])
+
     for kind in (OfDino, OfDino2):
         made: Any = kind()
         made.global_transfo1, made.global_transfo2 = of(12), of(13)
@@ -318,7 +321,25 @@ def test_every_kind_of_script_is_known_by_its_code() -> None:
         assert [crop["count"] for crop in crops] == [1, 1, 3]
         cut = [op["center_crop"]["size"] for crop in crops for op in crop["ops"] if center(op)]
         assert cut == [[12, 12], [13, 13], [8, 8]]
-        assert _crops.returns_dict(made) == (kind is OfDino2)
+        # Also as the transform of a data set: a list in place of the dict.
+        made.global_transfo1, made.global_transfo2 = tensor_of(12), tensor_of(13)
+        made.local_transfo = tensor_of(8)
+        folder = tmp_path / kind.__name__
+        for number in range(4):
+            path = folder / str(number % 2) / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (20, 16), (number, 50, 90)).save(path)
+        images, labels = next(iter(DataLoader(ImageFolder(folder, transform=made), batch_size=4)))
+        assert [image.shape[-1] for image in images] == [12, 13, 8, 8, 8]
+        assert labels.tolist() == [0, 0, 1, 1]
+        # Flat images, so flips and crops change nothing: those of the object itself.
+        for row, number in enumerate([0, 2, 1, 3]):
+            with Image.open(folder / str(number % 2) / f"{number}.png") as image:
+                wanted = made(image)
+            if isinstance(wanted, dict):
+                wanted = [*wanted["global_crops"], *wanted["local_crops"]]
+            for crop, theirs in zip(images, wanted, strict=True):
+                assert torch.equal(crop[row], theirs)
 
     class OfMoCo3:
         def __call__(self, x: Any) -> Any:

@@ -294,7 +294,23 @@ def test_what_would_make_other_pixels_is_an_error(odd: Path) -> None:
 
     folder = timm.data.create_dataset("", str(odd), "train")
     for options, why in [
-        ({"num_aug_splits": 3}, "num_aug_splits=3: the copies of an image share one crop"),
+        ({"num_aug_splits": 3}, "num_aug_splits=3 and the data set is ImageDataset"),
+        (
+            {"dataset": AugMixDataset(folder, 2), "num_aug_splits": 3},
+            r"num_splits=2\): give the same",
+        ),
+        (
+            {"dataset": AugMixDataset(folder, 2), "num_aug_splits": 2, "no_aug": True},
+            "only with is_training=True",
+        ),
+        (
+            {
+                "dataset": AugMixDataset(folder, 2),
+                "num_aug_splits": 2,
+                "collate_fn": FastCollateMixup(),
+            },
+            "mixes single images",
+        ),
         ({"tf_preprocessing": True}, "TensorFlow's decoder"),
         ({"input_size_choices": [32, 64]}, "multi_scale .* other sizes"),
         ({"auto_augment": "augmix-m5-n2"}, "'n2' is unknown: use an augmix policy"),
@@ -307,7 +323,7 @@ def test_what_would_make_other_pixels_is_an_error(odd: Path) -> None:
         ({"collate_fn": FastCollateMixup(), "batch_size": 3}, "give an even number"),
         ({"num_aug_repeats": 3}, "several processes only"),
         ({"is_training": False, "interpolation": "random"}, "evaluates with one filter"),
-        ({"dataset": AugMixDataset(folder)}, "share one crop"),
+        ({"dataset": AugMixDataset(folder)}, "num_aug_splits=0"),
         (
             {"dataset": timm.data.create_dataset("", str(odd), "train", input_img_mode="L")},
             "input_img_mode='L'",
@@ -399,6 +415,127 @@ def test_policies_give_what_timm_gives(
         known = {row.tobytes() for row in wanted}
         same = sum(row.tobytes() in known for row in found) / len(found)
         assert len(known) > 30 and same > 0.97, (policy, len(known), same)
+
+
+def split_loaders(folder: Path, splits: int, batch_size: int, **options: Any) -> tuple[Any, Any]:
+    """timm's loader and ours, of the same number of splits."""
+    import timm.data
+    from timm.data.dataset import AugMixDataset
+
+    from featherload.timm import create_loader
+
+    given = {
+        "input_size": 24,
+        "batch_size": batch_size,
+        "is_training": True,
+        "num_aug_splits": splits,
+        "device": "cpu",
+        **options,
+    }
+
+    def dataset() -> Any:
+        return AugMixDataset(timm.data.create_dataset("", str(folder), "train"), splits)
+
+    theirs = {key: value for key, value in given.items() if key != "seed"}
+    theirs = {**theirs, "num_workers": 0, "device": torch_device()}
+    return timm.data.create_loader(dataset(), **theirs), create_loader(dataset(), **given)
+
+
+def torch_device() -> Any:
+    import torch
+
+    return torch.device("cpu")
+
+
+@pytest.mark.parametrize("use_prefetcher", [True, False])
+@pytest.mark.parametrize("policy", ["augmix-m9", "rand-m9-mstd0.5-inc1", None])
+def test_splits_have_one_crop_and_timms_order(
+    policy: str | None, use_prefetcher: bool, tmp_path: Path
+) -> None:
+    import torch
+
+    from featherload.timm import create_loader
+
+    folder = save(tmp_path / "set", [(40, 33)] * 8)
+    options = {"auto_augment": policy, "use_prefetcher": use_prefetcher, "seed": 5}
+    jitter = {"color_jitter": None} if policy is None else {}
+    theirs, ours = split_loaders(folder, 3, 4, **options, **jitter)
+    plain = {"auto_augment": None, "color_jitter": None, "use_prefetcher": use_prefetcher}
+    import timm.data
+
+    alone = create_loader(
+        timm.data.create_dataset("", str(folder), "train"),
+        24,
+        4,
+        True,
+        device="cpu",
+        seed=5,
+        **plain,
+    )
+    assert len(theirs) == len(ours) == 2
+    for (wanted, wanted_target), batch, (clean, labels) in zip(theirs, ours, alone, strict=True):
+        images, target = batch
+        if use_prefetcher:
+            assert images.shape == wanted.shape == (12, 3, 24, 24)
+            assert target.shape == wanted_target.shape == (12,)
+            assert target.tolist() == labels.tolist() * 3
+            images = images.split(4)
+        else:
+            assert len(images) == len(wanted) == 3
+            assert target.tolist() == labels.tolist()
+        assert images[0].dtype == wanted[0].dtype
+        # The clean split is the recipe without augmentation, bit for bit.
+        assert torch.equal(images[0], clean)
+        for split in images[1:]:
+            assert torch.equal(split, clean) == (policy is None)
+        if policy is not None:
+            assert not torch.equal(images[1], images[2])
+        assert len(batch.ids) == len(batch.status) == 4
+
+
+def test_splits_augment_the_clean_split_as_timm_does(tmp_path: Path) -> None:
+    """Images that are neither resized nor cropped: AugMix changes the clean split as timm's."""
+    import random
+
+    import torch
+
+    folder = save(tmp_path / "set", [(24, 24)] * 32, alike=True)
+    plain = {"scale": (1.0, 1.0), "ratio": (1.0, 1.0), "interpolation": "bicubic"}
+    random.seed(1)
+    np.random.seed(1)
+    torch.manual_seed(1)
+    found = []
+    for loader in split_loaders(folder, 2, 32, auto_augment="augmix-m9-w2-d1", **plain):
+        apart, clean = [], set()
+        for _ in range(30):
+            for images, _ in loader:
+                first, second = (images * 255).split(32)
+                clean |= {row.numpy().round(1).tobytes() for row in first}
+                apart += (first - second).abs().mean((1, 2, 3)).tolist()
+        # The image and its mirror image, and both of them in both splits.
+        assert len(clean) == 2
+        found.append(np.array(apart).round(2))
+    assert kolmogorov(*found) < 1.95 * (2 / len(found[0])) ** 0.5
+    # Splits that were mirrored apart would differ by far more.
+    assert found[1].max() <= 1.2 * found[0].max()
+
+
+@pytest.mark.parametrize("use_prefetcher", [True, False])
+def test_erasing_of_splits_is_timms(use_prefetcher: bool, tmp_path: Path) -> None:
+    """With ``re_split`` the first split is clean. Without the prefetcher timm erases in all."""
+    folder = save(tmp_path / "set", [(40, 33)] * 8)
+    for mode in ("const", "rand"):
+        options = {"auto_augment": None, "color_jitter": None, "re_prob": 1.0, "re_mode": mode}
+        for loader in split_loaders(
+            folder, 2, 8, **options, re_split=True, use_prefetcher=use_prefetcher
+        ):
+            images, _ = next(iter(loader))
+            first, second = images.split(8) if use_prefetcher else images
+            # Erased pixels differ, so the splits of no image are alike.
+            assert all((a != b).any() for a, b in zip(first, second, strict=True))
+            zeros = [(row == 0).all(0).sum().item() for row in first]
+            if mode == "const":
+                assert (min(zeros) > 0) == (not use_prefetcher)
 
 
 def test_prefetched_batches_keep_what_the_loader_told(odd: Path) -> None:

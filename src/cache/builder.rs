@@ -13,7 +13,7 @@ use crate::cache::overlap;
 use crate::cache::source_shards::SourceShards;
 use crate::cache::stage::{StoreTarget, default_stages};
 use crate::cache::{BuildOptions, BuildPart, BuildProgress, BuildReport, OnBadSample};
-use crate::data::index::ScanReport;
+use crate::data::index::{Index, ScanReport};
 use crate::error::{Error, Result};
 use crate::jobs::kinds::KINDS;
 use crate::loader::{ColumnSource, DeadAddresses, Source};
@@ -228,7 +228,9 @@ impl CacheBuilder {
             check_whole(scan.as_ref())?;
         }
         overlap::check_files(&index, &self.folder, is_folder)?;
-        if let Some(store) = source_store.as_ref().filter(|_| column_source.probes()) {
+        // The manifest of a cache has the types of its columns.
+        let probes = column_source.probes() && !Index::is_cache(index.root());
+        if let Some(store) = source_store.as_ref().filter(|_| probes) {
             let fetched = store.fetch_first(&index, &self.options, &mut |done, samples| {
                 watch(&BuildProgress::fetching(done, samples, scan.as_ref()))
             })?;

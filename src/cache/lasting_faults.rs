@@ -27,6 +27,8 @@ pub(super) fn is_lasting(fault: &SampleFault, file: Option<&Path>, had_header: b
         | FaultKind::Corrupt
         | FaultKind::Unsupported
         | FaultKind::TooLarge
+        // Its pack keeps the reason in its place.
+        | FaultKind::NotDownloaded
         // The box of the sample lies outside its image. The box comes from the source.
         | FaultKind::TooSmall => true,
         FaultKind::NotRegular => file.is_some(),
@@ -109,8 +111,8 @@ mod tests {
         let there = dir.path().join("there.jpg");
         std::fs::write(&there, "x").unwrap();
         let missing = dir.path().join("missing.jpg");
-        let lasting = [2, 3, 4, 5, 6, 11];
-        for code in (2..=12).chain([255]) {
+        let lasting = [2, 3, 4, 5, 6, 11, 13];
+        for code in (2..=13).chain([255]) {
             let fault = SampleFault::new(FaultKind::from_code(code), "");
             let due = lasting.contains(&code);
             assert_eq!(is_lasting(&fault, Some(&there), false), due, "{code}");

@@ -21,6 +21,13 @@ pub(crate) fn bytes_for(reason: &str) -> Vec<u8> {
     bytes
 }
 
+/// Whether these are the bytes for a reason, or their beginning.
+#[allow(dead_code)]
+pub(crate) fn is_in_place(bytes: &[u8]) -> bool {
+    let short = bytes.len().min(MARK.len());
+    !bytes.is_empty() && bytes[..short] == MARK[..short]
+}
+
 /// The fault that the bytes of a file give as reason. `None` for any other file.
 pub(crate) fn fault_of(bytes: &[u8]) -> Option<SampleFault> {
     let reason = bytes.strip_prefix(MARK)?;
@@ -28,7 +35,8 @@ pub(crate) fn fault_of(bytes: &[u8]) -> Option<SampleFault> {
     let reason = String::from_utf8_lossy(reason);
     // Bytes of a file are not trusted.
     let reason = reason.trim_end_matches('\0').replace(char::is_control, " ");
-    Some(FaultKind::Corrupt.fault(reason))
+    let advice = "a run with `on_error` fail asks for it again";
+    Some(FaultKind::NotDownloaded.fault(format!("was not downloaded: {reason} ({advice})")))
 }
 
 #[cfg(test)]
@@ -38,15 +46,22 @@ mod tests {
     #[test]
     fn a_reason_comes_back_and_has_a_limit() {
         let fault = fault_of(&bytes_for("there is nothing: 404")).unwrap();
-        assert_eq!(fault.reason, "there is nothing: 404");
+        let want = "was not downloaded: there is nothing: 404 (a run with `on_error` fail asks for it \
+                    again)";
+        assert_eq!(fault.reason, want);
         let long = bytes_for(&"\u{e9}".repeat(1000));
         assert!(long.len() <= MOST_BYTES && long.len() > MOST_BYTES - 2);
-        assert_eq!(fault_of(&long).unwrap().kind, FaultKind::Corrupt);
+        assert_eq!(fault_of(&long).unwrap().kind, FaultKind::NotDownloaded);
         let mut padded = bytes_for("a\x1b[0mb");
         padded.extend([0; 50]);
-        assert_eq!(fault_of(&padded).unwrap().reason, "a [0mb");
+        let reason = fault_of(&padded).unwrap().reason;
+        assert!(
+            reason.starts_with("was not downloaded: a [0mb ("),
+            "{reason}"
+        );
         assert!(fault_of(b"\x89PNG\r\n").is_none());
         // Cut off within the mark.
-        assert!(fault_of(&MARK[..10]).is_none());
+        assert!(fault_of(&MARK[..10]).is_none() && is_in_place(&MARK[..10]));
+        assert!(is_in_place(&long) && !is_in_place(b"") && !is_in_place(b"\x89PNG\r\n"));
     }
 }

@@ -473,6 +473,8 @@ pub enum FaultKind {
     TooSmall = 11,
     /// The system had no memory for it. This tells nothing about the file.
     NoMemory = 12,
+    /// The object at its address could not be downloaded. The reason is in its place.
+    NotDownloaded = 13,
     /// An unknown number: of another version, or in damaged shared memory.
     Unknown = 255,
 }
@@ -498,6 +500,7 @@ impl FaultKind {
             10 => Self::Changed,
             11 => Self::TooSmall,
             12 => Self::NoMemory,
+            13 => Self::NotDownloaded,
             _ => Self::Unknown,
         }
     }
@@ -517,6 +520,7 @@ impl FaultKind {
             Self::Changed => "changed",
             Self::TooSmall => "too small",
             Self::NoMemory => "no memory",
+            Self::NotDownloaded => "not downloaded",
             Self::Unknown => "unknown",
         }
     }

@@ -19,7 +19,7 @@ use crate::loader::source::Source;
 /// ```
 /// use featherload::{MaskOptions, MaskRule};
 ///
-/// let masks = MaskOptions::new("../annotations/{stem}.png").rule(MaskRule {
+/// let masks = MaskOptions::new("../masks/{stem}.png").rule(MaskRule {
 ///     ignore: Some(255),
 ///     reduce_zero_label: true,
 ///     ..MaskRule::default()
@@ -128,7 +128,7 @@ impl MaskSource {
             MaskFiles::Unset => {
                 return Err(Error::option(
                     "masks",
-                    "masks need `files`: a pattern such as annotations/{stem}.png, or a column",
+                    "masks need `files`: a pattern such as ../masks/{stem}.png, or a column",
                 ));
             }
         };
@@ -154,7 +154,7 @@ impl MaskSource {
                     "masks",
                     format!(
                         "masks: '{files}' names a column, and this source has none: give a \
-                         pattern such as annotations/{{stem}}.png"
+                         pattern such as ../masks/{{stem}}.png"
                     ),
                 ));
             }

@@ -9,6 +9,7 @@ use crate::decode_plan::canvas_memory::CanvasMemory;
 use crate::decode_plan::stored_picture::StoredPicture;
 use crate::error::{Error, Result, SampleFault};
 use crate::recipe::Step;
+use crate::recipe::defaults::is_default;
 use crate::recipe::move_unit::OperationPart;
 use crate::recipe::planner;
 use crate::recipe::random::CropStreams;
@@ -50,6 +51,9 @@ pub struct RecipeOutline {
 #[non_exhaustive]
 pub struct CropOutline {
     pub count: u32,
+    /// The number of first operations that have the random numbers of the first crop.
+    #[serde(skip_serializing_if = "is_default")]
+    pub shared: u32,
     pub outline: RecipeOutline,
 }
 
@@ -136,6 +140,7 @@ impl RecipeOutline {
             }
             Ok(CropOutline {
                 count: crop.count,
+                shared: crop.shared,
                 outline,
             })
         };
@@ -296,7 +301,7 @@ impl DrawnSteps {
         let mut named = Vec::new();
         for (crop, of_crop) in (0..).zip(program.crop_programs()) {
             let mut steps = Vec::new();
-            of_crop.display_steps(picture, size, &random.of_crop(crop), &mut steps)?;
+            of_crop.display_steps(picture, size, (crop, random), &mut steps)?;
             let ops = &of_crop.recipe().ops;
             named.extend(steps.into_iter().map(|s| {
                 let name = planner::unit_name(ops, s.unit());

@@ -62,12 +62,12 @@ pub struct LoaderOptions {
     #[cfg_attr(feature = "cli", arg(long, value_name = "NAME,..", value_delimiter = ',', action = clap::ArgAction::Set, help_heading = cli::SOURCE))]
     pub columns: Option<Vec<String>>,
 
-    /// Masks of the images: a pattern of paths such as annotations/{stem}.png, or a column of a
+    /// Masks of the images: a pattern of paths such as ../masks/{stem}.png, or a column of a
     /// table, of Parquet or of Arrow files.
     ///
     /// Placeholders: {stem}, {name}, {dir}, {parent}. Relative paths start from the data set. Or a
     /// JSON object with `files` and the fields of a rule: ignore, reduce_zero_label, map, fill,
-    /// filter (floor, centre), form (numbers, colors), dtype (uint8, int32, int64).
+    /// filter (floor, center, pillow), form (numbers, colors), dtype (uint8, int32, int64).
     #[cfg_attr(feature = "cli", arg(long, value_name = "FILES", value_parser = MaskOptions::from_str, help_heading = cli::SOURCE))]
     pub masks: Option<MaskOptions>,
 

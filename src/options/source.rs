@@ -64,8 +64,8 @@ pub struct SourceOptions {
     #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", help_heading = cli::SOURCE))]
     pub boxes: Option<PathBuf>,
 
-    /// Column of a table with the paths (default: `file_name`, or another usual name). For JSON
-    /// lines a key, or a JSON pointer (/a/b).
+    /// Column of a table, of Parquet or of Arrow files with the paths or addresses (default:
+    /// `file_name`, or another usual name). For JSON lines a key, or a JSON pointer (/a/b).
     #[cfg_attr(feature = "cli", arg(long, value_name = "NAME", help_heading = cli::SOURCE))]
     pub path_column: Option<String>,
 
@@ -501,12 +501,11 @@ impl SourceOptions {
         config: Option<&TrainingConfig>,
     ) -> Result<ParquetOptions> {
         let fix = "remove the option, or give a table (.csv, .tsv, .jsonl)";
-        for (given, option) in [
-            (self.path_column.is_some(), "path_column"),
-            (self.path_suffix.is_some(), "path_suffix"),
-        ] {
-            self.refuse(given, option, (path, kind), fix)?;
-        }
+        let given = self.path_suffix.is_some();
+        self.refuse(given, "path_suffix", (path, kind), fix)?;
+        let both = self.path_column.is_some() && self.image_column.is_some();
+        let of_two = "name one column: give `image_column` or `path_column`";
+        self.refuse(both, "path_column", (path, kind), of_two)?;
         self.refuse_list_options(path, kind)?;
         self.refuse_shard_options(path, kind)?;
         refuse_boxes(config, path, kind)?;
@@ -521,7 +520,7 @@ impl SourceOptions {
             (None, LabelSource::None) => ParquetLabels::None,
         };
         Ok(ParquetOptions {
-            image_column: self.image_column.clone(),
+            image_column: self.image_column.clone().or(self.path_column.clone()),
             labels,
             classes: self.classes.as_deref().map(ClassList::read).transpose()?,
         })

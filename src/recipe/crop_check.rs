@@ -50,9 +50,9 @@ pub(super) fn check_whole(recipe: &Recipe) -> Result<(), RecipeFault> {
 /// A mistake in a crop: the index of one of its operations, if it concerns one, and the message.
 pub(super) type CropFault = (Option<usize>, String);
 
-/// Checks a crop before it is compiled.
-pub(super) fn check_crop(crop: &RecipeCrop) -> Result<(), CropFault> {
-    let RecipeCrop { recipe, count } = crop;
+/// Checks a crop before it is compiled. `first`: the first crop.
+pub(super) fn check_crop(crop: &RecipeCrop, first: &RecipeCrop) -> Result<(), CropFault> {
+    let RecipeCrop { recipe, count, .. } = crop;
     if *count == 0 {
         return Err((
             None,
@@ -72,6 +72,37 @@ pub(super) fn check_crop(crop: &RecipeCrop) -> Result<(), CropFault> {
         let name = recipe.ops[op].name();
         let message = format!("{name} gives labels, and a sample with crops has one label");
         return Err((Some(op), format!("{message}: remove its label")));
+    }
+    check_shared(crop, first)
+}
+
+/// Checks that the operations with the numbers of the first crop are those of the first crop.
+fn check_shared(crop: &RecipeCrop, first: &RecipeCrop) -> Result<(), CropFault> {
+    let shared = crop.shared as usize;
+    let mut of_first = first.counted_ops();
+    let mut own = crop.counted_ops();
+    for at in 1..=shared {
+        let Some((op, own)) = own.next() else {
+            let message = format!(
+                "shared is {shared}, and the crop has {} operations beside decode, normalize, \
+                 cast and layout: use at most that",
+                at - 1
+            );
+            return Err((None, message));
+        };
+        match of_first.next() {
+            Some((_, other)) if other == own => {}
+            other => {
+                let other = other.map_or("none", |(_, op)| op.name());
+                let message = format!(
+                    "shared is {shared}, so {}, operation {at} of the crop, must be that of the \
+                     first crop, which has {other} there: write the same parameters, or a smaller \
+                     number",
+                    own.name()
+                );
+                return Err((Some(op), message));
+            }
+        }
     }
     Ok(())
 }

@@ -38,7 +38,7 @@ mod check;
 mod crop_check;
 mod crop_rule;
 mod crop_sizes;
-mod defaults;
+pub(crate) mod defaults;
 pub mod file;
 pub(crate) mod geometry;
 mod hull_rule;

@@ -21,7 +21,7 @@ use super::pixel_state::{ValueKind, normalize_unit};
 use super::placement::PixelPlacement;
 use super::planner::{self, OperationMove};
 use super::program_op::ProgramOp;
-use super::random::{RandomStreams, stream_id};
+use super::random::{CropStreams, RandomStreams, stream_id};
 use super::recipe_spec::{Recipe, ReorderMode};
 use super::row_extent::RowExtent;
 use super::size_bounds::{HeightWidth, SizeBounds};
@@ -93,6 +93,8 @@ pub(crate) struct SampleProgram {
     sizer: Option<usize>,
     /// Operations that depend on that size and do not set it.
     followers: Vec<usize>,
+    /// Of several crops: operations that have the random numbers of the first crop.
+    shared: Vec<usize>,
     /// The programs of all crops of an image. This one is then that of the first. None: a sample is
     /// one image.
     set: Option<Box<CropPrograms>>,
@@ -146,6 +148,10 @@ impl SampleProgram {
     /// crops beside it. No batch sets its size.
     fn compile_crops(recipe: &Recipe) -> std::result::Result<Self, RecipeFault> {
         check_whole(recipe)?;
+        let Some(first_crop) = recipe.crops.first() else {
+            let message = "crops is an empty list: write crops, or ops".into();
+            return Err(RecipeFault { op: None, message });
+        };
         let mut programs: Vec<Self> = Vec::new();
         let mut ops_before = 0;
         for (number, crop) in recipe.crops.iter().enumerate() {
@@ -153,9 +159,11 @@ impl SampleProgram {
                 op: Some(ops_before + op.unwrap_or(0)),
                 message: format!("{}: {message}", name_of(number, crop)),
             };
-            check_crop(crop).map_err(fault)?;
+            check_crop(crop, first_crop).map_err(fault)?;
             let program = Self::compile_one(&crop.recipe);
-            let program = program.map_err(|of| fault((of.op, of.message)))?;
+            let mut program = program.map_err(|of| fault((of.op, of.message)))?;
+            let shared = crop.counted_ops().take(crop.shared as usize);
+            program.shared = shared.map(|(op, _)| op).collect();
             let first = programs.first().map(Self::crop_format);
             check_format(&program.crop_format(), first.as_ref()).map_err(fault)?;
             ops_before += crop.recipe.ops.len();
@@ -277,6 +285,7 @@ impl SampleProgram {
             hulls: None,
             sizer: sizer(&recipe.ops),
             followers: followers(&recipe.ops),
+            shared: Vec::new(),
             set: None,
             ops,
             order,
@@ -461,17 +470,43 @@ impl SampleProgram {
         random: &impl RandomStreams,
         steps: &mut Vec<OpStep>,
     ) -> std::result::Result<(), SampleFault> {
-        self.draw(picture, size, random, steps)?;
+        self.draw(picture, size, |_| random, steps)?;
         put_in_order(&self.order, steps);
         Ok(())
     }
 
-    /// Draws the steps in the written order.
-    fn draw(
+    /// The steps of this crop of a sample, from 0, in the order in which they run. `random`: the
+    /// numbers of the sample.
+    ///
+    /// # Errors
+    /// If the image is too small.
+    pub(crate) fn crop_steps(
+        &self,
+        picture: (u32, u32),
+        crop: u32,
+        random: &impl CropStreams,
+        steps: &mut Vec<OpStep>,
+    ) -> std::result::Result<(), SampleFault> {
+        let [first, own] = [0, crop].map(|crop| random.of_crop(crop));
+        self.draw(picture, None, |op| self.numbers(op, &first, &own), steps)?;
+        put_in_order(&self.order, steps);
+        Ok(())
+    }
+
+    /// The numbers of an operation: those of the first crop, or of this one.
+    fn numbers<'r, R>(&self, op: usize, first: &'r R, own: &'r R) -> &'r R {
+        match self.shared.contains(&op) {
+            true => first,
+            false => own,
+        }
+    }
+
+    /// Draws the steps in the written order. `random`: the numbers of an operation.
+    fn draw<'r, R: RandomStreams + 'r>(
         &self,
         picture: (u32, u32),
         size: Option<(u32, u32)>,
-        random: &impl RandomStreams,
+        random: impl Fn(usize) -> &'r R,
         steps: &mut Vec<OpStep>,
     ) -> std::result::Result<(), SampleFault> {
         steps.clear();
@@ -479,15 +514,15 @@ impl SampleProgram {
         let mut at = picture;
         for (i, drawn) in self.ops.iter().enumerate() {
             at = match size.filter(|_| self.is_sized(i)) {
-                Some(size) => drawn.with_size(size).draw(i, at, random, steps)?,
-                None => drawn.draw(i, at, random, steps)?,
+                Some(size) => drawn.with_size(size).draw(i, at, random(i), steps)?,
+                None => drawn.draw(i, at, random(i), steps)?,
             };
         }
         Ok(())
     }
 
-    /// Like [`SampleProgram::steps`], followed by the steps of the output format. Colours are in
-    /// the recipe's channel order. For display.
+    /// Like [`SampleProgram::steps`] or [`SampleProgram::crop_steps`], followed by the steps of the
+    /// output format. Colours are in the recipe's channel order. For display.
     ///
     /// # Errors
     /// If the image is too small for a crop.
@@ -495,10 +530,11 @@ impl SampleProgram {
         &self,
         picture: (u32, u32),
         size: Option<(u32, u32)>,
-        random: &impl RandomStreams,
+        (crop, random): (u32, &impl CropStreams),
         steps: &mut Vec<OpStep>,
     ) -> std::result::Result<(), SampleFault> {
-        self.draw(picture, size, random, steps)?;
+        let [first, own] = [0, crop].map(|crop| random.of_crop(crop));
+        self.draw(picture, size, |op| self.numbers(op, &first, &own), steps)?;
         let order: Vec<MoveUnit> = self.order.iter().chain(&self.emitted).copied().collect();
         put_in_order(&order, steps);
         for s in steps {

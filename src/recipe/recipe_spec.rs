@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::defaults::is_default;
 use super::mixing::Mixing;
 use super::op::{Cast, Decode, Layout, Op};
 use super::tensor::{DataType, MemoryLayout};
@@ -81,7 +82,33 @@ impl Recipe {
     /// # let _ = dino;
     /// ```
     pub fn with_crop(mut self, recipe: Recipe, count: u32) -> Self {
-        self.crops.push(RecipeCrop { recipe, count });
+        self.crops.push(RecipeCrop {
+            recipe,
+            count,
+            shared: 0,
+        });
+        self
+    }
+
+    /// As [`with_crop`](Self::with_crop), but the first `shared` operations have the random numbers
+    /// of the first crop. See [`RecipeCrop::shared`].
+    ///
+    /// ```
+    /// use featherload::recipe::{RandomHorizontalFlip, RandomResizedCrop, Recipe, TimmAugment};
+    ///
+    /// let clean = Recipe::new("clean")
+    ///     .then(RandomResizedCrop::new(224))
+    ///     .then(RandomHorizontalFlip::default());
+    /// let mixed = clean.clone().then(TimmAugment::new("augmix-m5-w4-d2"));
+    /// let splits = Recipe::new("splits").with_crop(clean, 1).with_shared_crop(mixed, 2, 2);
+    /// # let _ = splits;
+    /// ```
+    pub fn with_shared_crop(mut self, recipe: Recipe, count: u32, shared: u32) -> Self {
+        self.crops.push(RecipeCrop {
+            recipe,
+            count,
+            shared,
+        });
         self
     }
 
@@ -192,8 +219,16 @@ impl Recipe {
     /// field that came later if it has its default.
     fn hashed_text(&self) -> String {
         let mut text = format!("{:?} {:?} {:?}", self.reorder, self.ops, self.mixing);
-        for RecipeCrop { recipe, count } in &self.crops {
+        for RecipeCrop {
+            recipe,
+            count,
+            shared,
+        } in &self.crops
+        {
             text.push_str(&format!(" {count} of {}", recipe.hashed_text()));
+            if *shared > 0 {
+                text.push_str(&format!(" sharing {shared}"));
+            }
         }
         let text = text.replace("BackgroundColor(", "Background(");
         let text = text.replace("MixChoice {", "Choice {");
@@ -219,6 +254,23 @@ pub struct RecipeCrop {
     pub recipe: Recipe,
     /// The number of such crops of each image, each with its own random numbers.
     pub count: u32,
+    /// The number of first operations that have the random numbers of the first crop. They are
+    /// those of the first crop, so their result is the same. `decode`, `normalize`, `cast` and
+    /// `layout` do not count.
+    pub shared: u32,
+}
+
+impl RecipeCrop {
+    /// The operations that count for `shared`, with their indices.
+    pub(crate) fn counted_ops(&self) -> impl Iterator<Item = (usize, &Op)> {
+        let all = self.recipe.ops.iter().enumerate();
+        all.filter(|(_, op)| {
+            !matches!(
+                op,
+                Op::Decode(_) | Op::Normalize(_) | Op::Cast(_) | Op::Layout(_)
+            )
+        })
+    }
 }
 
 /// The form in recipe files.
@@ -229,6 +281,8 @@ struct CropText {
     name: String,
     #[serde(default = "one")]
     count: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    shared: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     reorder: Option<ReorderMode>,
     ops: Vec<Op>,
@@ -247,6 +301,7 @@ impl From<CropText> for RecipeCrop {
                 ..Recipe::new(text.name)
             },
             count: text.count,
+            shared: text.shared,
         }
     }
 }
@@ -257,6 +312,7 @@ impl From<RecipeCrop> for CropText {
         Self {
             name: crop.recipe.name,
             count: crop.count,
+            shared: crop.shared,
             reorder: crop.recipe.reorder,
             ops: crop.recipe.ops,
         }

@@ -267,3 +267,47 @@ fn what_cannot_be_shown_is_refused() {
     let none: PathBuf = dir.path().join("featherload-preview.png");
     assert!(!none.exists());
 }
+
+/// All crops of each draw, each with the box that it shows.
+#[test]
+fn crops_are_shown_one_after_another() {
+    let dir = tempfile::tempdir().unwrap();
+    picture(dir.path(), "set/ant/one.png", (90, 70), 3);
+    let file = dir.path().join("crops.yaml");
+    let text = "featherload: 1\ncrops:\n  - ops:\n      - random_crop: {size: 40}\n      - cast: \
+                {dtype: f32}\n  - count: 2\n    ops:\n      - random_crop: {size: 20}\n      - \
+                normalize: {mean: [0.5, 0.4, 0.3], std: [0.2, 0.3, 0.4]}\n      - cast: {dtype: \
+                f32}\n";
+    fs::write(&file, text).unwrap();
+    let recipe = file.to_str().unwrap();
+    let args = [
+        "--recipe", recipe, "--rows", "1", "--draws", "2", "--side", "90",
+    ];
+    let shown = preview(&dir.path().join("set"), &args);
+    let [sample] = shown.samples() else {
+        panic!("{}", shown.report);
+    };
+    let original = shown.part(&sample["original_at"]);
+    let draws = sample["draws"].as_array().unwrap();
+    let crops: Vec<_> = draws.iter().map(|draw| draw["crop"].as_u64()).collect();
+    assert_eq!(crops, [0, 1, 2, 0, 1, 2].map(Some));
+    let mut places = std::collections::BTreeSet::new();
+    for (number, draw) in draws.iter().enumerate() {
+        let side = if number % 3 == 0 { 40 } else { 20 };
+        let [from, right, far, _] = corners(draw);
+        assert_eq!([right[0] - from[0], far[1] - from[1]], [side, side]);
+        places.insert(from);
+        let picture = shown.part(&sample["draws_at"][number]);
+        let times = 90 / side;
+        assert_eq!(picture.dimensions(), (side * times, side * times));
+        // The lines of all boxes hide a part.
+        let same = (0..side).flat_map(|y| (0..side).map(move |x| (x, y)));
+        let same = same.filter(|(x, y)| {
+            let wanted = original.get_pixel(from[0] + x, from[1] + y);
+            let got = picture.get_pixel(x * times, y * times);
+            (0..3).all(|c| wanted[c].abs_diff(got[c]) <= 1)
+        });
+        assert!(same.count() as u32 > side * side / 3, "{draw}");
+    }
+    assert!(places.len() > 3, "{places:?}");
+}

@@ -9,10 +9,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use featherload::{Loader, Recipe, Sampler, Source};
 use nix::sys::signal::Signal;
@@ -22,6 +22,7 @@ use crate::common::command::{code, command, object, stderr};
 use crate::common::processes::{send, wait_for};
 use crate::common::rows::{assert_same, stream};
 use crate::common::{FEATHERLOAD, data};
+use crate::parquet::scene::{int32, plain, texts, write};
 
 const SAMPLES: usize = 60;
 
@@ -32,6 +33,13 @@ struct Server {
     asked: Mutex<HashMap<String, u64>>,
     /// Milliseconds that each request waits.
     pause: AtomicU64,
+    /// Requests for `slow/` ask for fewer requests until then.
+    slow_until: Mutex<Option<Instant>>,
+    /// Objects of `gone/` are denied, or vanish when they are downloaded.
+    denies: AtomicBool,
+    vanishes: AtomicBool,
+    /// Connections end without an answer.
+    is_down: AtomicBool,
 }
 
 impl Server {
@@ -42,6 +50,10 @@ impl Server {
             folder: folder.to_owned(),
             asked: Mutex::default(),
             pause: AtomicU64::new(0),
+            slow_until: Mutex::default(),
+            denies: AtomicBool::new(false),
+            vanishes: AtomicBool::new(false),
+            is_down: AtomicBool::new(false),
         });
         let serving = server.clone();
         thread::spawn(move || {
@@ -60,9 +72,15 @@ impl Server {
             if reader.read_line(&mut line)? == 0 {
                 return Ok(());
             }
-            let mut header = String::new();
+            let (mut header, mut range) = (String::new(), None);
             while reader.read_line(&mut header)? > 2 {
+                if let Some(given) = header.to_ascii_lowercase().strip_prefix("range: bytes=") {
+                    range = Some(given.trim().to_owned());
+                }
                 header.clear();
+            }
+            if self.is_down.load(Ordering::Relaxed) {
+                return stream.shutdown(Shutdown::Both);
             }
             let mut words = line.split_whitespace();
             let (method, target) = (words.next().unwrap(), words.next().unwrap());
@@ -73,16 +91,17 @@ impl Server {
                 *times
             };
             thread::sleep(Duration::from_millis(self.pause.load(Ordering::Relaxed)));
-            self.answer(stream, (method == "HEAD", times), target)?;
+            self.answer(stream, (method == "HEAD", times), target, range.as_deref())?;
         }
     }
 
-    /// Never a range, as of many simple servers.
+    /// Only some faults know ranges, as of many simple servers.
     fn answer(
         &self,
         mut stream: &TcpStream,
         (is_head, times): (bool, u64),
         target: &str,
+        range: Option<&str>,
     ) -> std::io::Result<()> {
         let path = target.split('?').next().unwrap().trim_start_matches('/');
         let (fault, name) = path.split_once('/').unwrap_or(("", path));
@@ -118,7 +137,69 @@ impl Server {
                     stream.write_all(&[7; 4096])?;
                 }
             }
-            "changes" => say(&whole(if is_head { "one" } else { "two" }), &bytes),
+            // Another fingerprint with each response; the bytes stay.
+            "random" => say(&whole(&format!("{is_head}{times}")), &bytes),
+            "rewritten" => say(
+                &format!(
+                    "200 OK\r\nLast-Modified: Sun, 06 Nov 1994 08:{:02}:{:02} GMT\r\n\
+                     Content-Length: {}",
+                    times % 60,
+                    if is_head { 1 } else { 2 },
+                    bytes.len()
+                ),
+                &bytes,
+            ),
+            "modified" => say(
+                &format!(
+                    "200 OK\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
+                     Content-Length: {}",
+                    bytes.len()
+                ),
+                &bytes,
+            ),
+            "unstable" => {
+                let mut bytes = bytes.clone();
+                let last = bytes.len() - 1;
+                bytes[last] = times as u8;
+                say(&whole(&format!("{is_head}{times}")), &bytes)
+            }
+            "no-head-501" if is_head => say("501 Not Implemented\r\nContent-Length: 0", b""),
+            "no-head-500" if is_head => say("500 Broken\r\nContent-Length: 0", b""),
+            "no-head-501" | "no-head-500" if range == Some("0-0") => {
+                let length = bytes.len();
+                say(
+                    &format!(
+                        "206 Partial Content\r\nETag: \"x\"\r\nContent-Length: 1\r\n\
+                         Content-Range: bytes 0-0/{length}"
+                    ),
+                    &bytes[..1],
+                )
+            }
+            "no-head-501" | "no-head-500" if range.is_some() => {
+                say("500 Broken\r\nContent-Length: 0", b"")
+            }
+            "slow"
+                if self
+                    .slow_until
+                    .lock()
+                    .unwrap()
+                    .is_some_and(|end| Instant::now() < end) =>
+            {
+                match times % 2 {
+                    0 => say(
+                        "429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 0",
+                        b"",
+                    ),
+                    _ => say("503 Slow Down\r\nContent-Length: 0", b""),
+                }
+            }
+            "gone" if self.denies.load(Ordering::Relaxed) => {
+                say("403 Forbidden\r\nContent-Length: 0", b"")
+            }
+            "gone" if !is_head && self.vanishes.load(Ordering::Relaxed) => {
+                say("404 Not Found\r\nContent-Length: 0", b"")
+            }
+            "broken" => say("500 Broken\r\nContent-Length: 0", b""),
             "changes-once" if is_head && times == 1 => say(&whole("former"), &bytes),
             "vanishes" if !is_head => say("404 Not Found\r\nContent-Length: 0", b""),
             "lies" if is_head => {
@@ -206,6 +287,7 @@ impl Scene {
         let mut command = command(words);
         command.args(["--fetch-dir", self.at("fetched").to_str().unwrap()]);
         command.env("NO_PROXY", "127.0.0.1");
+        command.env("FEATHERLOAD_TEST_PATIENCE", "2s");
         command
     }
 
@@ -232,7 +314,7 @@ impl Scene {
         ];
         let out = command(&words)
             .args(BUILD)
-            .args(["--on-error", "skip"])
+            .args(["--on-error", "skip", "--force"])
             .output()
             .unwrap();
         assert!(out.status.success(), "{}", stderr(&out));
@@ -322,7 +404,19 @@ fn servers_with_quirks_are_read() {
         let rows = scene.names.iter().map(|name| format!("{name},1\n"));
         rows.collect::<String>()
     }));
-    let quirks = ["no-head", "busy", "breaks", "moved", "ok"];
+    let quirks = [
+        "no-head",
+        "busy",
+        "breaks",
+        "moved",
+        "ok",
+        "no-head-501",
+        "no-head-500",
+        "random",
+        "rewritten",
+        "modified",
+        "changes-once",
+    ];
     let rows = (0..SAMPLES).map(|number| {
         let address = scene.address(number, quirks[number % quirks.len()]);
         format!("{{\"image_url\": \"{address}\", \"label\": 1}}\n")
@@ -360,7 +454,8 @@ fn dead_addresses_end_a_build_or_are_left_out_with_their_reasons() {
             format!("{}/endless/{image}", scene.web),
             "does not report its length",
         ),
-        (format!("{}/denied/{image}", scene.web), "denies access"),
+        (format!("{}/denied/{image}", scene.web), "needs a login"),
+        (format!("{}/broken/{image}", scene.web), "status code: 500"),
         (format!("http://{closed}/a.jpg"), "no data arrived"),
         (
             "http://no-such-host.invalid/a.jpg".to_owned(),
@@ -379,7 +474,10 @@ fn dead_addresses_end_a_build_or_are_left_out_with_their_reasons() {
             format!("{}/vanishes/{image}", scene.web),
             "does not exist any more",
         ),
-        (format!("{}/changes/{image}", scene.web), "was overwritten"),
+        (
+            format!("{}/unstable/{image}", scene.web),
+            "changes while it is read",
+        ),
         (format!("{}/lies/{image}", scene.web), "was overwritten"),
         (
             format!("{}/ok/text.jpg", scene.web),
@@ -448,30 +546,8 @@ fn dead_addresses_end_a_build_or_are_left_out_with_their_reasons() {
 }
 
 #[test]
-fn an_object_that_changed_between_two_requests_is_noticed() {
+fn an_object_of_another_length_is_noticed() {
     let scene = scene();
-    let list = scene.at("list.txt");
-    let changing = format!("{}/changes-once/{}", scene.web, scene.names[0]);
-    let rows = [changing, scene.address(1, "ok")];
-    fs::write(&list, rows.map(|row| format!("{row} 1\n")).concat()).unwrap();
-    let out = scene.build(&list, "got", &[]);
-    let e = stderr(&out);
-    assert_eq!(code(&out), 2, "{e}");
-    assert!(
-        e.contains("/changes-once/") && e.contains("start the run again"),
-        "{e}"
-    );
-    // The next run asks again.
-    let out = scene.build(&list, "got", &[]);
-    assert!(out.status.success(), "{}", stderr(&out));
-    assert_eq!(
-        scene
-            .server
-            .asked("HEAD /changes-once")
-            .values()
-            .sum::<u64>(),
-        2
-    );
     // One that changed while no run was there, before its download.
     let local = scene.at("local.txt");
     fs::write(&local, format!("{} 1\n", scene.address(2, "ok"))).unwrap();
@@ -492,21 +568,24 @@ fn an_object_that_changed_between_two_requests_is_noticed() {
 #[test]
 fn a_killed_build_asks_for_nothing_twice() {
     let scene = scene();
+    // Many addresses of the same pictures, so that a kill comes in the middle.
+    let count = 10 * SAMPLES;
     let rows = |path: &dyn Fn(usize) -> String| {
-        let rows = (0..SAMPLES).map(|number| format!("{},{}\n", path(number), number % 5));
+        let rows = (0..count).map(|row| format!("{},{}\n", path(row), row % 5));
         format!("path,label\n{}", rows.collect::<String>())
     };
-    let want = scene.want(&rows(&|number| scene.names[number].clone()));
+    let want = scene.want(&rows(&|row| scene.names[row % SAMPLES].clone()));
     let list = scene.at("list.csv");
-    fs::write(
-        &list,
-        rows(&|number| format!("{}/ok/{}?n=0", scene.web, scene.names[number])),
-    )
-    .unwrap();
-    scene.server.pause.store(100, Ordering::Relaxed);
-    let count = |method: &str| scene.server.asked(method).values().sum::<u64>();
-    let kills: [(&str, u64); 2] = [("HEAD", 30), ("GET", 20)];
-    for (method, least) in kills {
+    let address = |row: usize| {
+        let name = &scene.names[row % SAMPLES];
+        format!("{}/ok/{name}?n={}", scene.web, row / SAMPLES)
+    };
+    fs::write(&list, rows(&address)).unwrap();
+    let asked = |method: &str| scene.server.asked(method).values().sum::<u64>();
+    let kills: [(&str, u64, u64); 2] = [("HEAD", 300, 300), ("GET", 100, 30)];
+    for (method, least, pause) in kills {
+        scene.server.pause.store(pause, Ordering::Relaxed);
+        let before = asked("HEAD");
         let mut child = scene
             .building(&list, "got", &[])
             .stdout(Stdio::null())
@@ -514,21 +593,340 @@ fn a_killed_build_asks_for_nothing_twice() {
             .spawn()
             .unwrap();
         wait_for(Duration::from_secs(60), || {
-            let is_there = count(method) >= least;
+            let is_there = asked(method) >= least;
             (is_there || child.try_wait().unwrap().is_some()).then_some(())
         });
         send(child.id() as i32, Signal::SIGKILL);
-        child.wait().unwrap();
+        assert!(!child.wait().unwrap().success());
+        if method == "HEAD" {
+            assert!(asked("HEAD") - before < count as u64, "killed at the end");
+        }
     }
+    // Of the first kill those are lost that were running, and those of the last moment. The second
+    // kill lost none.
+    let heads = asked("HEAD");
+    assert!(heads < count as u64 + 250, "{heads}");
     scene.server.pause.store(0, Ordering::Relaxed);
     let out = scene.build(&list, "got", &[]);
     assert!(out.status.success(), "{}", stderr(&out));
+    assert_eq!(asked("HEAD"), heads);
     assert_same_files(&shards(&scene.at("got")), &want, "after kills");
-    // 64 requests run at a time, so the first kill may have lost all of its answers. The second one
-    // lost none.
-    let asked = scene.server.asked("HEAD");
-    assert!(asked.values().all(|times| *times <= 2), "{asked:?}");
     // One pack was begun and killed.
     let got = scene.server.asked("GET");
     assert!(got.values().all(|times| *times <= 2), "{got:?}");
+}
+
+impl Scene {
+    /// A CSV list of addresses with one label.
+    fn list(&self, name: &str, addresses: &[String]) -> PathBuf {
+        let rows = addresses.iter().map(|address| format!("{address},1\n"));
+        let list = self.at(name);
+        fs::write(&list, format!("url,label\n{}", rows.collect::<String>())).unwrap();
+        list
+    }
+
+    fn on_web(&self, fault: &str, numbers: std::ops::Range<usize>) -> Vec<String> {
+        let names = self.names[numbers].iter();
+        names
+            .map(|name| format!("{}/{fault}/{name}", self.web))
+            .collect()
+    }
+
+    /// A cache of local files with one label.
+    fn want_of(&self, numbers: impl Iterator<Item = usize>) -> Files {
+        let rows = numbers.map(|number| format!("{},1\n", self.names[number]));
+        self.want(&format!("path,label\n{}", rows.collect::<String>()))
+    }
+}
+
+#[test]
+fn a_host_that_asks_for_fewer_requests_loses_nothing() {
+    let scene = scene();
+    let addresses = scene.on_web("slow", 0..40);
+    let list = scene.list("list.csv", &addresses);
+    // Longer than the patience with a host that gives no answer.
+    *scene.server.slow_until.lock().unwrap() = Some(Instant::now() + Duration::from_secs(6));
+    let out = scene.build(&list, "got", &["--on-error", "skip"]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    assert_same_files(&shards(&scene.at("got")), &scene.want_of(0..40), "slow");
+    let asked: u64 = scene.server.asked("HEAD").values().sum();
+    assert!(asked < 40 + 100, "{asked}");
+    // The same while objects are downloaded.
+    let again = scene.list("again.csv", &scene.on_web("slow", 40..60));
+    scene.server.pause.store(20, Ordering::Relaxed);
+    let mut child = scene.building(&again, "second", &["--on-error", "skip"]);
+    let mut child = child
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for(Duration::from_secs(60), || {
+        (scene.server.asked("GET").len() >= 42).then_some(())
+    });
+    *scene.server.slow_until.lock().unwrap() = Some(Instant::now() + Duration::from_secs(10));
+    assert!(child.wait().unwrap().success());
+    let want = scene.want_of(40..60);
+    assert_same_files(&shards(&scene.at("second")), &want, "slow later");
+    // One that says nothing else is given up, with its name and the reason.
+    *scene.server.slow_until.lock().unwrap() = Some(Instant::now() + Duration::from_secs(600));
+    let never = scene.list(
+        "never.csv",
+        &[scene.on_web("slow", 0..1)[0].clone() + "?other"],
+    );
+    let mut command = scene.building(&never, "never", &[]);
+    command.env("FEATHERLOAD_TEST_MOST_SLOW", "3s");
+    let e = stderr(&command.output().unwrap());
+    assert!(
+        e.contains("/slow/") && e.contains("asks for fewer requests"),
+        "{e}"
+    );
+}
+
+#[test]
+fn many_addresses_of_a_dead_host_are_each_named() {
+    let scene = scene();
+    let closed = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap()
+    };
+    let mut addresses = scene.on_web("ok", 0..20);
+    addresses.extend((0..3000).map(|n| format!("http://{closed}/{n}.jpg")));
+    let list = scene.list("list.csv", &addresses);
+    let out = scene.build(&list, "got", &["--on-error", "skip"]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    let tars = |all: Files| {
+        let tars = all.into_iter().filter(|(name, _)| name.ends_with(".tar"));
+        let tars = tars.filter(|(_, bytes)| bytes.len() > 1024);
+        tars.map(|(_, bytes)| bytes).collect::<Vec<_>>()
+    };
+    let want = tars(scene.want_of(0..20));
+    assert!(tars(shards(&scene.at("got"))) == want, "other tars");
+    let folders = fs::read_dir(scene.at("fetched")).unwrap().flatten();
+    let mut folders = folders.filter(|entry| {
+        let name = entry.file_name();
+        name.to_str().unwrap().starts_with("addresses-")
+    });
+    let report = folders.next().unwrap().path().join("dead.jsonl");
+    let report = fs::read_to_string(report).unwrap();
+    assert_eq!(report.lines().count(), 3000);
+    assert!(
+        report
+            .lines()
+            .all(|line| line.contains("no answer") || line.contains("no data"))
+    );
+}
+
+#[test]
+fn what_one_run_left_out_another_one_asks_for() {
+    let scene = scene();
+    let mut addresses = scene.on_web("ok", 0..10);
+    addresses.push(scene.on_web("gone", 10..11).remove(0));
+    let list = scene.list("list.csv", &addresses);
+    scene.server.vanishes.store(true, Ordering::Relaxed);
+    let out = scene.build(&list, "skipped", &["--on-error", "skip", "--json"]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    assert_eq!(object(&out)["report"]["skipped"], 1);
+    // A run that refuses dead objects finds it still gone, and says so.
+    let e = stderr(&scene.build(&list, "got", &[]));
+    assert!(
+        e.contains("/gone/") && e.contains("does not exist any more"),
+        "{e}"
+    );
+    // Then it is there. Only it is downloaded.
+    scene.server.vanishes.store(false, Ordering::Relaxed);
+    let before = scene.server.asked("GET");
+    let out = scene.build(&list, "got", &[]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    assert_same_files(&shards(&scene.at("got")), &scene.want_of(0..11), "then");
+    let mut after = scene.server.asked("GET");
+    after.retain(|name, times| before.get(name) != Some(times));
+    assert!(
+        after.keys().all(|name| name.contains("/gone/")),
+        "{after:?}"
+    );
+    // An address that was denied, and is not any more.
+    scene.server.denies.store(true, Ordering::Relaxed);
+    let list = scene.list("denied.csv", &scene.on_web("gone", 20..22));
+    let e = stderr(&scene.build(&list, "denied", &[]));
+    assert!(
+        e.contains("2 of 2 addresses") && e.contains("signature has expired"),
+        "{e}"
+    );
+    scene.server.denies.store(false, Ordering::Relaxed);
+    let out = scene.build(&list, "denied", &[]);
+    assert!(out.status.success(), "{}", stderr(&out));
+}
+
+#[test]
+fn a_list_that_has_grown_asks_only_for_what_is_new() {
+    let scene = scene();
+    let first = scene.list("first.csv", &scene.on_web("ok", 10..40));
+    let out = scene.build(&first, "first", &[]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    // New ones at both ends, and another order.
+    let mut addresses = scene.on_web("ok", 0..50);
+    addresses.swap(20, 30);
+    let grown = scene.list("grown.csv", &addresses);
+    let out = scene.build(&grown, "grown", &[]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    for method in ["HEAD", "GET"] {
+        let asked = scene.server.asked(method);
+        assert_eq!(asked.len(), 50);
+        assert!(asked.values().all(|times| *times == 1), "{asked:?}");
+    }
+    let mut order: Vec<usize> = (0..50).collect();
+    order.swap(20, 30);
+    let want = scene.want_of(order.into_iter());
+    assert_same_files(&shards(&scene.at("grown")), &want, "grown");
+    // A pack of the first list that was changed here is not used.
+    let packs = fs::read_dir(scene.at("fetched")).unwrap().flatten();
+    for folder in packs.filter(|entry| entry.path().join("list.json").exists()) {
+        for file in fs::read_dir(folder.path()).unwrap().flatten() {
+            if file.file_name().to_str().unwrap().contains(".tar") {
+                let mut bytes = fs::read(file.path()).unwrap();
+                bytes
+                    .iter_mut()
+                    .skip(600)
+                    .step_by(7)
+                    .for_each(|byte| *byte ^= 1);
+                fs::write(file.path(), bytes).unwrap();
+            }
+        }
+    }
+    let part = scene.list("part.csv", &scene.on_web("ok", 5..15));
+    let out = scene.build(&part, "part", &[]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    assert_same_files(&shards(&scene.at("part")), &scene.want_of(5..15), "part");
+}
+
+#[test]
+fn a_run_without_network_keeps_what_is_known() {
+    let scene = scene();
+    let list = scene.list("list.csv", &scene.on_web("ok", 0..20));
+    let words = ["index", list.to_str().unwrap()];
+    let out = scene.command(&words).output().unwrap();
+    assert!(out.status.success(), "{}", stderr(&out));
+    scene.server.is_down.store(true, Ordering::Relaxed);
+    let mut more = scene.on_web("ok", 0..20);
+    more.extend(scene.on_web("ok", 20..25));
+    let more = scene.list("more.csv", &more);
+    let out = scene.build(&more, "got", &["--on-error", "skip"]);
+    let e = stderr(&out);
+    assert_eq!(code(&out), 2, "{e}");
+    assert!(e.contains("gives an answer"), "{e}");
+    // Known answers need no network; their bytes do.
+    let out = scene.build(&list, "first", &["--on-error", "skip"]);
+    assert_eq!(code(&out), 2, "{}", stderr(&out));
+    scene.server.is_down.store(false, Ordering::Relaxed);
+    let out = scene.build(&more, "got", &[]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    assert_same_files(&shards(&scene.at("got")), &scene.want_of(0..25), "then");
+    let asked = scene.server.asked("HEAD");
+    assert!(asked.values().all(|times| *times == 1), "{asked:?}");
+}
+
+#[test]
+fn two_runs_at_a_time_ask_once_and_make_one_cache_each() {
+    let scene = scene();
+    scene.server.pause.store(50, Ordering::Relaxed);
+    let list = scene.list("list.csv", &scene.on_web("ok", 0..SAMPLES));
+    let start = |dst: &str| {
+        let mut command = scene.building(&list, dst, &[]);
+        let command = command.stderr(Stdio::piped()).stdout(Stdio::null());
+        command.spawn().unwrap()
+    };
+    let both = [start("one"), start("two")];
+    for child in both {
+        let out = child.wait_with_output().unwrap();
+        assert!(out.status.success(), "{}", stderr(&out));
+    }
+    let want = scene.want_of(0..SAMPLES);
+    for dst in ["one", "two"] {
+        assert_same_files(&shards(&scene.at(dst)), &want, dst);
+    }
+    for method in ["HEAD", "GET"] {
+        let asked = scene.server.asked(method);
+        assert!(
+            asked.values().all(|times| *times == 1),
+            "{method} {asked:?}"
+        );
+    }
+    // Another folder of downloads makes the same cache, its index included.
+    let dst = scene.at("three");
+    let words = [
+        "cache",
+        "build",
+        list.to_str().unwrap(),
+        dst.to_str().unwrap(),
+    ];
+    let mut command = command(&words);
+    command.args(["--fetch-dir", scene.at("elsewhere").to_str().unwrap()]);
+    command.args(BUILD).env("NO_PROXY", "127.0.0.1");
+    let out = command.output().unwrap();
+    assert!(out.status.success(), "{}", stderr(&out));
+    let whole = |dst: &str| {
+        let mut all = files(&scene.at(dst));
+        all.retain(|name, _| name.starts_with("shard-") || name.ends_with(".fli"));
+        all
+    };
+    assert_same_files(&whole("three"), &whole("one"), "elsewhere");
+}
+
+#[test]
+fn lists_with_secrets_or_files_elsewhere_are_refused_and_say_nothing_of_secrets() {
+    let scene = scene();
+    let refused = |rows: &[u8]| {
+        let list = scene.at("bad.txt");
+        fs::write(&list, rows).unwrap();
+        let out = scene.build(&list, "bad", &[]);
+        assert_eq!(code(&out), 2, "{}", stderr(&out));
+        let e = stderr(&out);
+        assert!(!e.contains("hunter2"), "{e}");
+        e
+    };
+    let e = refused(b"https://me:hunter2@127.0.0.1/a.jpg 1\n");
+    assert!(e.contains("user name or a password"), "{e}");
+    let e = refused(b"az://box/a.jpg?sig=hunter2 1\n");
+    assert!(e.contains("az://box"), "{e}");
+    let query = format!("{}/ok/none.jpg?sig=hunter2 1\n", scene.web);
+    let e = refused(query.as_bytes());
+    assert!(e.contains("/ok/none.jpg (does not exist"), "{e}");
+    let e = refused(b"http://127.0.0.1/\xff.jpg 1\n");
+    assert!(e.contains("no UTF-8"), "{e}");
+    let e = refused(b"file:///etc/hostname 1\n");
+    assert!(e.contains("`--allow-outside`"), "{e}");
+    let out = scene.build(&scene.at("bad.txt"), "bad", &["--allow-outside"]);
+    assert!(!stderr(&out).contains("leads out"), "{}", stderr(&out));
+}
+
+#[test]
+fn parquet_files_with_addresses_are_lists() {
+    let scene = scene();
+    let addresses = scene.on_web("ok", 0..30);
+    let urls: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    let captions: Vec<String> = (0..30).map(|row| format!("the caption {row}")).collect();
+    let captions: Vec<&str> = captions.iter().map(String::as_str).collect();
+    let table = scene.at("table.parquet");
+    let columns = [
+        texts("url", &urls),
+        texts("caption", &captions),
+        int32("label", vec![1; 30]),
+    ];
+    write(&table, &columns, (30, 11), plain());
+    let out = scene.build(&table, "got", &["--path-column", "url"]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    assert_same_files(&shards(&scene.at("got")), &scene.want_of(0..30), "parquet");
+    // The column is found by its name, and captions come with the samples.
+    let out = scene.build(&table, "captions", &["--columns", "caption"]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    let words = ["index", scene.at("captions").to_str().unwrap(), "--json"].map(str::to_owned);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let out = command(&words).output().unwrap();
+    let report = object(&out);
+    assert_eq!(report["samples"], 30);
+    assert!(report.to_string().contains("caption"), "{report}");
+    let both = ["--path-column", "url", "--image-column", "caption"];
+    let e = stderr(&scene.build(&table, "both", &both));
+    assert!(e.contains("name one column"), "{e}");
+    assert!(scene.server.asked("GET").values().all(|times| *times == 1));
 }

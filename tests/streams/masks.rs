@@ -1,9 +1,11 @@
-//! Masks of images: one stream for any number of workers, through deaths, from any point on, and
-//! with a device.
+//! Masks of images: one stream for any number of workers, through deaths, and from any point on.
+//! Masks with a device: `tests/device/loader.rs`.
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
+use featherload::internals::DrillBuilder;
 use featherload::recipe::{
     ColorJitter, RandomHorizontalFlip, RandomResizedCrop, RandomRotation, Resize, Span,
 };
@@ -64,6 +66,9 @@ fn the_stream_is_the_same_for_any_number_of_workers_and_from_any_point() {
         let got = stream(&mut make(workers).build().unwrap(), 2);
         assert_same(&got, &want, &format!("{workers} workers"));
     }
+    let got = make(2).kill_workers_every(Duration::from_millis(4));
+    let mut killed = got.build().unwrap();
+    assert_same(&stream(&mut killed, 2), &want, "killed");
     let (first, state) = take(&mut make(2).build().unwrap(), 2);
     let text = serde_json::to_string(&state).unwrap();
     let state: State = serde_json::from_str(&text).unwrap();

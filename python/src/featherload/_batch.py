@@ -150,7 +150,7 @@ class Batch(tuple[Any, Any]):
         return _columns.beside(values, self[0])
 
     def __reduce__(self) -> tuple[type[tuple[Any, ...]], tuple[tuple[Any, Any]]]:
-        # Only the arrays are sent to another process.
+        # Only images and labels are sent to another process.
         return (tuple, ((self[0], self[1]),))
 
     @property
@@ -169,7 +169,7 @@ class Batch(tuple[Any, Any]):
         if self._masks is None:
             raise AttributeError(
                 "this batch has no masks: give the loader masks, such as "
-                "masks='annotations/{stem}.png'"
+                "masks='../masks/{stem}.png'"
             )
         return self._masks
 
@@ -279,18 +279,17 @@ class Batch(tuple[Any, Any]):
                 return tensor if all(map(operator.is_, moved, tensor)) else moved
             return tensor.to(*args, **options)
 
-        masks = self._masks
-        if masks is not None:
-            # A dtype is that of the images.
-            moves = {k: v for k, v in options.items() if k in ("non_blocking", "copy")}
-            device = options.get("device", next(filter(_is_device, args), None))
-            masks = masks if device is None else masks.to(device, **moves)
         there = elsewhere(images)
         where = there[0] if isinstance(there, list) else there
         at = labels
         if labels is not None and labels.device != where.device:
             waits = {k: v for k, v in options.items() if k in ("non_blocking", "copy")}
             at = labels.to(where.device, **waits)
+        masks = self._masks
+        if masks is not None and (masks.device != where.device or there is not images):
+            # A dtype is that of the images. Copies do not use the loader's memory.
+            waits = {k: v for k, v in options.items() if k == "non_blocking"}
+            masks = masks.to(where.device, copy=True, **waits)
         if there is images and at is labels and masks is self._masks:
             return self
         raw = self._raw
@@ -344,13 +343,6 @@ class Batch(tuple[Any, Any]):
             shape = "rows of own sizes"
         device = raw.device if raw.has_pixels else getattr(first, "device", raw.device)
         return f"<featherload.Batch {raw.number} of epoch {raw.epoch}: {shape}, {device}>"
-
-
-def _is_device(value: Any) -> bool:
-    """Whether an argument of ``torch.Tensor.to`` names a device."""
-    import torch
-
-    return isinstance(value, (str, int, torch.device)) and not isinstance(value, bool)
 
 
 def _host(array: Any) -> Any:

@@ -79,11 +79,6 @@ def single_recipe(transforms: Any, walk: CropWalk | None = None) -> Recipe:
     return _transforms.translate(transforms, CropWalk() if walk is None else walk)
 
 
-def returns_dict(transform: Any) -> bool:
-    """Whether the transform returns a dict of lists, not a list of images."""
-    return code_of(transform) in (_DINO2, _DINO3)
-
-
 def is_pair(entry: Any) -> bool:
     """Whether it is a recipe and its count."""
     is_two = isinstance(entry, tuple) and len(entry) == 2
@@ -402,13 +397,13 @@ VIEWS: dict[str, ViewClass] = {
         _dino2,
         "`DataAugmentationDINO` of DINOv2",
         _GLOBAL_AND_LOCAL,
-        "as `recipe`: as the `transform` of a data set it returns a dict",
+        "the crops are a list, in place of the dict",
     ),
     _DINO3: ViewClass(
         _dino3,
         "`DataAugmentationDINO` of DINOv3",
         _GLOBAL_AND_LOCAL,
-        "as `recipe`; crops share no random values, and there are no gram crops",
+        "the crops are a list, share no random values, and there are no gram crops",
     ),
     _N_CROPS: ViewClass(_n_crops, "`NCropAugmentation` of solo-learn", "`num_crops`"),
     "7befbf3b39c011a4": ViewClass(

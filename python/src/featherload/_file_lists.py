@@ -488,11 +488,6 @@ def _recipe_of(dataset: Any, files: FileList) -> tuple[Any, int]:
             f"the {name} has no transform, so torch cannot make a batch of its images: give it "
             "one, such as a Resize, a crop and ToTensor, or give recipe"
         )
-    if _crops.returns_dict(transform):
-        raise _refused(
-            f"the transform of the {name} returns a dict for a collate_fn of its own, and batches "
-            "here have a list of crops: give it as recipe to featherload.Loader"
-        )
     maker = _crops.CropMaker(1 if files.is_grey else 3)
     recipe = _crops.crops_recipe(transform, maker)
     if recipe is None:

@@ -96,7 +96,7 @@ class Loader:
         tables, Parquet and Arrow files, lists and data sets, members of tar shards and values in
         their JSON. ``batch["caption"]`` reads them from where they lie.
     ``masks``
-        Masks of the images: a pattern of paths such as ``"annotations/{stem}.png"``, a column of a
+        Masks of the images: a pattern of paths such as ``"../masks/{stem}.png"``, a column of a
         table, of Parquet or of Arrow files, or a list of paths or of bytes of image files, one for
         each image. Or a dict with ``files`` and how labels become numbers: ``{"files": ...,
         "ignore": 255, "reduce_zero_label": True}``. ``batch.masks`` has them, N x H x W.
@@ -244,6 +244,7 @@ class Loader:
             self._columns = self._items._open(named or [])
             self._items = self._items._without_columns()
             keywords["columns"] = None
+        self._has_masks = masks is not None
         self._masks = _masks.taken(keywords)
         self._has_one_channel: bool = getattr(self, "_has_one_channel", False)
         if sampler is not None and not isinstance(sampler, (str, Sampler)):

@@ -15,7 +15,7 @@ from ._values import shown
 
 class NamedBatches(Iterator[dict[str, Any]]):
     """The batches of an epoch as dicts. Without labels, or with one name, they have no entry for
-    labels. Columns have their own names.
+    labels. Masks are the labels, if images have masks. Columns have their own names.
 
     ``failed_label``: the label of samples that failed, in place of -1.
     """
@@ -32,6 +32,8 @@ class NamedBatches(Iterator[dict[str, Any]]):
         images, labels = batch
         if self._failed_label is not None and labels is not None and batch.faults:
             labels = _masked(batch, labels, self._failed_label)
+        if batch._masks is not None:
+            labels = batch._masks
         pairs = zip(self._names, (images, labels), strict=False)
         entries = {name: value for name, value in pairs if value is not None}
         return entries | {name: batch[name] for name in batch.columns}

@@ -167,6 +167,29 @@ def create_transform(
     return _recipe([*ops, {"cast": {"dtype": "f32"}}])
 
 
+# Operations of timm's first transforms, which all splits share, and of its last ones.
+_PRIMARY = {
+    *("decode", "random_resized_crop", "resize_keep_ratio", "center_crop_or_pad", "random_crop"),
+    *("random_horizontal_flip", "random_vertical_flip"),
+}
+_FINAL = {"normalize", "random_erasing", "cast", "layout"}
+
+
+def split_recipe(recipe: Recipe, count: int) -> Recipe:
+    """The recipe of timm's ``AugMixDataset``: a clean crop, and others that augment the same crop.
+
+    ``recipe``: of ``create_transform`` for training.
+    """
+    ops: list[Op] = recipe["ops"]
+    names = [next(iter(op)) for op in ops]
+    clean = [op for op, name in zip(ops, names, strict=True) if name in _PRIMARY | _FINAL]
+    crops: list[Op] = [{"name": "clean", "count": 1, "ops": clean}]
+    if count > 1:
+        shared = sum(name in _PRIMARY and name != "decode" for name in names)
+        crops.append({"name": "augmented", "count": count - 1, "shared": shared, "ops": ops})
+    return {"featherload": 1, "name": recipe["name"], "crops": crops}
+
+
 def accepted_values() -> dict[str, str]:
     """Keywords that take fewer values than in timm, for the docs."""
     listed = {**_NEUTRAL, "interpolation": _FILTERS, "re_mode": _ERASING}

@@ -25,7 +25,7 @@ from timm.data.random_erasing import RandomErasing
 from ._batch import Batch
 from ._errors import ConfigError
 from ._item_feed import METHOD
-from ._timm import _ERASING, create_transform
+from ._timm import _ERASING, create_transform, split_recipe
 from ._torch_order import is_distributed
 from ._values import shown
 from .torch import DataLoader
@@ -106,11 +106,17 @@ def create_loader(
     ``options``
         Further keywords of ``featherload.torch.DataLoader``, such as ``seed`` or ``depth``.
 
-    Raises ``ConfigError`` for ``num_aug_splits``, ``tf_preprocessing`` and ``input_size_choices``.
-    The error states how pixels would differ.
+    ``num_aug_splits``
+        With timm's ``AugMixDataset``, as in timm. The splits of an image have one crop and flip.
+        The first split has nothing else. With the prefetcher, rows are those of the first split,
+        then those of the next. Without it ``images`` is a list of splits.
+
+    Raises ``ConfigError`` for ``tf_preprocessing`` and ``input_size_choices``. The error states how
+    pixels would differ.
     """
-    _check(dataset, num_aug_splits, tf_preprocessing and use_prefetcher, input_size_choices)
+    _check(tf_preprocessing and use_prefetcher, input_size_choices)
     augments = is_training and not no_aug
+    dataset, splits = _without_splits(dataset, num_aug_splits, augments, collate_fn)
     dataset = _as_list_of_files(dataset, options)
     erases = re_prob if augments else 0.0
     in_recipe = not use_prefetcher and re_mode in _ERASING and re_count == 1
@@ -138,6 +144,8 @@ def create_loader(
         crop_border_pixels=crop_border_pixels,
         normalize=not use_prefetcher,
     )
+    if splits:
+        recipe = split_recipe(recipe, splits)
     mixes = _mixer(collate_fn, use_prefetcher, batch_size)
     erasing = None
     if erases and not use_prefetcher and not in_recipe:
@@ -173,13 +181,34 @@ def create_loader(
     )
 
 
-def _check(dataset: Any, splits: int, tensorflow: bool, sizes: Any) -> None:
-    if splits or type(dataset).__name__ == "AugMixDataset":
+def _without_splits(dataset: Any, splits: int, augments: bool, collate_fn: Any) -> tuple[Any, int]:
+    """The data set without timm's ``AugMixDataset``, and its number of splits. 0: it has none."""
+    kind = type(dataset)
+    has_splits = (kind.__module__, kind.__name__) == ("timm.data.dataset", "AugMixDataset")
+    if not has_splits and not splits:
+        return dataset, 0
+    if not has_splits or dataset.num_splits != splits:
+        given = f"AugMixDataset(num_splits={dataset.num_splits})" if has_splits else kind.__name__
         raise ConfigError(
-            f"num_aug_splits={splits}: the copies of an image share one crop in timm, and each row "
-            "is cropped by itself here: leave it out, or use timm's create_loader",
+            f"num_aug_splits={splits} and the data set is {given}: give the same number to both, "
+            "as timm's train.py does: AugMixDataset(dataset, num_splits=3) and num_aug_splits=3",
             option="num_aug_splits",
         )
+    if not augments:
+        raise ConfigError(
+            f"num_aug_splits={splits}: timm has splits only with is_training=True and no_aug=False",
+            option="num_aug_splits",
+        )
+    if type(collate_fn) is FastCollateMixup:
+        raise ConfigError(
+            f"num_aug_splits={splits} and FastCollateMixup: timm's function mixes single images: "
+            "leave one of them out",
+            option="collate_fn",
+        )
+    return dataset.dataset, int(splits)
+
+
+def _check(tensorflow: bool, sizes: Any) -> None:
     if tensorflow:
         raise ConfigError(
             "tf_preprocessing=True: TensorFlow's decoder and its bicubic filter give other pixels "
@@ -296,6 +325,13 @@ class _Loader(DataLoader):
             options.setdefault("rank", 0)
             options.setdefault("world_size", 1)
         super().__init__(dataset, batch_size, **options)
+        if mixes is not None and self._has_masks:
+            self.close()
+            raise ConfigError(
+                "masks: timm's mixes change images and labels, but not masks: leave out mixup and "
+                "cutmix, or masks",
+                option="masks",
+            )
         self._mixes, self._erasing = mixes, erasing
         if mixes is not None:
             # The training loop turns it off through the prefetcher.
@@ -313,8 +349,10 @@ class _Loader(DataLoader):
             return Batch(self._mixed(batch), raw.without_pixels(), self._columns)
         if self._erasing is not None:
             with self._random_numbers(batch, "cpu"):
+                images = batch.images
                 for row in batch.good_rows():
-                    self._erasing(batch.images[row])
+                    for crop in images if isinstance(images, list) else [images]:
+                        self._erasing(crop[row])
         return batch
 
     @contextlib.contextmanager
@@ -361,6 +399,10 @@ class _Prefetched(PrefetchLoader):
     def __iter__(self) -> Iterator[Batch]:
         for batch in self.loader:
             images, target = batch
+            if isinstance(images, list):
+                # All rows of a split, then those of the next, as timm's fast_collate has them.
+                target = target.repeat((len(images),) + (1,) * (target.ndim - 1))
+                images = torch.cat(images)
             images = images.to(device=self.device, non_blocking=True)
             target = target.to(device=self.device, non_blocking=True)
             images = images.to(self.img_dtype).sub_(self.mean).div_(self.std)
@@ -368,7 +410,10 @@ class _Prefetched(PrefetchLoader):
                 with self.loader._random_numbers(batch, self.device):
                     images = self.random_erasing(images)
             raw = batch._of_loader.without_pixels()
-            yield Batch((images, target), raw, batch._columns)
+            masks = batch._masks
+            if masks is not None:
+                masks = masks.to(device=self.device, non_blocking=True)
+            yield Batch((images, target), raw, batch._columns, masks)
 
     def state_dict(self) -> dict[str, Any]:
         """The position, as that of ``featherload.Loader``."""

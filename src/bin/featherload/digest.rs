@@ -3,7 +3,7 @@
 //! One xxh3-128 for each epoch, over rows in delivery order. Each row adds: id (u64), label (i64;
 //! -1 for none; the bits of each number for a vector), status (u8), pixel bytes of each crop, bytes
 //! of the mask.
-//! Numbers are little-endian. Masked rows are zero. A substituted row (status 4) has id, label and pixels of
+//! Numbers are little-endian. Masked rows are zero, and their masks have `fill`. A substituted row (status 4) has id, label and pixels of
 //! the substitute. A failed row (status 3) carries label -1 or zeros, but is hashed with the label
 //! that the index has for its sample.
 

@@ -233,7 +233,12 @@ fn print_outline(o: &RecipeOutline) -> Result<()> {
                 count => format!(", {count} times"),
             };
             output::line("")?;
-            output::line(&format!("{unnamed}{name}{times}:"))?;
+            let shared = match crop.shared {
+                0 => String::new(),
+                1 => ", the first operation as drawn for crop 0".into(),
+                shared => format!(", the first {shared} operations as drawn for crop 0"),
+            };
+            output::line(&format!("{unnamed}{name}{times}{shared}:"))?;
             print_outline(&crop.outline)?;
         }
         return Ok(());

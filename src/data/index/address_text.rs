@@ -61,9 +61,58 @@ pub(super) fn for_people(address: &[u8]) -> String {
     }
 }
 
+/// The path of a `file://` address of this machine. None for any other address.
+pub(super) fn file_path(address: &[u8]) -> Option<Vec<u8>> {
+    let (scheme, rest) = address.split_at_checked(b"file://".len())?;
+    let local = b"localhost";
+    let path = match rest.split_at_checked(local.len()) {
+        Some((host, path)) if host.eq_ignore_ascii_case(local) => path,
+        _ => rest,
+    };
+    if !scheme.eq_ignore_ascii_case(b"file://") || !path.starts_with(b"/") {
+        return None;
+    }
+    let digit = |byte: Option<&u8>| Some(char::from(*byte?).to_digit(16)? as u8);
+    let mut decoded = Vec::with_capacity(path.len());
+    let mut at = 0;
+    while let Some(byte) = path.get(at) {
+        let pair = (*byte == b'%').then(|| (digit(path.get(at + 1)), digit(path.get(at + 2))));
+        match pair {
+            Some((Some(high), Some(low))) => {
+                decoded.push(high * 16 + low);
+                at += 3;
+            }
+            // As a browser reads it.
+            _ if matches!(byte, b'\t' | b'\n' | b'\r') => at += 1,
+            _ => {
+                decoded.push(if *byte == b'\\' { b'/' } else { *byte });
+                at += 1;
+            }
+        }
+    }
+    Some(decoded)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_files_have_paths() {
+        for (address, path) in [
+            ("file:///a/b%20c.jpg", Some("/a/b c.jpg")),
+            ("FILE://LocalHost/a/%2e%2E/b", Some("/a/../b")),
+            ("file:///a%zz%", Some("/a%zz%")),
+            ("file:///a/.\t./b", Some("/a/../b")),
+            ("file:///a\\..\\b", Some("/a/../b")),
+            ("file://host/a", None),
+            ("https://h/a", None),
+            ("file", None),
+        ] {
+            let found = file_path(address.as_bytes());
+            assert_eq!(found.as_deref(), path.map(str::as_bytes), "{address}");
+        }
+    }
 
     #[test]
     fn queries_and_logins_are_not_shown() {

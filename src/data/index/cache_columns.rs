@@ -126,7 +126,15 @@ struct CacheShards {
     fields: Vec<(String, ColumnKind)>,
     keeps_open: bool,
     /// The last one used is the last.
-    open: Mutex<Vec<(u64, Arc<File>)>>,
+    open: Mutex<Vec<OpenShard>>,
+}
+
+/// A shard, and its bytes.
+#[derive(Debug, Clone)]
+struct OpenShard {
+    number: u64,
+    file: Arc<File>,
+    bytes: u64,
 }
 
 /// One column of a cache.
@@ -146,8 +154,8 @@ impl ColumnReader for CacheColumn {
     fn read(&self, index: &Index, id: u64, into: &mut ColumnBuilder) -> Result<()> {
         let none = || Error::config(format!("there is no sample {id}"));
         let shard = index.part(id).ok_or_else(none)?.shard;
-        let file = self.shards.file(index, id, shard)?;
-        let read = self.shards.read(&file, shard, id, self.number, into);
+        let shard = self.shards.shard(index, id, shard)?;
+        let read = self.shards.read(&shard, id, self.number, into);
         read.map_err(|what| {
             let name = quoted(&self.shards.fields[self.number].0);
             Error::dataset(
@@ -176,11 +184,11 @@ impl CacheShards {
     }
 
     /// The shard of a sample, open.
-    fn file(&self, index: &Index, id: u64, shard: u64) -> Result<Arc<File>> {
+    fn shard(&self, index: &Index, id: u64, shard: u64) -> Result<OpenShard> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = open.iter().position(|(number, _)| *number == shard) {
+        if let Some(at) = open.iter().position(|known| known.number == shard) {
             open[at..].rotate_left(1);
-            return Ok(open[open.len() - 1].1.clone());
+            return Ok(open[open.len() - 1].clone());
         }
         let fault = |fault| Error::Sample {
             id,
@@ -189,30 +197,41 @@ impl CacheShards {
         };
         let mut path = Vec::new();
         let (name, _) = index.locate(id, &mut path).map_err(fault)?;
-        let (file, _) = index.open_shard(shard, name).map_err(fault)?;
-        let file = Arc::new(file);
+        let (file, bytes) = index.open_shard(shard, name).map_err(fault)?;
+        let opened = OpenShard {
+            number: shard,
+            file: Arc::new(file),
+            bytes: bytes as u64,
+        };
         let most = if self.keeps_open { KEPT_OPEN } else { 1 };
         if open.len() >= most {
             open.remove(0);
         }
-        open.push((shard, file.clone()));
-        Ok(file)
+        open.push(opened.clone());
+        Ok(opened)
     }
 
     /// Adds a value of a sample, which is in `shard`.
     fn read(
         &self,
-        file: &Arc<File>,
-        shard: u64,
+        shard: &OpenShard,
         id: u64,
         number: usize,
         into: &mut ColumnBuilder,
     ) -> Result<(), String> {
         let outside = || "is not in the columns of its shard".to_owned();
-        let at = shard as usize;
+        let at = shard.number as usize;
         let place = self.places.get(at).copied().flatten();
         let place = place.ok_or_else(outside)?;
-        let end = place.at.checked_add(place.bytes).ok_or_else(outside)?;
+        let end = place.at.checked_add(place.bytes);
+        let end = end.filter(|end| *end <= shard.bytes).ok_or_else(|| {
+            let (at, bytes) = (place.at, place.bytes);
+            format!(
+                "the cache's manifest has its columns in {bytes} bytes from byte {at}, and the \
+                 shard has {} bytes",
+                shard.bytes
+            )
+        })?;
         let (first, samples) = match self.firsts.get(at..at + 2) {
             Some([first, next]) => (*first, next - first),
             _ => return Err(outside()),
@@ -220,13 +239,13 @@ impl CacheShards {
         let columns = match self.read[at].get() {
             Some(columns) => columns,
             None => {
-                let found = self.find(file, place.at..end, samples)?;
+                let found = self.find(&shard.file, place.at..end, samples)?;
                 self.read[at].get_or_init(|| found)
             }
         };
         let row = id.checked_sub(first).filter(|row| *row < samples);
         let row = row.ok_or_else(outside)?;
-        let mut bytes = ArrowBytes::at_random(file, end);
+        let mut bytes = ArrowBytes::at_random(&shard.file, end);
         columns[number].read_from(&mut bytes, row, into)
     }
 

@@ -165,12 +165,34 @@ pub(super) fn inexact(value: &Json) -> Option<String> {
     ))
 }
 
-/// Words for the first whole number of more than 63 bits.
-pub(super) fn beyond_whole(value: &Json) -> Option<String> {
-    let number = first_number(value, |number| number.is_u64() && !number.is_i64())?;
-    Some(format!(
-        "has the number {number}, which is more than int64 has: write it as text"
-    ))
+/// Words for the first whole number of a JSON text that `i64` does not hold. A parsed value does not
+/// show it: from 2^64 on it is a fraction.
+pub(super) fn beyond_whole(text: &str) -> Option<String> {
+    let mut rest = text.as_bytes();
+    let mut is_text = false;
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        match (first, is_text) {
+            (b'\\', true) => rest = rest.get(1..).unwrap_or_default(),
+            (b'"', _) => is_text = !is_text,
+            (b'-' | b'0'..=b'9', false) => {
+                let of_number = |b: &u8| b.is_ascii_digit() || b"+-.eE".contains(b);
+                let more = rest.iter().take_while(|b| of_number(b)).count();
+                let end = text.len() - rest.len() + more;
+                let number = &text[end - more - 1..end];
+                rest = &rest[more..];
+                let is_whole = !number.contains(['.', 'e', 'E']);
+                if is_whole && number.parse::<i64>().is_err() {
+                    let shown: String = number.chars().take(40).collect();
+                    return Some(format!(
+                        "has the number {shown}, which is more than int64 has: write it as text"
+                    ));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Adds a value to a column.
@@ -191,7 +213,7 @@ pub(super) fn push(value: &Json, into: &mut ColumnBuilder) -> Result<(), String>
         }
     };
     if into.kind().is_of_fractions()
-        && let Some(what) = beyond_whole(value).or_else(|| inexact(value))
+        && let Some(what) = inexact(value)
     {
         return Err(what);
     }
@@ -288,6 +310,32 @@ mod tests {
             vec![json!(true), json!(1)],
         ] {
             assert_eq!(column(&values), None, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_of_more_than_63_bits_are_found_in_the_text() {
+        for (text, number) in [
+            ("9223372036854775808", "9223372036854775808"),
+            ("-9223372036854775809", "-9223372036854775809"),
+            ("18446744073709551616", "18446744073709551616"),
+            ("[1, 2.5, [18446744073709551617]]", "18446744073709551617"),
+            (r#"["a\"", 99999999999999999999]"#, "99999999999999999999"),
+        ] {
+            let what = beyond_whole(text).unwrap();
+            assert!(what.contains(&format!("number {number},")), "{what}");
+        }
+        for text in [
+            "9223372036854775807",
+            "-9223372036854775808",
+            "1e30",
+            "18446744073709551616.0",
+            "-0",
+            r#""18446744073709551616""#,
+            r#"["\" 18446744073709551616", 1]"#,
+            "",
+        ] {
+            assert_eq!(beyond_whole(text), None, "{text}");
         }
     }
 

@@ -143,6 +143,15 @@ impl ListRoot {
         }
     }
 
+    /// An absolute path as one below the root. `None` if it is not there.
+    fn inside<'a>(&self, path: &'a [u8]) -> Option<&'a [u8]> {
+        let path = Path::new(OsStr::from_bytes(path));
+        let inside = path
+            .strip_prefix(&self.root)
+            .or_else(|_| path.strip_prefix(&self.resolved));
+        Some(inside.ok()?.as_os_str().as_bytes())
+    }
+
     /// The path as the index stores it: relative to the root if it lies below it. An address stays
     /// as it is.
     ///
@@ -157,20 +166,20 @@ impl ListRoot {
                 return Err(PathFault::Address(address_text::for_people(path)));
             }
             self.rows.add(path, true)?;
-            return Ok(path);
+            return match address_text::file_path(path) {
+                Some(file) if !self.allow_outside && self.inside(&file).is_none_or(leaves) => {
+                    Err(PathFault::Outside(address_text::for_people(path)))
+                }
+                _ => Ok(path),
+            };
         }
         self.rows.add(path, false)?;
         if is_of_windows(path) && !is_there() {
             return Err(PathFault::Windows(shown(path)));
         }
-        let inside = if path.starts_with(b"/") {
-            let path = Path::new(OsStr::from_bytes(path));
-            path.strip_prefix(&self.root)
-                .or_else(|_| path.strip_prefix(&self.resolved))
-                .ok()
-                .map(|inside| inside.as_os_str().as_bytes())
-        } else {
-            Some(path)
+        let inside = match path.starts_with(b"/") {
+            true => self.inside(path),
+            false => Some(path),
         };
         match inside {
             Some(inside) if !leaves(inside) => {
@@ -263,15 +272,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let list = folder.path().join("list.txt");
         let roots = ListRoot::new(&list, None, false).unwrap();
-        for path in [
-            "http://h/a.jpg?x=1",
-            "S3://b/a.jpg",
-            "gs://b/a",
-            "az://c/a",
-            "file:///a",
-        ] {
+        for path in ["http://h/a.jpg?x=1", "S3://b/a.jpg", "gs://b/a", "az://c/a"] {
             let read = roots.relative(path.as_bytes());
             assert_eq!(read.map_err(|bad| bad.text()), Ok(path.as_bytes()));
+        }
+        // Files of this machine are below the root, as paths are.
+        let inside = format!("file://{}/a%20b.jpg", folder.path().display());
+        assert!(roots.relative(inside.as_bytes()).is_ok());
+        let climbs = format!("file://{}/%2e%2e/a.jpg", folder.path().display());
+        let open = ListRoot::new(&list, None, true).unwrap();
+        for outside in ["file:///a", "file://localhost/etc/passwd", &climbs] {
+            let e = roots.relative(outside.as_bytes()).map_err(|bad| bad.text());
+            assert!(e.unwrap_err().contains("`allow_outside`"), "{outside}");
+            assert!(open.relative(outside.as_bytes()).is_ok(), "{outside}");
         }
         let e = roots.relative(b"a.jpg").map_err(|bad| bad.text());
         assert!(e.unwrap_err().contains("another kind"));

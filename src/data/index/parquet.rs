@@ -8,6 +8,7 @@
 //!   decompress it again when they use one of its samples.
 //! - A row is a sample, named `row-N`, from 0 in each file. A row without an image is a sample that
 //!   fails.
+//! - A column of paths or addresses is read like that of a list.
 //! - Samples have the order of the given files, and of the rows in them.
 //! - A damaged file is an error, because nothing states which parts are intact.
 //! - Memory: each thread holds one page, compressed and decompressed, of at most 512 MiB each.
@@ -18,7 +19,7 @@
 //! - `file`: one file; `footer`: its footer; `columns`: the columns of images and labels;
 //! - `pages`: the pages of a column; `thrift`, `rle`, `delta`: encodings of headers and numbers;
 //!   `values`: the values of a page of labels;
-//! - `pictures`, `labels`: the contents of the two columns; `column_reader`: further columns, read
+//! - `pictures`, `labels`: the contents of the two columns; `picture_paths`: paths in place of images; `column_reader`: further columns, read
 //!   by batches.
 
 #[cfg(feature = "parquet")]
@@ -37,6 +38,8 @@ mod labels;
 mod options;
 #[cfg(feature = "parquet")]
 mod pages;
+#[cfg(feature = "parquet")]
+mod picture_paths;
 #[cfg(feature = "parquet")]
 mod pictures;
 #[cfg(feature = "parquet")]

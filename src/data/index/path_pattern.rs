@@ -1,7 +1,8 @@
-//! Files that belong to samples, found by a pattern of paths such as `annotations/{stem}.png`.
+//! Files that belong to samples, found by a pattern of paths such as `../masks/{stem}.png`.
 //!
 //! Runs in the consumer. Pure, except that a few of the files are looked for.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -171,7 +172,40 @@ impl Index {
         }
         let files = Self::items(list)?;
         files.check_some_exist(self, what)?;
+        self.check_without(&files, what)?;
         Ok(files)
+    }
+
+    /// Checks that the files beside the samples are no samples themselves.
+    ///
+    /// # Errors
+    /// One of the files that are looked for is a sample.
+    fn check_without(&self, files: &Self, what: &'static str) -> Result<()> {
+        let looked: HashMap<PathBuf, u64> =
+            (files.probes()).map(|id| (files.path(id), id)).collect();
+        let found = (0..self.len()).find_map(|id| {
+            let path = self.path(id);
+            looked.get(&path).map(|of| (path, *of))
+        });
+        let Some((path, of)) = found else {
+            return Ok(());
+        };
+        Err(Error::option(
+            what,
+            format!(
+                "{what}: {} belongs to the image {}, and is an image of the data set as well: \
+                 give the folder of the images alone, such as images/ beside {what}/",
+                shown(path.as_os_str().as_bytes()),
+                shown(self.path(of).as_os_str().as_bytes()),
+            ),
+        ))
+    }
+
+    /// The samples whose files are looked for before a run: the first, the last, and some between.
+    fn probes(&self) -> impl Iterator<Item = u64> {
+        let step = (self.len() / PROBES).max(1);
+        let last = self.len() - 1;
+        (0..self.len()).step_by(step as usize).chain([last])
     }
 
     /// Checks that at least one of some files exists. `images`: the samples that they belong to.
@@ -179,11 +213,7 @@ impl Index {
     /// # Errors
     /// None of them exists.
     fn check_some_exist(&self, images: &Self, what: &'static str) -> Result<()> {
-        let step = (self.len() / PROBES).max(1);
-        let mut probes = (0..self.len())
-            .step_by(step as usize)
-            .chain([self.len() - 1]);
-        if probes.any(|id| self.path(id).exists()) {
+        if self.probes().any(|id| self.path(id).exists()) {
             return Ok(());
         }
         Err(Error::option(
@@ -277,5 +307,18 @@ mod tests {
         assert_eq!(files.len(), 300);
         assert_eq!(files.path(7), dir.path().join("7.png"));
         assert!(!masks.exists());
+        let mut both = ItemList::in_folder(dir.path()).unwrap();
+        for path in ["a.png", "b.png", "m/a.png", "m/b.png"] {
+            both.push(path, ItemLabel::None).unwrap();
+        }
+        let both = Index::items(both).unwrap();
+        std::fs::create_dir(dir.path().join("m")).unwrap();
+        std::fs::write(dir.path().join("m/b.png"), "").unwrap();
+        let pattern = PathPattern::parse("m/{stem}.png").unwrap();
+        let e = both
+            .files_beside(&pattern, "masks")
+            .unwrap_err()
+            .to_string();
+        assert!(e.contains("is an image of the data set as well"), "{e}");
     }
 }

@@ -283,6 +283,7 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
 
     /// Format, version and checksum.
     fn head(&self) -> (&str, u32, HexHash128);
+    fn has_columns(&self) -> bool;
     fn set_checksum(&mut self, checksum: HexHash128);
 
     /// The file's bytes, with the right checksum in them.
@@ -329,6 +330,19 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
         };
         let (format, version, checksum) = manifest.head();
         check(format, version)?;
+        let written = match manifest.has_columns() {
+            true => COLUMNS_VERSION,
+            false => VERSION,
+        };
+        if version != written {
+            let what = match manifest.has_columns() {
+                true => "columns, which only a manifest of another version has",
+                false => "no columns, which every manifest of its version has",
+            };
+            return Err(ManifestDamage::Text {
+                what: format!("it is of version {version} with {what}"),
+            });
+        }
         match is_text_of(&manifest, bytes) && checksum == checksum_of(bytes) {
             true => Ok(manifest),
             false => Err(ManifestDamage::Checksum),
@@ -450,6 +464,10 @@ impl Manifest for ShardManifest {
         (&self.format, self.version, self.checksum)
     }
 
+    fn has_columns(&self) -> bool {
+        self.columns.is_some()
+    }
+
     fn set_checksum(&mut self, checksum: HexHash128) {
         self.checksum = checksum;
     }
@@ -463,6 +481,10 @@ impl Manifest for CacheManifest {
 
     fn head(&self) -> (&str, u32, HexHash128) {
         (&self.format, self.version, self.checksum)
+    }
+
+    fn has_columns(&self) -> bool {
+        !self.columns.is_empty()
     }
 
     fn set_checksum(&mut self, checksum: HexHash128) {
@@ -620,13 +642,38 @@ mod tests {
         check(&cache());
         let (mut shard, mut cache) = (shard(), cache());
         shard.columns = Some(shard.samples[0].members[0].clone());
+        shard.version = COLUMNS_VERSION;
         check(&shard);
         cache.columns = vec![ColumnEntry {
             name: "a\"é".into(),
             kind: "text".into(),
         }];
         cache.shards[0].columns = Some(ColumnsPlace { at: 1, bytes: 2 });
+        cache.version = COLUMNS_VERSION;
         check(&cache);
+    }
+
+    /// A manifest with a right checksum, as nothing of this program writes it.
+    #[test]
+    fn the_version_follows_from_the_columns() {
+        fn refused<M: Manifest + fmt::Debug>(manifest: &M, what: &str) {
+            let e = M::from_bytes(&manifest.to_bytes().unwrap()).unwrap_err();
+            assert!(e.to_string().contains(what), "{e}");
+        }
+        let (mut shard, mut cache) = (shard(), cache());
+        shard.version = COLUMNS_VERSION;
+        refused(&shard, "version 3 with no columns");
+        cache.version = COLUMNS_VERSION;
+        refused(&cache, "version 3 with no columns");
+        shard.version = VERSION;
+        shard.columns = Some(shard.samples[0].members[0].clone());
+        refused(&shard, "version 2 with columns");
+        cache.version = VERSION;
+        cache.columns = vec![ColumnEntry {
+            name: "a".into(),
+            kind: "text".into(),
+        }];
+        refused(&cache, "version 2 with columns");
     }
 
     #[test]

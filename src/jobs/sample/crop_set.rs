@@ -127,9 +127,8 @@ impl SampleDecoder {
         let mut plans = Vec::with_capacity(self.parts.len());
         let mut scale = DecodeScale::of_denominator(8);
         for (crop, part) in (0..).zip(&mut self.parts) {
-            let random = request.random.of_crop(crop);
             let PartMaker { program, steps, .. } = part;
-            program.steps(stored.upright_size(), None, &random, steps)?;
+            program.crop_steps(stored.upright_size(), crop, request.random, steps)?;
             let plan = stored.plan_decode(program, steps);
             if plan.scale.denominator() < scale.denominator() {
                 scale = plan.scale;

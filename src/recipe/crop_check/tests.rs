@@ -49,6 +49,54 @@ fn changes_apply_to_every_crop() {
 }
 
 #[test]
+fn shared_operations_are_those_of_the_first_crop() {
+    let longer = crop(224).then(RandomHorizontalFlip::default());
+    let shared = |of: Recipe, n| {
+        Recipe::new("s")
+            .with_crop(crop(224), 1)
+            .with_shared_crop(of, 1, n)
+    };
+    assert!(SampleProgram::compile(&shared(longer.clone(), 2)).is_ok());
+    // Options of a loader change neither the number nor what it means.
+    let changed = shared(longer.clone(), 2)
+        .with_dtype(DataType::U8)
+        .with_layout(MemoryLayout::Nhwc)
+        .with_decode(crate::recipe::DecodeMode::Full);
+    assert!(SampleProgram::compile(&changed).is_ok());
+    for (recipe, why) in [
+        (
+            shared(longer.clone(), 3),
+            "random_horizontal_flip, operation 3 of the crop, must be that of the first crop, \
+             which has none there",
+        ),
+        (shared(longer, 4), "operation 3 of the crop"),
+        (
+            shared(crop(96), 1),
+            "random_resized_crop, operation 1 of the crop, must be that of the first crop, which \
+             has random_resized_crop there",
+        ),
+        (
+            shared(Recipe::new("c").then(CenterCrop::new(224)), 1),
+            "which has random_resized_crop there",
+        ),
+        (shared(crop(224), 3), "the crop has 2 operations beside"),
+    ] {
+        let fault = fault(&recipe);
+        assert!(fault.contains(why), "{fault}");
+    }
+    let hashes = [0, 1, 2].map(|n| shared(crop(224), n).hash());
+    assert!(hashes[0] != hashes[1] && hashes[1] != hashes[2] && hashes[0] != hashes[2]);
+    for format in [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json] {
+        let text = shared(crop(224), 2).to_text(format).unwrap();
+        assert!(text.contains("shared"), "{text}");
+        let read = Recipe::from_text(&text, format, "s").unwrap();
+        assert_eq!(read.crops[1].shared, 2);
+        let without = shared(crop(224), 0).to_text(format).unwrap();
+        assert!(!without.contains("shared"), "{without}");
+    }
+}
+
+#[test]
 fn hashes_differ_by_crops_and_counts() {
     let hashes = [
         crop(224),

@@ -49,7 +49,7 @@
 //! ```
 //!
 //! A recipe with several crops of each image has a list `crops` instead of `ops`. Each has a
-//! `name`, a `count` and `ops` of its own: see [`RecipeCrop`](super::RecipeCrop).
+//! `name`, a `count`, a number `shared` and `ops` of its own: see [`RecipeCrop`](super::RecipeCrop).
 //!
 //! - `text`: reads and writes recipes as texts and files;
 //! - `format`: the languages;

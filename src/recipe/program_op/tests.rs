@@ -666,7 +666,7 @@ fn by_name(ops: &[Op]) -> BTreeMap<&'static str, Vec<Vec<Step>>> {
     for position in 0..200 {
         let random = PositionRandom::new(5, 1, position);
         program
-            .display_steps((300, 400), None, &random, &mut steps)
+            .display_steps((300, 400), None, (0, &random), &mut steps)
             .unwrap();
         for (i, op) in ops.iter().enumerate().filter(|(_, op)| op.draws()) {
             let of_op = steps.iter().filter(|s| s.op == i).map(|s| s.step);
@@ -789,7 +789,7 @@ fn two_equal_operations_draw_differently() {
     let both = (0..POSITIONS).map(|position| {
         let random = PositionRandom::new(5, 1, position);
         program
-            .display_steps((3, 4), None, &random, &mut steps)
+            .display_steps((3, 4), None, (0, &random), &mut steps)
             .unwrap();
         [0, 1].map(|op| steps.iter().any(|s| s.op == op))
     });

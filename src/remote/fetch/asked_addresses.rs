@@ -2,58 +2,59 @@
 //! listing would give.
 //!
 //! Runs in the fetcher. Each different address is asked once. Answers are kept in a file of their
-//! folder, so another run, or one after a kill, asks only what has no answer. All ranks of a machine
-//! share the file. One of them asks, and the others wait.
+//! folder (`answers_file`), so another run, or one after a kill, asks only what has no answer. All
+//! ranks of a machine share the file. One of them asks, and the others wait.
 //!
 //! | answer | what it becomes |
 //! |---|---|
 //! | size and fingerprint | an object of a pack |
 //! | no such object, no access, too large, no length, no valid address | a dead address |
+//! | the host asks for fewer requests | asked again at its pace |
 //! | none: no name, no connection, errors of the server | asked again after all others; then dead |
 //!
 //! If no address at all has an answer, nothing is recorded: the network of this machine is at fault.
 
-use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use object_store::{GetOptions, ObjectMeta, ObjectStoreExt};
-use serde::{Deserialize, Serialize};
-use twox_hash::xxhash3_128::Hasher;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStoreExt};
+use serde::Serialize;
 
 use crate::data::index::{DistinctAddresses, Index, without_query};
-use crate::data::shard::manifest::HexHash128;
 use crate::error::{Error, size};
+use crate::remote::fetch::answers_file::{self, AddressAnswer, KeptAnswers};
+use crate::remote::fetch::ask_schedule::{AskEnd, AskSchedule, AskStep, LostAddress};
 use crate::remote::fetch::download::fingerprint_of;
 use crate::remote::fetch::folder::FetchFolder;
+use crate::remote::fetch::heartbeat::{self, LeaderLock, LeaderWatch, dead_leader_error};
 use crate::remote::fetch::listing::MOST_IMAGE;
 use crate::remote::fetch::object_pack::PackedObject;
+use crate::remote::fetch::options::FetchOptions;
 use crate::remote::helper::messages::HelperError;
-use crate::remote::store::address_stores::{AddressStores, LocatedObject, NotLocated};
-use crate::remote::store::client::StoreFailure;
-use crate::remote::store::retry_policy::RetryPolicy;
+use crate::remote::store::address_stores::{
+    AddressStores, LocatedObject, NotLocated, host, is_file,
+};
+use crate::remote::store::client::{Store, StoreFailure};
+use crate::remote::store::ranges;
 
-/// Parallel requests.
-const REQUESTS: usize = 64;
-
-/// How long an address may give no answer, in the first and in the second pass.
+/// How long an address or a host may give no answer, in the first and in the second pass.
 const PASSES: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(15)];
 
-/// Addresses of a host that gave no answer, after which the others of the host are tried once in
-/// the first pass.
-const SILENT: u32 = 3;
-
-/// Interval of progress messages, and longest time until an answer is in the file.
+/// Interval of progress messages, of the heartbeat, and of looks at another rank that asks.
 const PROGRESS: Duration = Duration::from_secs(5);
-const KEPT: Duration = Duration::from_secs(1);
+const BEAT: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(100);
 
-const ANSWERS: &str = "answers.jsonl";
+/// Open files that are enough for all connections.
+const MOST_FILES: u64 = 16 << 10;
+
 /// The dead addresses with their reasons, for people.
 const DEAD: &str = "dead.jsonl";
-const FOLDER_BEGIN: &str = "addresses-";
 
 /// Longest fingerprint, which is kept for each address.
 const MOST_STATE: usize = 1024;
@@ -61,38 +62,21 @@ const MOST_STATE: usize = 1024;
 /// Dead addresses that an error names.
 const NAMED: usize = 3;
 
+/// Addresses with a known answer that are asked to tell whether the network works.
+const PROBES: usize = 4;
+
 /// Progress of the requests.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct AskProgress {
-    pub(super) asked: u64,
-    pub(super) all: u64,
-    pub(super) dead: u64,
-}
-
-/// A line of the file of answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-enum AnswerLine {
-    Object {
-        number: u32,
-        bytes: u64,
-        state: String,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AskProgress {
+    Asked {
+        asked: u64,
+        all: u64,
+        dead: u64,
+        /// Hosts that ask for fewer requests, and their addresses that wait.
+        slow: (usize, usize),
     },
-    Dead {
-        number: u32,
-        dead: String,
-    },
-    /// The object at this address has changed since it was asked.
-    Changed {
-        changed: String,
-    },
-}
-
-/// What is known about an address.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Answer {
-    Object { bytes: u64, state: String },
-    Dead(String),
+    /// Another process asks.
+    Waits { seconds: u64 },
 }
 
 /// A dead address, in the file for people.
@@ -112,8 +96,8 @@ enum NoObject {
     Invalid(String),
     /// The store refuses all of its objects alike: credentials, a setting, the bucket, the region.
     Refused(HelperError),
-    /// There was no answer.
-    Silent(String),
+    /// There was no answer, or one that may pass.
+    Passing(AskEnd),
 }
 
 /// The objects at the addresses of `listed`, in the order of their first samples. Dead ones have
@@ -121,60 +105,55 @@ enum NoObject {
 ///
 /// # Errors
 /// A dead address, unless `stores` leave those out; no answer from any address; a folder that
-/// cannot be written.
+/// cannot be written; another process that asks and does not respond.
 pub(super) async fn objects(
     listed: &Index,
     stores: &AddressStores,
     (dir, about): (&Path, &str),
-    allow_redirects: bool,
+    options: &FetchOptions,
     progress: &dyn Fn(AskProgress),
 ) -> Result<Vec<PackedObject>, HelperError> {
     let local = |e: Error| HelperError::new(about, e.to_string());
     let all = listed.distinct_addresses().map_err(local)?;
-    let name = folder_name(listed, &all, allow_redirects);
+    let redirects = options.allow_redirects;
+    let name = answers_file::folder_name(listed, &all, redirects);
     let folder = FetchFolder::make(dir, &name).map_err(local)?;
-    let _right = loop {
-        match folder.try_lead().map_err(local)? {
-            Some(right) => break right,
-            // Another rank asks.
-            None => tokio::time::sleep(KEPT / 10).await,
-        }
-    };
-    let path = folder.file(ANSWERS);
-    let failed = |e: io::Error| HelperError::of_path(&path, format!("cannot be used: {e}"));
-    let (mut answers, file) = read_answers(&path, listed, &all).map_err(failed)?;
+    allow_many_connections();
+    let right = lead(&folder, options, about, progress).await?;
+    let kept = KeptAnswers::open(&folder, listed, &all, redirects);
+    let mut kept = kept.map_err(|(path, e)| cannot_use(&path, &e))?;
     if !stores.leaves_out {
         // What is dead in another run may be mended now.
-        for answer in &mut answers {
-            answer.take_if(|answer| matches!(answer, Answer::Dead(_)));
+        for answer in &mut kept.answers {
+            answer.take_if(|answer| matches!(answer, AddressAnswer::Dead { .. }));
         }
     }
+    let path = kept.path.clone();
+    let failed = |e: io::Error| cannot_use(&path, &e);
+    let dead = |answer: &&AddressAnswer| matches!(answer, AddressAnswer::Dead { .. });
     let mut asking = Asking {
         listed,
         all: &all,
         stores,
-        answers,
-        file: BufWriter::new(file),
-        kept: Instant::now(),
+        dead: kept.answers.iter().flatten().filter(dead).count() as u64,
+        kept,
         told: Instant::now(),
-        hosts: HashMap::new(),
-        dead: 0,
+        right,
         answered: false,
+        held: Vec::new(),
         refused: None,
     };
-    let mut silent = asking.pass(None, progress).await.map_err(failed)?;
-    if !silent.is_empty() && asking.refused.is_none() {
-        let again = silent.iter().map(|(number, _)| *number).collect();
-        silent = asking.pass(Some(again), progress).await.map_err(failed)?;
-    }
+    let asked = asking.ask_all(patience(), progress).await;
+    // What has an answer stays, whatever comes now.
+    asking.kept.flush().map_err(failed)?;
+    asked.map_err(failed)?;
     if let Some(refused) = asking.refused {
         return Err(refused);
     }
-    if let Some((number, why)) = silent.first()
+    if let Some(LostAddress { number, why }) = asking.held.first().cloned()
         && !asking.answered
         && !asking.a_known_address_answers().await
     {
-        let number = *number;
         let first = without_query(all.address(listed, number as usize));
         let what = format!(
             "none of {} addresses gives an answer: {why}",
@@ -182,15 +161,11 @@ pub(super) async fn objects(
         );
         return Err(HelperError::new(first, what).that_may_pass());
     }
-    for (number, why) in silent {
-        match stores.leaves_out {
-            true => asking.keep(number, Answer::Dead(why)).map_err(failed)?,
-            // This run ends. The next one asks again.
-            false => asking.answers[number as usize] = Some(Answer::Dead(why)),
-        }
+    for lost in std::mem::take(&mut asking.held) {
+        asking.lose(lost).map_err(failed)?;
     }
-    asking.file.flush().map_err(failed)?;
-    let answers = asking.answers;
+    asking.kept.flush().map_err(failed)?;
+    let answers = asking.kept.answers;
     let dead = dead_lines(listed, &all, &answers);
     let report = folder.file(DEAD);
     if dead.is_empty() {
@@ -210,115 +185,93 @@ pub(super) async fn objects(
     for (number, answer) in answers.into_iter().enumerate() {
         let object = all.address(listed, number).to_owned();
         objects.push(match answer {
-            Some(Answer::Object { bytes, state }) => PackedObject {
+            Some(AddressAnswer::Object { bytes, state }) => PackedObject {
                 object,
                 bytes,
                 state,
                 dead: None,
             },
-            Some(Answer::Dead(why)) => PackedObject::dead(object, why),
-            // Every pass ends with an answer or a reason for each.
+            Some(AddressAnswer::Dead { why, .. }) => PackedObject::dead(object, why),
+            // Each has an answer or a reason by now.
             None => PackedObject::dead(object, "gave no answer".to_owned()),
         });
     }
     Ok(objects)
 }
 
-/// The file of the answers. `None` for a list that has too many addresses.
-pub(super) fn answers_file(dir: &Path, listed: &Index, allow_redirects: bool) -> Option<PathBuf> {
-    let all = listed.distinct_addresses().ok()?;
-    let folder = dir.join(folder_name(listed, &all, allow_redirects));
-    Some(folder.join(ANSWERS))
+#[cfg(not(feature = "internals"))]
+pub(super) fn patience() -> [Duration; 2] {
+    PASSES
 }
 
-/// Records that the object at an address has changed, so that the next run asks again.
-pub(super) fn forget(answers: &Path, address: &str) {
-    let line = AnswerLine::Changed {
-        changed: address.to_owned(),
-    };
-    // Without it, the error stays until the folder is removed.
-    if let (Ok(mut file), Ok(line)) = (
-        File::options().append(true).open(answers),
-        serde_json::to_string(&line),
-    ) {
-        let _ = file.write_all((line + "\n").as_bytes());
+/// Tests set the longer one by a variable.
+#[cfg(feature = "internals")]
+pub(super) fn patience() -> [Duration; 2] {
+    let given = std::env::var("FEATHERLOAD_TEST_PATIENCE").ok();
+    match given.and_then(|text| humantime::parse_duration(&text).ok()) {
+        Some(longer) => [longer / 5, longer],
+        None => PASSES,
     }
 }
 
-/// The folder of the answers. Other rules for redirects give other answers.
-fn folder_name(listed: &Index, all: &DistinctAddresses, allow_redirects: bool) -> String {
-    let mut hasher = Hasher::new();
-    hasher.write(&[u8::from(allow_redirects)]);
-    for number in 0..all.firsts.len() {
-        hasher.write(all.address(listed, number).as_bytes());
-        hasher.write(b"\n");
+/// Raises the limit of open files of this process: connections to many hosts stay open for a moment,
+/// and a host must not seem dead for want of a descriptor.
+fn allow_many_connections() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && soft < MOST_FILES.min(hard)
+    {
+        // Without it, fewer hosts are asked in time.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, MOST_FILES.min(hard), hard);
     }
-    format!("{FOLDER_BEGIN}{}", HexHash128(hasher.finish_128()))
 }
 
-/// The answers that are kept. A kill may have cut off the last line, which is removed.
-fn read_answers(
-    path: &Path,
-    listed: &Index,
-    all: &DistinctAddresses,
-) -> io::Result<(Vec<Option<Answer>>, File)> {
-    let mut file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)?;
-    let mut answers = vec![None; all.firsts.len()];
-    let (mut whole, mut line) = (0, Vec::new());
-    let mut reader = BufReader::new(&file);
-    let mut numbers: Option<HashMap<&str, usize>> = None;
+fn cannot_use(path: &Path, e: &io::Error) -> HelperError {
+    HelperError::of_path(path, format!("cannot be used: {e}"))
+}
+
+/// Waits until this process is the one that asks.
+///
+/// # Errors
+/// The one that asks does not respond.
+async fn lead(
+    folder: &FetchFolder,
+    options: &FetchOptions,
+    about: &str,
+    progress: &dyn Fn(AskProgress),
+) -> Result<LeaderLock, HelperError> {
+    let limit = options.leader_limit.unwrap_or(heartbeat::LIMIT);
+    let mut watch = LeaderWatch::new(folder.leader(), limit);
+    let (began, mut told) = (Instant::now(), Instant::now());
     loop {
-        line.clear();
-        let read = reader.read_until(b'\n', &mut line)?;
-        if line.last() != Some(&b'\n') {
-            break;
+        let right = folder.try_lead();
+        if let Some(right) = right.map_err(|e| HelperError::new(about, e.to_string()))? {
+            return Ok(right);
         }
-        whole += read as u64;
-        let damaged = || io::Error::other("it is damaged: remove it");
-        let line: AnswerLine = serde_json::from_slice(&line).map_err(|_| damaged())?;
-        let (number, answer) = match line {
-            AnswerLine::Object {
-                number,
-                bytes,
-                state,
-            } => (number as usize, Some(Answer::Object { bytes, state })),
-            AnswerLine::Dead { number, dead } => (number as usize, Some(Answer::Dead(dead))),
-            AnswerLine::Changed { changed } => {
-                let numbers = numbers.get_or_insert_with(|| {
-                    let every = 0..all.firsts.len();
-                    every
-                        .map(|number| (all.address(listed, number), number))
-                        .collect()
-                });
-                (numbers.get(&*changed).copied().ok_or_else(damaged)?, None)
-            }
-        };
-        *answers.get_mut(number).ok_or_else(damaged)? = answer;
+        if let Some(leader) = watch.check_leader(LOOK, || true) {
+            return Err(dead_leader_error(folder.path(), leader, limit));
+        }
+        if told.elapsed() >= PROGRESS {
+            told = Instant::now();
+            let seconds = began.elapsed().as_secs();
+            progress(AskProgress::Waits { seconds });
+        }
+        tokio::time::sleep(LOOK).await;
     }
-    drop(reader);
-    file.set_len(whole)?;
-    file.seek(SeekFrom::Start(whole))?;
-    Ok((answers, file))
 }
 
 fn dead_lines<'a>(
     listed: &'a Index,
     all: &'a DistinctAddresses,
-    answers: &'a [Option<Answer>],
+    answers: &'a [Option<AddressAnswer>],
 ) -> Vec<DeadLine<'a>> {
     let dead = answers.iter().enumerate().filter_map(|(number, answer)| {
-        let Some(Answer::Dead(reason)) = answer else {
+        let Some(AddressAnswer::Dead { why, .. }) = answer else {
             return None;
         };
         Some(DeadLine {
             sample: all.firsts[number],
             address: all.address(listed, number),
-            reason,
+            reason: why,
         })
     });
     dead.collect()
@@ -345,140 +298,165 @@ struct Asking<'a> {
     listed: &'a Index,
     all: &'a DistinctAddresses,
     stores: &'a AddressStores,
-    answers: Vec<Option<Answer>>,
-    file: BufWriter<File>,
-    kept: Instant,
+    kept: KeptAnswers,
     told: Instant,
-    /// Addresses of each host that gave no answer. 0 after one that did.
-    hosts: HashMap<String, u32>,
+    right: LeaderLock,
     dead: u64,
     /// Whether an address on the network gave an answer in this run.
     answered: bool,
+    /// Addresses without an answer, until one on the network has one.
+    held: Vec<LostAddress>,
     /// Ends the run.
     refused: Option<HelperError>,
 }
 
 impl Asking<'_> {
-    /// Asks the addresses without an answer, or only those of these numbers. Returns those that
-    /// gave none, and why.
+    /// Asks the addresses without an answer.
     ///
     /// # Errors
     /// The file cannot be written.
-    async fn pass(
+    async fn ask_all(
         &mut self,
-        only: Option<Vec<u32>>,
+        patience: [Duration; 2],
         progress: &dyn Fn(AskProgress),
-    ) -> io::Result<Vec<(u32, String)>> {
-        let patience = PASSES[usize::from(only.is_some())];
-        let is_first = only.is_none();
-        let wanted: Vec<u32> = match only {
-            Some(numbers) => numbers,
-            None => (0u32..)
-                .zip(&self.answers)
-                .filter_map(|(number, answer)| answer.is_none().then_some(number))
-                .collect(),
-        };
+    ) -> io::Result<()> {
         let (listed, all, stores) = (self.listed, self.all, self.stores);
-        let mut next = wanted.into_iter();
+        let open = (0u32..).zip(&self.kept.answers);
+        let open = open.filter(|(_, answer)| answer.is_none());
+        let named = open.map(|(number, _)| (number, host(all.address(listed, number as usize))));
+        let mut schedule = AskSchedule::new(named, patience);
         let mut running = futures_util::stream::FuturesUnordered::new();
-        let mut silent = Vec::new();
         loop {
-            while running.len() < REQUESTS
-                && let Some(number) = next.next()
-            {
-                let address = all.address(listed, number as usize);
-                let known = self.hosts.get(host(address)).copied().unwrap_or(0);
-                let patience = match is_first && known >= SILENT {
-                    true => Duration::ZERO,
-                    false => patience,
-                };
-                running.push(async move { (number, ask(stores, address, patience).await) });
-            }
-            let Some((number, found)) = running.next().await else {
-                break;
+            let until = match schedule.next(Instant::now()) {
+                AskStep::Ask { number, host } => {
+                    let address = all.address(listed, number as usize);
+                    let sent = Instant::now();
+                    running.push(async move { (number, host, sent, ask(stores, address).await) });
+                    continue;
+                }
+                AskStep::Wait(until) => until,
+                AskStep::Done => return Ok(()),
             };
-            let host = host(all.address(listed, number as usize));
-            let is_silent = matches!(found, Err(NoObject::Silent(_)));
-            match self.hosts.get_mut(host) {
-                Some(count) if is_silent => *count += 1,
-                Some(count) => *count = 0,
-                None if is_silent => _ = self.hosts.insert(host.to_owned(), 1),
-                None => {}
-            }
+            self.right
+                .write_beat()
+                .map_err(|e| io::Error::other(e.to_string()))?;
+            self.tell(&schedule, progress);
+            let pause = until.map_or(BEAT, |until| until - Instant::now()).min(BEAT);
+            let ended = match running.is_empty() {
+                true => {
+                    tokio::time::sleep(pause).await;
+                    None
+                }
+                false => tokio::time::timeout(pause, running.next())
+                    .await
+                    .ok()
+                    .flatten(),
+            };
+            // Answers do not wait for the next ones.
+            let Some((number, host, sent, found)) = ended else {
+                self.kept.flush()?;
+                continue;
+            };
+            let address = all.address(listed, number as usize);
             // Files of this machine say nothing about the network.
             let was_asked = matches!(found, Ok(_) | Err(NoObject::Dead(_)));
-            self.answered |= was_asked && !host.starts_with("file:");
+            self.answered |= was_asked && !is_file(address);
+            let mut end = AskEnd::Answered;
             match found {
                 Ok(answer) => self.keep(number, answer)?,
-                Err(NoObject::Dead(why)) => self.keep(number, Answer::Dead(why))?,
-                Err(NoObject::Invalid(why)) => self.keep(number, Answer::Dead(why))?,
-                Err(NoObject::Silent(why)) => silent.push((number, why)),
+                Err(NoObject::Dead(why) | NoObject::Invalid(why)) => {
+                    self.keep(number, AddressAnswer::Dead { why, silent: false })?;
+                }
+                Err(NoObject::Passing(passing)) => end = passing,
                 Err(NoObject::Refused(error)) => {
                     self.refused = Some(error);
-                    break;
+                    return Ok(());
                 }
             }
-            if self.told.elapsed() >= PROGRESS {
-                self.told = Instant::now();
-                let asked = self.answers.iter().flatten().count() as u64;
-                progress(AskProgress {
-                    asked,
-                    all: self.answers.len() as u64,
-                    dead: self.dead,
-                });
+            schedule.end(number, host, end, (sent, Instant::now()));
+            self.held.extend(schedule.take_lost());
+            if self.answered {
+                for lost in std::mem::take(&mut self.held) {
+                    self.lose(lost)?;
+                }
             }
         }
-        self.file.flush()?;
-        silent.sort_unstable();
-        Ok(silent)
+    }
+
+    fn tell(&mut self, schedule: &AskSchedule, progress: &dyn Fn(AskProgress)) {
+        if self.told.elapsed() < PROGRESS {
+            return;
+        }
+        self.told = Instant::now();
+        progress(AskProgress::Asked {
+            asked: self.kept.answers.iter().flatten().count() as u64,
+            all: self.kept.answers.len() as u64,
+            dead: self.dead,
+            slow: schedule.slow(),
+        });
     }
 
     /// Whether an address that gave an answer in an earlier run gives one now.
-    async fn a_known_address_answers(&self) -> bool {
-        let known = self.answers.iter().zip(0..).find_map(|(answer, number)| {
+    async fn a_known_address_answers(&mut self) -> bool {
+        let known = self.kept.answers.iter().zip(0..);
+        let known = known.filter_map(|(answer, number)| {
             let address = self.all.address(self.listed, number);
-            let is_known = matches!(answer, Some(Answer::Object { .. }));
-            (is_known && !address.starts_with("file:")).then_some(address)
+            let is_known = matches!(answer, Some(AddressAnswer::Object { .. }));
+            (is_known && !is_file(address)).then_some(address)
         });
-        match known {
-            Some(address) => {
-                let found = ask(self.stores, address, PASSES[1]).await;
-                !matches!(found, Err(NoObject::Silent(_)))
+        let known: Vec<&str> = known.take(PROBES).collect();
+        let mut probes = pin!(async {
+            for address in known {
+                if answers_now(self.stores, address).await {
+                    return true;
+                }
             }
-            None => false,
+            false
+        });
+        loop {
+            if let Ok(answered) = tokio::time::timeout(BEAT, &mut probes).await {
+                return answered;
+            }
+            // Without it, others take this process for dead.
+            let _ = self.right.write_beat();
         }
     }
 
-    fn keep(&mut self, number: u32, answer: Answer) -> io::Result<()> {
+    fn keep(&mut self, number: u32, answer: AddressAnswer) -> io::Result<()> {
         let answer = match answer {
-            Answer::Dead(why) => Answer::Dead(without_times(&why)),
+            AddressAnswer::Dead { why, silent } => {
+                self.dead += 1;
+                let why = without_times(&why);
+                AddressAnswer::Dead { why, silent }
+            }
             answer => answer,
         };
-        let line = match &answer {
-            Answer::Object { bytes, state } => AnswerLine::Object {
-                number,
-                bytes: *bytes,
-                state: state.clone(),
-            },
-            Answer::Dead(why) => {
-                self.dead += 1;
-                AnswerLine::Dead {
-                    number,
-                    dead: why.clone(),
-                }
-            }
-        };
-        serde_json::to_writer(&mut self.file, &line)?;
-        self.file.write_all(b"\n")?;
-        if self.kept.elapsed() >= KEPT {
-            self.kept = Instant::now();
-            self.file.flush()?;
-        }
-        if let Some(place) = self.answers.get_mut(number as usize) {
-            *place = Some(answer);
-        }
-        Ok(())
+        let address = self.all.address(self.listed, number as usize);
+        self.kept.keep(number, address, answer)
     }
+
+    /// Records an address without an answer.
+    fn lose(&mut self, lost: LostAddress) -> io::Result<()> {
+        let LostAddress { number, why } = lost;
+        let dead = AddressAnswer::Dead { why, silent: true };
+        match self.stores.leaves_out {
+            true => self.keep(number, dead),
+            // This run ends. The next one asks again.
+            false => {
+                self.dead += 1;
+                self.kept.answers[number as usize] = Some(dead);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Whether the host of an address gives any answer.
+pub(super) async fn answers_now(stores: &AddressStores, address: &str) -> bool {
+    !matches!(
+        ask(stores, address).await,
+        Err(NoObject::Passing(AskEnd::Silent(_)))
+    )
 }
 
 /// The reason of an error without how long its requests took, so that all runs have one text.
@@ -499,32 +477,13 @@ pub(super) fn without_times(why: &str) -> String {
     })
 }
 
-/// Whether requests for an address carry no credentials, and each object has its own answer.
-pub(super) fn is_web(address: &str) -> bool {
-    let scheme = address.split("://").next().unwrap_or_default();
-    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
-}
-
-/// Scheme and host, or bucket, of an address.
-fn host(address: &str) -> &str {
-    let begin = address.find("://").map_or(0, |at| at + 3);
-    let end = address[begin..]
-        .find('/')
-        .map_or(address.len(), |at| begin + at);
-    &address[..end]
-}
-
-/// Size and fingerprint of the object at an address.
-async fn ask(
-    stores: &AddressStores,
-    address: &str,
-    patience: Duration,
-) -> Result<Answer, NoObject> {
+/// Size and fingerprint of the object at an address. One try.
+async fn ask(stores: &AddressStores, address: &str) -> Result<AddressAnswer, NoObject> {
     let object = stores.locate(address).map_err(|why| match why {
         NotLocated::Address(e) => NoObject::Invalid(e.what),
         NotLocated::Store(e) => NoObject::Refused(e),
     })?;
-    let meta = header(&object, patience).await?;
+    let meta = header(&object).await?;
     if meta.size > MOST_IMAGE {
         return Err(NoObject::Dead(format!(
             "has {}, and an image has at most {}",
@@ -538,49 +497,57 @@ async fn ask(
             "has an ETag of {} bytes, and at most {MOST_STATE} are kept",
             state.len()
         ))),
-        false => Ok(Answer::Object {
+        false => Ok(AddressAnswer::Object {
             bytes: meta.size,
             state,
         }),
     }
 }
 
-async fn header(object: &LocatedObject, patience: Duration) -> Result<ObjectMeta, NoObject> {
+/// By `HEAD`; else by `GET` of the first byte; else by `GET`, whose body is not read.
+async fn header(object: &LocatedObject) -> Result<ObjectMeta, NoObject> {
     let LocatedObject { store, path, name } = object;
-    let mut retries = RetryPolicy::new(store.address_of(name), patience);
-    let mut by_get = false;
-    loop {
-        let found = match by_get {
-            false => store.objects.head(path).await,
-            // The body is not read.
-            true => {
-                let got = store.objects.get_opts(path, GetOptions::default()).await;
-                got.map(|got| got.meta)
-            }
-        };
-        let error = match found {
-            Ok(meta) => return Ok(meta),
-            Err(error) => error,
-        };
-        let failure = store.failure(name, &error);
-        if let StoreFailure::Permanent(refused) = failure {
-            if store.refuses_all_objects(&error) {
-                return Err(NoObject::Refused(refused));
-            }
-            if by_get || !store.may_serve_all_the_same(&error) {
-                return Err(NoObject::Dead(refused.what));
-            }
-            by_get = true;
-            continue;
+    let mut error = match store.objects.head(path).await {
+        Ok(meta) => return Ok(meta),
+        Err(error) => error,
+    };
+    let first_byte = GetOptions {
+        range: Some(GetRange::Bounded(0..1)),
+        ..GetOptions::default()
+    };
+    for options in [first_byte, GetOptions::default()] {
+        if matches!(store.failure(name, &error), StoreFailure::Slowed(_))
+            || !store.may_serve_all_the_same(&error) && !ranges::is_no_range(&error)
+        {
+            break;
         }
-        if let Err(e) = retries.after(failure).await {
-            return Err(NoObject::Silent(e.what));
+        match store.objects.get_opts(path, options).await {
+            Ok(got) if ranges::has_length_of_object(&got.extensions) => return Ok(got.meta),
+            // The whole object has a length, or the error stays.
+            Ok(_) => {}
+            Err(e) => error = e,
         }
     }
+    Err(match store.failure(name, &error) {
+        StoreFailure::Permanent(refused) if store.refuses_all_objects(&error) => {
+            NoObject::Refused(refused)
+        }
+        StoreFailure::Permanent(refused) => NoObject::Dead(refused.what),
+        StoreFailure::Slowed(slow) if slow.is_over() => {
+            NoObject::Passing(AskEnd::TooSlow(slow.to_string()))
+        }
+        StoreFailure::Slowed(slow) => NoObject::Passing(AskEnd::Slowed(slow.wait)),
+        StoreFailure::Transient(why) if Store::is_answer(&error) => {
+            NoObject::Passing(AskEnd::Failed(without_times(&why)))
+        }
+        StoreFailure::Transient(why) => NoObject::Passing(AskEnd::Silent(without_times(&why))),
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
     use crate::data::index::{ItemLabel, ItemList};
 
@@ -627,7 +594,13 @@ mod tests {
         let kept = dir.path().join("kept");
         let ask = |leaves_out: bool| {
             let stores = AddressStores::new(false, leaves_out, None);
-            block_on(objects(&index, &stores, (&kept, "list"), false, &|_| {}))
+            block_on(objects(
+                &index,
+                &stores,
+                (&kept, "list"),
+                &FetchOptions::default(),
+                &|_| {},
+            ))
         };
         let e = ask(false).unwrap_err();
         assert!(
@@ -653,11 +626,9 @@ mod tests {
             "{report}"
         );
         std::fs::remove_file(dir.path().join("a.jpg")).unwrap();
-        let mut file = File::options()
-            .append(true)
-            .open(folder.join(ANSWERS))
-            .unwrap();
-        file.write_all(b"{\"number\":0,\"dea").unwrap();
+        let answers = answers_file::answers_file(&kept, &index, false).unwrap();
+        let mut file = fs::File::options().append(true).open(&answers).unwrap();
+        file.write_all(b"{\"of\":0,\"dea").unwrap();
         assert_eq!(ask(true).unwrap(), found);
         // A mended address is found by a run that refuses dead ones.
         std::fs::write(dir.path().join("gone.jpg"), "1").unwrap();
@@ -665,13 +636,50 @@ mod tests {
         assert_eq!(again[1].bytes, 1);
         // One that changed is asked again.
         std::fs::write(dir.path().join("b c.jpg"), "1234").unwrap();
-        forget(&answers_file(&kept, &index, false).unwrap(), &all[2]);
+        answers_file::record_change(&answers, &all[2], None);
         assert_eq!(ask(true).unwrap()[2].bytes, 4);
+        answers_file::record_change(&answers, &all[2], Some((7, "state")));
+        assert_eq!(ask(true).unwrap()[2].bytes, 7);
     }
 
     #[test]
-    fn an_address_is_of_a_host() {
-        assert_eq!(host("https://h:1/a/b"), "https://h:1");
-        assert_eq!(host("s3://b"), "s3://b");
+    fn another_list_asks_only_for_its_own_addresses() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| format!("file://{}", dir.path().join(name).display());
+        let kept = dir.path().join("kept");
+        let ask = |addresses: &[String]| {
+            let stores = AddressStores::new(false, true, None);
+            let index = listed(addresses);
+            let options = FetchOptions::default();
+            block_on(objects(&index, &stores, (&kept, "list"), &options, &|_| {}))
+        };
+        fs::write(dir.path().join("a.jpg"), "1").unwrap();
+        fs::write(dir.path().join("b.jpg"), "22").unwrap();
+        let first = ask(&[at("a.jpg"), at("b.jpg"), at("gone.jpg")]).unwrap();
+        assert!(first[2].dead.is_some());
+        // The answers of the first list hold, though the objects are not there any more.
+        fs::remove_file(dir.path().join("a.jpg")).unwrap();
+        fs::remove_file(dir.path().join("b.jpg")).unwrap();
+        fs::write(dir.path().join("gone.jpg"), "here").unwrap();
+        fs::write(dir.path().join("c.jpg"), "333").unwrap();
+        let grown = [at("c.jpg"), at("gone.jpg"), at("b.jpg"), at("a.jpg")];
+        let found = ask(&grown).unwrap();
+        let bytes = [found[0].bytes, found[2].bytes, found[3].bytes];
+        assert_eq!(bytes, [3, 2, 1]);
+        assert_eq!(found[1].dead, first[2].dead);
+    }
+
+    #[test]
+    fn one_that_waits_says_so_and_ends_with_one_that_does_not_respond() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = FetchFolder::make(dir.path(), "addresses-1").unwrap();
+        let _right = folder.try_lead().unwrap().unwrap();
+        let options = FetchOptions {
+            leader_limit: Some(Duration::from_secs(1)),
+            ..FetchOptions::default()
+        };
+        let waited = block_on(lead(&folder, &options, "list", &|_| {}));
+        let e = waited.err().unwrap();
+        assert!(e.what.contains("has not responded for 1 s"), "{}", e.what);
     }
 }

@@ -16,9 +16,10 @@ use object_store::path::Path;
 use object_store::{
     Error as StoreError, Extensions, GetOptions, GetRange, GetResult, ObjectMeta, ObjectStoreExt,
 };
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 
 use crate::data::shard::manifest::{HexHash128, Manifest, ShardManifest};
+use crate::remote::fetch::former_objects::FormerObjects;
 use crate::remote::fetch::object_pack::PackedObject;
 use crate::remote::fetch::part_file::{PartFile, not_written};
 use crate::remote::helper::messages::HelperError;
@@ -98,7 +99,11 @@ pub(super) async fn whole_object(
     longer: &(dyn Fn(u64) -> String + Sync),
     patience: Duration,
 ) -> Result<Option<WholeObject>, HelperError> {
-    let mut patience = RetryPolicy::new(store.address_of(name), patience);
+    let about = store.address_of(name);
+    let mut patience = match store.is_web() {
+        true => RetryPolicy::of_web(about, patience),
+        false => RetryPolicy::new(about, patience),
+    };
     let mut bytes = Vec::new();
     let mut tag: Option<String> = None;
     // The object that the bytes belong to.
@@ -200,7 +205,7 @@ pub(super) async fn length_if_offered(
             // Without permission to list, a missing object is reported as forbidden.
             Err(e) => match store.failure(name, &e) {
                 StoreFailure::Permanent(_) => return Ok(None),
-                passing @ StoreFailure::Transient(_) => retries.after(passing).await?,
+                passing => retries.after(passing).await?,
             },
         }
     }
@@ -319,6 +324,8 @@ pub(super) struct ShardDownload {
     pub(super) recorded: Option<HexHash128>,
     /// One shard at a time is verified.
     pub(super) comparing: Arc<Semaphore>,
+    /// Objects in packs of other lists, once one is needed.
+    pub(super) former: Arc<OnceCell<FormerObjects>>,
     /// Room for objects of packs in memory, for all packs.
     pub(super) object_room: Arc<Semaphore>,
     pub(super) part: PathBuf,
@@ -338,6 +345,8 @@ pub(super) struct DownloadedShard {
     pub(super) retries: u64,
     /// Objects of a pack that could not be had. It has the reason in their places.
     pub(super) left_out: u64,
+    /// Those that have changed since they were asked.
+    pub(super) changed: u64,
 }
 
 /// The file of a shard before its download.
@@ -381,6 +390,7 @@ pub(super) async fn open_part(wanted: &ShardDownload) -> Result<OpenedPart, Help
             bytes: 0,
             retries: 0,
             left_out: 0,
+            changed: 0,
         }));
     }
     Ok(OpenedPart::Part(Box::new(part), left))
@@ -520,6 +530,7 @@ async fn downloaded(
         bytes: sent,
         retries: patience.retries,
         left_out: 0,
+        changed: 0,
     })
 }
 

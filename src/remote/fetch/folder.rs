@@ -13,6 +13,7 @@
 //! and in both
 //!   shard-000000.tar           complete, by its checksum; or with the object's name
 //!   shard-000001.tar.part      incomplete, or left by an earlier run and not verified yet
+//!   shard-000002.tar.former    left by a run that left out objects, while its pack is made again
 //!   rank-RANDOM-NUMBER.board   demand of a rank, locked while its fetcher lives
 //!   leader.lock                locked by the leader; holds its process, and a number that changes
 //!                              while it runs
@@ -164,7 +165,10 @@ impl FetchFolder {
         let checksums = ShardChecksums::read(&self.path, shards.len());
         for (number, shard) in shards.iter().enumerate() {
             let (whole, part) = (self.shard(&shard.name), self.part(&shard.name));
-            if is_there(&part) && !shard.has_checksum() {
+            // One that nobody has needed since its download is still whole.
+            let is_recorded = checksums.get(number).is_some()
+                && fs::symlink_metadata(&part).is_ok_and(|meta| meta.len() == shard.bytes);
+            if is_there(&part) && !shard.has_checksum() && !is_recorded {
                 missing_is_ok(fs::remove_file(&part))
                     .map_err(|e| Error::io_at("remove", &part, e))?;
             }
@@ -253,6 +257,7 @@ mod tests {
             shard("short", hash),
             shard("part", hash),
             shard("unknown-part", None),
+            shard("recorded-part", None),
         ];
         for (name, bytes) in [
             ("known.tar", "abcd"),
@@ -261,11 +266,13 @@ mod tests {
             ("short.tar", "abc"),
             ("part.tar.part", "ab"),
             ("unknown-part.tar.part", "ab"),
+            ("recorded-part.tar.part", "abcd"),
         ] {
             fs::write(folder.file(name), bytes).unwrap();
         }
         let mut checksums = ShardChecksums::read(folder.path(), shards.len());
         checksums.write(1, HexHash128(9)).unwrap();
+        checksums.write(6, HexHash128(9)).unwrap();
         let before = names(&folder);
         // Another run uses what is there.
         let lease = use_folder(folder.path()).unwrap();
@@ -282,7 +289,12 @@ mod tests {
         assert_eq!(names(&folder), before);
         drop(right);
         assert!(folder.mark_unverified(&shards).unwrap());
-        let left = ["known.tar.part", "part.tar.part", "recorded.tar.part"];
+        let left = [
+            "known.tar.part",
+            "part.tar.part",
+            "recorded-part.tar.part",
+            "recorded.tar.part",
+        ];
         assert_eq!(names(&folder), left);
     }
 }

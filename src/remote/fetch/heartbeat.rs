@@ -5,10 +5,11 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::remote::helper::messages::HelperError;
 use crate::sys::clock::{RunningClock, monotonic_ns};
 use crate::sys::pid_namespace;
 use crate::sys::whole_file;
@@ -142,6 +143,34 @@ impl LeaderWatch {
     pub(super) fn limit(&self) -> Duration {
         self.limit
     }
+}
+
+/// Error for a leader that does not respond.
+pub(super) fn dead_leader_error(
+    folder: &Path,
+    leader: LeaderProcess,
+    limit: Duration,
+) -> HelperError {
+    let LeaderProcess { process, is_near } = leader;
+    let (place, way) = match is_near {
+        true => (
+            "",
+            format!("continue it (kill -CONT {process}) or end it (kill -KILL {process})"),
+        ),
+        // Here the number is meaningless.
+        false => (
+            " of another PID namespace",
+            "continue it or end it in its container".to_owned(),
+        ),
+    };
+    HelperError::of_path(
+        folder,
+        format!(
+            "process {process}{place} downloads for all runs of this folder, but has not responded \
+             for {} s: {way}, then start this run again",
+            limit.as_secs_f64()
+        ),
+    )
 }
 
 #[cfg(test)]

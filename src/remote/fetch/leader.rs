@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::data::shard::manifest::HexHash128;
@@ -20,6 +20,7 @@ use crate::remote::fetch::demand_file::RankDemand;
 use crate::remote::fetch::disk_budget::{limit_error, room_of_ranks};
 use crate::remote::fetch::download::{DownloadedShard, ShardDownload};
 use crate::remote::fetch::folder::TROUBLE;
+use crate::remote::fetch::former_objects::FormerObjects;
 use crate::remote::fetch::heartbeat::LeaderLock;
 use crate::remote::fetch::lease;
 use crate::remote::fetch::pack_download;
@@ -43,6 +44,8 @@ pub(super) struct FolderLeader {
     checksums: ShardChecksums,
     /// Held while a local shard is verified, so that the most urgent one is ready first.
     comparing: Arc<Semaphore>,
+    /// Objects in packs of other lists.
+    former: Arc<OnceCell<FormerObjects>>,
     /// Room for objects of packs in memory.
     object_room: Arc<Semaphore>,
     /// For the user, the oldest first.
@@ -105,6 +108,7 @@ impl FolderLeader {
             hashes: vec![None; files.shards.len()],
             checksums: ShardChecksums::read(folder.path(), files.shards.len()),
             comparing: Arc::new(Semaphore::new(1)),
+            former: Arc::default(),
             object_room: Arc::new(Semaphore::new(pack_download::MOST_UNITS as usize)),
             warnings: VecDeque::new(),
             places,
@@ -201,6 +205,7 @@ impl FolderLeader {
             hash: self.hashes[number],
             recorded: self.checksums.get(number),
             comparing: self.comparing.clone(),
+            former: self.former.clone(),
             object_room: self.object_room.clone(),
             part: self.files.folder.part(&shard.name),
             whole: self.files.folder.shard(&shard.name),
@@ -255,6 +260,13 @@ impl FolderLeader {
                 "{}: {} objects could not be downloaded, and their samples fail with the reason",
                 self.files.store.address(),
                 downloaded.left_out
+            ));
+        }
+        if downloaded.changed > 0 {
+            self.warnings.push_back(format!(
+                "{}: {} objects have changed since they were asked, and were read again",
+                self.files.store.address(),
+                downloaded.changed
             ));
         }
         self.warnings

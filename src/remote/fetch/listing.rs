@@ -60,8 +60,21 @@ struct Listing<'a> {
     store: &'a Store,
     found: Found,
     so_far: ListProgress,
+    /// The images of a listing of tars, while it has neither tars nor folders.
+    flat: Option<ListedImages>,
     /// Hashes of page marks.
     marks: HashSet<u128>,
+}
+
+/// Images, and what else was listed.
+pub(super) type ListedImages = (Vec<PackedObject>, ListedNames);
+
+/// The tars under a prefix.
+#[derive(Default)]
+pub(super) struct ListedTars {
+    pub(super) shards: Vec<TarShard>,
+    /// All images, if there are neither tars nor folders. Then they need no other listing.
+    pub(super) images: Option<ListedImages>,
 }
 
 /// The objects of a listing.
@@ -74,6 +87,7 @@ impl Listing<'_> {
     fn new(store: &Store, found: Found) -> Listing<'_> {
         Listing {
             store,
+            flat: matches!(found, Found::Tars(_)).then(ListedImages::default),
             found,
             so_far: ListProgress::default(),
             marks: HashSet::new(),
@@ -114,36 +128,24 @@ impl Listing<'_> {
                     is_one.then(|| tar(name, meta))
                 });
                 shards.extend(found);
+                if folders > 0 || !shards.is_empty() {
+                    self.flat = None;
+                }
+                // An image that is too large has its error in the listing of images.
+                if let Some((images, names)) = &mut self.flat
+                    && add_images(self.store, images, names, objects).is_err()
+                {
+                    self.flat = None;
+                }
+                let Found::Tars(shards) = &self.found else {
+                    return Ok(());
+                };
                 match shards.len() > MOST_SHARDS {
                     true => Err(self.wrong(&format!("lists more than {MOST_SHARDS} tar shards"))),
                     false => Ok(()),
                 }
             }
-            Found::Images(images, names) => {
-                for meta in objects {
-                    let Some(name) = self.store.name_below(&meta.location) else {
-                        continue;
-                    };
-                    if !names.is_image(name) {
-                        continue;
-                    }
-                    if meta.size > MOST_IMAGE {
-                        let what = format!(
-                            "has {}, and an image has at most {}: rename or remove it",
-                            size(meta.size),
-                            size(MOST_IMAGE)
-                        );
-                        return Err(HelperError::new(self.store.address().of(name), what));
-                    }
-                    images.push(PackedObject {
-                        object: name.to_owned(),
-                        bytes: meta.size,
-                        state: fingerprint_of(meta),
-                        dead: None,
-                    });
-                }
-                Ok(())
-            }
+            Found::Images(images, names) => add_images(self.store, images, names, objects),
         }
     }
 
@@ -166,6 +168,41 @@ impl Listing<'_> {
     }
 }
 
+/// Adds the images among these objects.
+///
+/// # Errors
+/// An image that is too large.
+fn add_images(
+    store: &Store,
+    images: &mut Vec<PackedObject>,
+    names: &mut ListedNames,
+    objects: &[ObjectMeta],
+) -> Result<(), HelperError> {
+    for meta in objects {
+        let Some(name) = store.name_below(&meta.location) else {
+            continue;
+        };
+        if !names.is_image(name) {
+            continue;
+        }
+        if meta.size > MOST_IMAGE {
+            let what = format!(
+                "has {}, and an image has at most {}: rename or remove it",
+                size(meta.size),
+                size(MOST_IMAGE)
+            );
+            return Err(HelperError::new(store.address().of(name), what));
+        }
+        images.push(PackedObject {
+            object: name.to_owned(),
+            bytes: meta.size,
+            state: fingerprint_of(meta),
+            dead: None,
+        });
+    }
+    Ok(())
+}
+
 /// The tars under the store's prefix, in any order; `None` if the store reports that the prefix
 /// does not exist.
 ///
@@ -175,11 +212,12 @@ pub(super) async fn tars(
     store: &Store,
     patience: Duration,
     progress: &dyn Fn(ListProgress),
-) -> Result<Option<Vec<TarShard>>, HelperError> {
+) -> Result<Option<ListedTars>, HelperError> {
     let mut listing = Listing::new(store, Found::Tars(Vec::new()));
     let is_there = listing.read(patience, progress).await?;
+    let images = listing.flat;
     Ok(match listing.found {
-        Found::Tars(shards) if is_there => Some(shards),
+        Found::Tars(shards) if is_there => Some(ListedTars { shards, images }),
         _ => None,
     })
 }
@@ -192,7 +230,7 @@ pub(super) async fn images(
     store: &Store,
     patience: Duration,
     progress: &dyn Fn(ListProgress),
-) -> Result<(Vec<PackedObject>, ListedNames), HelperError> {
+) -> Result<ListedImages, HelperError> {
     let mut listing = Listing::new(store, Found::Images(Vec::new(), ListedNames::default()));
     listing.read(patience, progress).await?;
     Ok(match listing.found {
@@ -319,6 +357,20 @@ mod tests {
             e.what
         );
         assert_eq!(count(&listing), 0);
+    }
+
+    #[test]
+    fn a_flat_prefix_is_listed_once() {
+        let store = Store::open(&StoreAddress::parse("file:///data/set").unwrap(), false).unwrap();
+        let flat = |names: &[&str], folders: usize| {
+            let mut listing = listing(&store);
+            let names = names.iter().map(|name| format!("data/set/{name}"));
+            listing.take(&page(names), folders).unwrap();
+            listing.flat.map(|(images, _)| images.len())
+        };
+        assert_eq!(flat(&["a.jpg", "b.png", "notes.txt"], 0), Some(2));
+        assert_eq!(flat(&["a.jpg"], 1), None);
+        assert_eq!(flat(&["a.jpg", "b.tar"], 0), None);
     }
 
     #[test]

@@ -19,12 +19,17 @@
 //! | next use of each shard, for this rank and for all | `next_use`, `demand_file` | fetcher |
 //! | next download and deletion; limits that cannot work | `schedule`, `disk_budget` | fetcher |
 //! | download of one object, of a pack; file of an incomplete shard | `download`, `pack_download`, `part_file` | fetcher |
+//! | objects in packs of other lists on this machine | `former_objects` | fetcher |
 //! | the data set at an address; the tars or images under a prefix | `remote_dataset`, `listing` | fetcher |
-//! | size and fingerprint of the objects at a list of addresses | `asked_addresses` | fetcher |
+//! | size and fingerprint of the objects at a list of addresses; whose turn it is; their file | `asked_addresses`, `ask_schedule`, `answers_file` | fetcher |
 //! | names and locks of the folder; checksums of its shards | `folder`, `checksums` | fetcher |
 //! | the leader of a folder, and its heartbeat | `leader`, `heartbeat` | fetcher |
 //! | one rank's use of a data set; main loop | `session`, `serve` | fetcher |
 
+#[cfg(feature = "stores")]
+mod answers_file;
+#[cfg(feature = "stores")]
+mod ask_schedule;
 #[cfg(feature = "stores")]
 mod asked_addresses;
 #[cfg(feature = "stores")]
@@ -38,6 +43,8 @@ pub(super) mod download;
 pub(crate) mod fetcher;
 #[cfg(feature = "stores")]
 mod folder;
+#[cfg(feature = "stores")]
+mod former_objects;
 #[cfg(feature = "stores")]
 mod heartbeat;
 mod held_shards;

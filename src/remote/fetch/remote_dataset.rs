@@ -18,12 +18,13 @@ use crate::data::shard::manifest::{
 use crate::data::shard::shard_patterns;
 use crate::error::Error;
 use crate::remote::address::StoreAddress;
+use crate::remote::fetch::answers_file;
 use crate::remote::fetch::asked_addresses::{self, AskProgress};
 use crate::remote::fetch::download;
 use crate::remote::fetch::download::{RemoteShard, ShardCheck};
 use crate::remote::fetch::folder::FetchFolder;
 use crate::remote::fetch::listing;
-use crate::remote::fetch::listing::{ListProgress, TAR_END, tar};
+use crate::remote::fetch::listing::{ListProgress, ListedTars, TAR_END, tar};
 use crate::remote::fetch::messages::{TarSetInfo, UnusedIndex};
 use crate::remote::fetch::options::FetchOptions;
 use crate::remote::fetch::shard_space::{INDEX_OF_LIMIT, on_disk, total};
@@ -381,7 +382,7 @@ async fn named(
 fn stores_of(listed: &Index, options: &FetchOptions) -> AddressStores {
     let redirects = options.allow_redirects;
     let dir = options.dir.clone().or_else(default_dir);
-    let answers = dir.and_then(|dir| asked_addresses::answers_file(&dir, listed, redirects));
+    let answers = dir.and_then(|dir| answers_file::answers_file(&dir, listed, redirects));
     AddressStores::new(redirects, options.leaves_out, answers)
 }
 
@@ -394,15 +395,28 @@ async fn asked(
 ) -> Result<TarList, HelperError> {
     let dir = options.dir.clone().or_else(default_dir);
     let dir = dir.ok_or_else(|| no_dir(address))?;
-    let told = |asked: AskProgress| {
-        let AskProgress { asked, all, dead } = asked;
-        progress(format!(
-            "{asked} of {all} addresses have answered, {dead} are dead"
-        ));
+    let told = |told: AskProgress| match told {
+        AskProgress::Asked {
+            asked,
+            all,
+            dead,
+            slow: (hosts, waiting),
+        } => {
+            let slow = match hosts {
+                0 => String::new(),
+                _ => format!(", {waiting} wait for {hosts} hosts that ask for fewer requests"),
+            };
+            progress(format!(
+                "{asked} of {all} addresses have an answer, {dead} are dead{slow}"
+            ));
+        }
+        AskProgress::Waits { seconds } => progress(format!(
+            "another process asks for these addresses, and this one has waited for it for \
+             {seconds} s"
+        )),
     };
     let place = (dir.as_path(), address.as_str());
-    let redirects = options.allow_redirects;
-    let objects = asked_addresses::objects(listed, stores, place, redirects, &told).await?;
+    let objects = asked_addresses::objects(listed, stores, place, options, &told).await?;
     Ok(TarList::of_addresses(address.clone(), objects))
 }
 
@@ -432,9 +446,12 @@ async fn below(
         return Err(HelperError::new(address.of(CACHE_MANIFEST), what));
     }
     let found = listing::tars(store, patience, progress).await?;
-    let mut shards = found.unwrap_or_default();
+    let ListedTars { mut shards, images } = found.unwrap_or_default();
     if shards.is_empty() {
-        let (objects, names) = listing::images(store, patience, progress).await?;
+        let (objects, names) = match images {
+            Some(images) => images,
+            None => listing::images(store, patience, progress).await?,
+        };
         if objects.is_empty() {
             return Err(neither());
         }

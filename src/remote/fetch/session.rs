@@ -16,9 +16,9 @@ use crate::remote::fetch::demand_file::{DemandFile, RankDemand};
 use crate::remote::fetch::disk_budget::{
     self, limit_error, most_bytes, other_bytes, room_for_shards, room_of_ranks,
 };
-use crate::remote::fetch::folder::{FetchFolder, TROUBLE};
+use crate::remote::fetch::folder::TROUBLE;
 use crate::remote::fetch::heartbeat;
-use crate::remote::fetch::heartbeat::{LeaderProcess, LeaderWatch};
+use crate::remote::fetch::heartbeat::{LeaderWatch, dead_leader_error};
 use crate::remote::fetch::leader::FolderLeader;
 use crate::remote::fetch::messages::DatasetInfo;
 use crate::remote::fetch::next_use::NextUses;
@@ -114,7 +114,7 @@ impl FetchSession {
         // If this fetcher replaces another, that one has verified the files.
         while known_room.is_none() && !folder.mark_unverified(shards).map_err(local)? {
             if let Some(leader) = watch.check_leader(LOOK, || true) {
-                return Err(dead_leader_error(folder, leader, limit));
+                return Err(dead_leader_error(folder.path(), leader, limit));
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -265,7 +265,7 @@ impl FetchSession {
         match self.watch.check_leader(pause, is_needed) {
             None => Ok(()),
             Some(leader) => Err(SessionEnd::Trouble(dead_leader_error(
-                folder,
+                folder.path(),
                 leader,
                 self.watch.limit(),
             ))),
@@ -304,28 +304,4 @@ impl FetchSession {
             let _ = self.files.folder.put(TROUBLE, &text);
         }
     }
-}
-
-/// Error for a leader that does not respond.
-fn dead_leader_error(folder: &FetchFolder, leader: LeaderProcess, limit: Duration) -> HelperError {
-    let LeaderProcess { process, is_near } = leader;
-    let (place, way) = match is_near {
-        true => (
-            "",
-            format!("continue it (kill -CONT {process}) or end it (kill -KILL {process})"),
-        ),
-        // Here the number is meaningless.
-        false => (
-            " of another PID namespace",
-            "continue it or end it in its container".to_owned(),
-        ),
-    };
-    HelperError::of_path(
-        folder.path(),
-        format!(
-            "process {process}{place} downloads for all runs of this folder, but has not responded \
-             for {} s: {way}, then start this run again",
-            limit.as_secs_f64()
-        ),
-    )
 }

@@ -223,6 +223,12 @@ impl TarList {
         self.names_of_objects.is_some() || self.of_addresses
     }
 
+    /// Whether the objects of the packs are the addresses of a list.
+    #[cfg_attr(not(feature = "stores"), allow(dead_code))]
+    pub(super) fn is_of_addresses(&self) -> bool {
+        self.of_addresses
+    }
+
     /// The index of packs in `folder`, with the labels of a folder of the same files. Reads no
     /// pack.
     ///

@@ -4,18 +4,28 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use object_store::path::Path;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::data::index::without_query;
 use crate::remote::address::StoreAddress;
 use crate::remote::helper::messages::HelperError;
 use crate::remote::store::client::Store;
+use crate::remote::store::slow_hosts::SlowHosts;
 
 /// Most buckets that are kept open. Web servers count as one.
 const MOST_OPEN: usize = 256;
+
+/// Most objects that are downloaded from a web server at a time, and from a bucket.
+const FROM_WEB: usize = 16;
+const FROM_BUCKET: usize = 64;
+
+/// Time between two requests to a host that gives no answer.
+const PROBE: Duration = Duration::from_secs(30);
 
 /// An object, and its store.
 #[derive(Debug)]
@@ -34,8 +44,15 @@ pub(crate) struct AddressStores {
     pub(crate) leaves_out: bool,
     /// The file of what the stores have answered.
     pub(crate) answers: Option<PathBuf>,
-    /// Objects that have arrived.
+    /// Objects that have arrived from the network.
     pub(crate) arrived: AtomicU64,
+    /// The last of them.
+    last: Mutex<Option<String>>,
+    slow: Arc<SlowHosts>,
+    /// Hosts that give no answer, with the reason, and when one is asked again.
+    silent: Mutex<HashMap<String, (String, Instant)>>,
+    /// Turns of downloads, by host.
+    turns: Mutex<HashMap<String, Arc<Semaphore>>>,
     /// By scheme and bucket.
     open: Mutex<HashMap<String, Store>>,
 }
@@ -85,6 +102,10 @@ impl AddressStores {
             leaves_out,
             answers,
             arrived: AtomicU64::new(0),
+            last: Mutex::default(),
+            slow: Arc::default(),
+            silent: Mutex::default(),
+            turns: Mutex::default(),
             open: Mutex::default(),
         }
     }
@@ -101,7 +122,9 @@ impl AddressStores {
         if scheme == "http" || scheme == "https" {
             let path = Store::web_object(address).map_err(wrong)?;
             let store = self
-                .store("web", || Store::open_web(self.allow_redirects))
+                .store("web", || {
+                    Store::open_web(self.allow_redirects, self.slow.clone())
+                })
                 .map_err(NotLocated::Store)?;
             let name = without_query(address).to_owned();
             return Ok(LocatedObject { store, path, name });
@@ -129,13 +152,75 @@ impl AddressStores {
         let root = format!("{scheme}://{bucket}");
         let base = StoreAddress::parse(&root).map_err(|e| wrong(words(&e, &root)))?;
         let store = self
-            .store(&root, || Store::open(&base, self.allow_redirects))
+            .store(&root, || {
+                Store::open_paced(&base, self.allow_redirects, self.slow.clone())
+            })
             .map_err(NotLocated::Store)?;
         let (path, name) = (
             store.object(key).map_err(NotLocated::Address)?,
             key.to_owned(),
         );
         Ok(LocatedObject { store, path, name })
+    }
+
+    /// Why the host of an address is not asked now. `None` if it is, and whether it may be silent.
+    pub(crate) fn silent_host(&self, address: &str) -> (Option<String>, bool) {
+        let mut all = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        match all.get_mut(&host(address).to_ascii_lowercase()) {
+            Some((_, next)) if *next <= Instant::now() => {
+                *next = Instant::now() + PROBE;
+                (None, true)
+            }
+            Some((why, _)) => (Some(why.clone()), true),
+            None => (None, false),
+        }
+    }
+
+    /// Records whether the host of an address gives an answer, or why none.
+    pub(crate) fn record_host(&self, address: &str, why: Option<&str>) {
+        let mut all = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        let host = host(address).to_ascii_lowercase();
+        match why {
+            Some(why) => _ = all.insert(host, (why.to_owned(), Instant::now() + PROBE)),
+            None => _ = all.remove(&host),
+        }
+    }
+
+    /// Records that an object has arrived.
+    pub(crate) fn record_arrival(&self, address: &str) {
+        if !is_file(address) {
+            self.arrived.fetch_add(1, Ordering::Relaxed);
+            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            *last = Some(address.to_owned());
+        }
+    }
+
+    /// The last object that has arrived.
+    pub(crate) fn last_arrived(&self) -> Option<String> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.clone()
+    }
+
+    /// Waits until another object of its host may be downloaded, until the permit is dropped.
+    pub(crate) async fn turn(&self, address: &str) -> Option<OwnedSemaphorePermit> {
+        let turns = {
+            let mut all = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            if all.len() >= MOST_OPEN {
+                // Those that somebody has or waits for stay.
+                all.retain(|_, turns| Arc::strong_count(turns) > 1);
+            }
+            let most = match is_web(address) {
+                true => FROM_WEB,
+                false => FROM_BUCKET,
+            };
+            let host = host(address).to_ascii_lowercase();
+            let turns = all.entry(host);
+            turns
+                .or_insert_with(|| Arc::new(Semaphore::new(most)))
+                .clone()
+        };
+        // It is never closed.
+        turns.acquire_owned().await.ok()
     }
 
     fn store(
@@ -157,10 +242,42 @@ impl AddressStores {
     }
 }
 
+/// Whether requests for an address carry no credentials, and each object has its own answer.
+pub(crate) fn is_web(address: &str) -> bool {
+    let scheme = address.split("://").next().unwrap_or_default();
+    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+}
+
+/// Whether an address is a file of this machine, which says nothing about the network.
+pub(crate) fn is_file(address: &str) -> bool {
+    let scheme = address.split("://").next().unwrap_or_default();
+    scheme.eq_ignore_ascii_case("file")
+}
+
+/// Scheme and host, or bucket, of an address.
+pub(crate) fn host(address: &str) -> &str {
+    let begin = address.find("://").map_or(0, |at| at + 3);
+    let end = address[begin..].find(['/', '?', '#']);
+    &address[..end.map_or(address.len(), |at| begin + at)]
+}
+
 /// The text of an error without the address, which is added again.
 fn words(e: &crate::error::Error, address: &str) -> String {
     let text = e.to_string();
     text.strip_prefix(&format!("{address}: "))
         .unwrap_or(&text)
         .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_of_a_host() {
+        assert_eq!(host("https://h:1/a/b"), "https://h:1");
+        assert_eq!(host("https://h?a=/b"), "https://h");
+        assert_eq!(host("s3://b"), "s3://b");
+        assert!(is_web("HTTP://h/a") && !is_web("s3://h/a") && is_file("File:///a"));
+    }
 }

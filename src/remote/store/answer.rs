@@ -35,6 +35,27 @@ impl StoreAnswer {
         !is_slow && self.status.is_some_and(is_final)
     }
 
+    /// Whether it has a status.
+    pub(crate) fn is_of_server(&self) -> bool {
+        self.status.is_some()
+    }
+
+    /// The problem with a web address, and what to change.
+    pub(crate) fn web_text(&self) -> String {
+        match self.status {
+            Some(300..=399) => "the server redirects, and does not say where to: open the address \
+                                in a browser, and write the one that it ends at"
+                .to_owned(),
+            Some(401 | 403) => "the server denies access to it: the address needs a login, or its \
+                                signature has expired. Write one that needs no login"
+                .to_owned(),
+            Some(status) => {
+                format!("the server responds with {status}, and will again: check the address")
+            }
+            None => "the server denies access to it: check the address".to_owned(),
+        }
+    }
+
     /// Whether the server has no such object, and says so of this address.
     pub(crate) fn is_missing(&self) -> bool {
         matches!(self.status, Some(404 | 410))
@@ -164,6 +185,23 @@ mod tests {
             StoreAnswer::of(text).is_final()
                 && StoreAnswer::of(text).text("b").contains("AWS_REGION")
         );
+    }
+
+    #[test]
+    fn a_web_server_has_no_bucket_and_no_credentials() {
+        for (status, says) in [
+            ("401 Unauthorized", "needs a login"),
+            ("403 Forbidden", "signature has expired"),
+            ("304 Not Modified", "does not say where to"),
+            ("418 Teapot", "responds with 418"),
+        ] {
+            let text = of(status, "").web_text();
+            assert!(text.contains(says), "{text}");
+            assert!(
+                !text.contains("bucket") && !text.contains("environment"),
+                "{text}"
+            );
+        }
     }
 
     #[test]

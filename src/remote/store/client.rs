@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures_util::TryStreamExt;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::client::HttpConnector;
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
@@ -29,6 +30,7 @@ use crate::remote::store::connector::{LongAnswer, StoreConnector};
 use crate::remote::store::ranges;
 use crate::remote::store::ranges::LengthOfRanges;
 use crate::remote::store::redirect::{RefusedRedirect, cause};
+use crate::remote::store::slow_hosts::{PacedRequests, SlowDown, SlowHosts};
 use crate::remote::store::web_address::{self, WholeAddresses};
 
 /// Time limit of a request until its response begins. After that it is retried (`download`).
@@ -77,6 +79,8 @@ pub(crate) enum ListDepth {
 pub(crate) enum StoreFailure {
     /// A retry may succeed.
     Transient(String),
+    /// The host asks for fewer requests. The next one waits as long as it says.
+    Slowed(SlowDown),
     /// A retry will not succeed.
     Permanent(HelperError),
 }
@@ -104,6 +108,19 @@ impl Store {
         Self::with_limit(address, READ, StoreConnector { allow_redirects })
     }
 
+    /// Like [`Store::open`], with the pace of slow hosts.
+    ///
+    /// # Errors
+    /// Like [`Store::open`].
+    pub(crate) fn open_paced(
+        address: &StoreAddress,
+        allow_redirects: bool,
+        hosts: Arc<SlowHosts>,
+    ) -> Result<Self, HelperError> {
+        let inner = StoreConnector { allow_redirects };
+        Self::with_limit(address, READ, PacedRequests { inner, hosts })
+    }
+
     /// Like [`Store::open`], for uploads.
     ///
     /// # Errors
@@ -125,7 +142,7 @@ impl Store {
     fn with_limit(
         address: &StoreAddress,
         read: &str,
-        connector: StoreConnector,
+        connector: impl HttpConnector,
     ) -> Result<Self, HelperError> {
         let address_error = |what: String| HelperError::new(address.as_str(), what);
         if let Some(name) = broken_setting(std::env::vars_os()) {
@@ -207,21 +224,30 @@ impl Store {
     ///
     /// # Errors
     /// Invalid settings.
-    pub(crate) fn open_web(allow_redirects: bool) -> Result<Self, HelperError> {
+    pub(crate) fn open_web(
+        allow_redirects: bool,
+        hosts: Arc<SlowHosts>,
+    ) -> Result<Self, HelperError> {
         let failed = |e: StoreError| HelperError::new("https://", without_secrets(&chain(&e)));
         let address = StoreAddress::parse(web_address::HOST)
             .map_err(|e| HelperError::new(web_address::HOST, e.to_string()))?;
-        let connector = WholeAddresses(LengthOfRanges(StoreConnector { allow_redirects }));
+        let inner = LengthOfRanges(StoreConnector { allow_redirects });
+        let connector = WholeAddresses(PacedRequests { inner, hosts });
         let limits = [
             (ClientConfigKey::ConnectTimeout, CONNECT),
             (ClientConfigKey::ReadTimeout, READ),
             (ClientConfigKey::Timeout, WHOLE),
             (ClientConfigKey::AllowHttp, "true"),
             // There may be very many hosts.
-            (ClientConfigKey::PoolIdleTimeout, "5s"),
+            (ClientConfigKey::PoolIdleTimeout, "2s"),
         ];
         let builder = HttpBuilder::new().with_url(address.as_str());
-        let builder = builder.with_retry(retries()).with_http_connector(connector);
+        // Who asks decides when to ask again: hosts share their retries.
+        let once = RetryConfig {
+            max_retries: 0,
+            ..retries()
+        };
+        let builder = builder.with_retry(once).with_http_connector(connector);
         let builder = limits.into_iter().fold(builder, |builder, (key, value)| {
             builder.with_config(key, value)
         });
@@ -233,6 +259,11 @@ impl Store {
             address,
             is_web: true,
         })
+    }
+
+    /// Whether names of objects are web addresses.
+    pub(crate) fn is_web(&self) -> bool {
+        self.is_web
     }
 
     /// The object of a web address in [`Store::open_web`].
@@ -252,9 +283,16 @@ impl Store {
     }
 
     /// Whether an object may be served although a request for its header failed: some web servers
-    /// know only one kind of request.
+    /// know only one kind of request, and some signatures are for one kind.
     pub(crate) fn may_serve_all_the_same(&self, error: &StoreError) -> bool {
-        self.is_web && !StoreAnswer::of(&chain(error)).is_missing()
+        let answer = StoreAnswer::of(&chain(error));
+        let was_answered = answer.is_of_server() || ranges::has_no_length(error);
+        self.is_web && was_answered && !answer.is_missing()
+    }
+
+    /// Whether a server answered, with an error of its own.
+    pub(crate) fn is_answer(error: &StoreError) -> bool {
+        StoreAnswer::of(&chain(error)).is_of_server()
     }
 
     /// Whether an error is that of the store, not of one object: credentials, a setting, the bucket,
@@ -358,16 +396,21 @@ impl Store {
         if let Some(refused) = cause(error) {
             return lasting(self.redirect_text(refused));
         }
+        if let Some(slow) = cause::<SlowDown>(error) {
+            return StoreFailure::Slowed(slow.clone());
+        }
         if let Some(too_long) = cause::<LongAnswer>(error) {
             return lasting(format!("{too_long}: check the endpoint"));
         }
         let answer = StoreAnswer::of(&chain(error));
         let message = || without_secrets(&chain(error));
-        let place = match self.is_web {
-            true => web_host(name),
-            false => self.bucket(),
+        let refused = || {
+            let text = match self.is_web {
+                true => answer.web_text(),
+                false => answer.text(self.bucket()),
+            };
+            lasting(format!("{text} ({})", message()))
         };
-        let refused = || lasting(format!("{} ({})", answer.text(place), message()));
         match error {
             StoreError::NotFound { .. } => match answer.has_no_bucket() {
                 true => refused(),
@@ -414,12 +457,6 @@ impl Store {
         let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
         rest.split('/').next().unwrap_or(rest)
     }
-}
-
-/// The host of a web address.
-fn web_host(address: &str) -> &str {
-    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
-    rest.split('/').next().unwrap_or(rest)
 }
 
 /// The client itself retries briefly; `download` retries for longer.

@@ -6,6 +6,7 @@
 //! | the HTTP client, which limits responses; redirects | `connector`, `redirect` |
 //! | servers without usable ranges | `ranges` |
 //! | the stores of a list of addresses; web addresses of any host | `address_stores`, `web_address` |
+//! | hosts that ask for fewer requests | `slow_hosts` |
 
 pub(super) mod address_stores;
 mod answer;
@@ -14,4 +15,5 @@ mod connector;
 pub(super) mod ranges;
 mod redirect;
 pub(super) mod retry_policy;
+pub(super) mod slow_hosts;
 mod web_address;

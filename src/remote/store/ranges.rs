@@ -25,6 +25,11 @@ pub(crate) fn is_other_length(bytes: u64, size: u64, answer: &Extensions) -> boo
     }
 }
 
+/// Whether a response to a range has the length of the object.
+pub(crate) fn has_length_of_object(answer: &Extensions) -> bool {
+    answer.get::<UnknownLength>().is_none()
+}
+
 /// Whether the server did not serve the requested range. Then the object is downloaded from its
 /// start.
 pub(crate) fn is_no_range(error: &(dyn StdError + 'static)) -> bool {

@@ -29,6 +29,8 @@ pub(crate) struct RetryPolicy {
     about: String,
     /// What does not happen when it fails.
     what: &'static str,
+    /// What to check then.
+    advice: &'static str,
     limit: Duration,
     since: Instant,
     wait: Duration,
@@ -77,12 +79,21 @@ impl RetryPolicy {
             transfer: TransferProgress::begin(about.clone(), None),
             about,
             what: "no data arrived",
+            advice: "Check network, endpoint and credentials in the environment",
             limit,
             since: now,
             wait: FIRST_WAIT,
             furthest: 0,
             rate: Rate::new(now),
             retries: 0,
+        }
+    }
+
+    /// For a download of a web address, which needs no settings.
+    pub(crate) fn of_web(about: String, limit: Duration) -> Self {
+        Self {
+            advice: "Check the network and the address",
+            ..Self::new(about, limit)
         }
     }
 
@@ -133,15 +144,24 @@ impl RetryPolicy {
         let why = match failure {
             StoreFailure::Permanent(error) => return Err(error),
             StoreFailure::Transient(why) => why,
+            StoreFailure::Slowed(slow) if slow.is_over() => {
+                return Err(HelperError::new(&self.about, slow.to_string()).that_may_pass());
+            }
+            StoreFailure::Slowed(_) => {
+                // The next request waits by itself, and the host is not silent.
+                self.retries += 1;
+                self.since = Instant::now();
+                return Ok(());
+            }
         };
         if self.since.elapsed() >= self.limit {
             return Err(HelperError::new(
                 &self.about,
                 format!(
-                    "{} for {} s: {why}. Check network, endpoint and credentials in the \
-                     environment",
+                    "{} for {} s: {why}. {}",
                     self.what,
-                    self.limit.as_secs()
+                    self.limit.as_secs(),
+                    self.advice
                 ),
             )
             .that_may_pass());

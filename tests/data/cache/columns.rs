@@ -562,6 +562,16 @@ fn samples_that_are_left_out_take_their_rows_with_them() {
     assert!(verified(&to, 1).is_good());
 }
 
+/// A manifest with the right checksum.
+fn signed(mut text: String) -> String {
+    let field = "\"checksum\": \"";
+    let at = text.find(field).unwrap() + field.len();
+    text.replace_range(at..at + 32, &"0".repeat(32));
+    let hash = twox_hash::XxHash3_128::oneshot(text.as_bytes());
+    text.replace_range(at..at + 32, &format!("{hash:032x}"));
+    text
+}
+
 #[test]
 fn each_flipped_byte_of_the_columns_is_found() {
     let scene = scene();
@@ -606,18 +616,42 @@ fn each_flipped_byte_of_the_columns_is_found() {
         .unwrap();
     assert!(verified(&to, 1).is_good());
     // What a loader says of a damaged file: it reads no checksum, and stays within the file.
-    let footer = end - 40;
-    flip(&tar, footer, 0);
-    let mut loader = of(Source::detect(&to).unwrap())
-        .num_workers(0)
-        .columns(["tags"])
-        .batch_size(20)
-        .build()
-        .unwrap();
-    let batch = loader.epoch().next().unwrap().unwrap();
-    if let Err(e) = batch.column("tags") {
-        assert!(e.to_string().contains("cache verify"), "{e}");
-    }
+    let read = || {
+        let mut loader = of(Source::detect(&to).unwrap())
+            .num_workers(0)
+            .columns(["tags"])
+            .batch_size(20)
+            .build()
+            .unwrap();
+        let batch = loader.epoch().next().unwrap().unwrap();
+        batch.column("tags").map(drop).map_err(|e| e.to_string())
+    };
+    flip(&tar, end - 1, 0);
+    let e = read().unwrap_err();
+    assert!(
+        e.contains("shard-000002.tar") && e.contains("is cut off") && e.contains("cache verify"),
+        "{e}"
+    );
+    flip(&tar, end - 1, 0);
+    assert_eq!(read(), Ok(()));
+    // A manifest with a right checksum, whose columns end behind the shard.
+    let path = to.join("manifest.json");
+    let honest = fs::read_to_string(&path).unwrap();
+    let said = format!("\"bytes\": {}", member.data.len());
+    let shard = honest.find("shard-000002").unwrap();
+    let columns = shard + honest[shard..].find("\"columns\"").unwrap();
+    let at = columns + honest[columns..].find(&said).unwrap();
+    let behind = fs::metadata(&tar).unwrap().len() - member.at + 1;
+    let mut lying = honest.clone();
+    lying.replace_range(at..at + said.len(), &format!("\"bytes\": {behind}"));
+    fs::write(&path, signed(lying)).unwrap();
+    let e = read().unwrap_err();
+    assert!(
+        e.contains("shard-000002.tar") && e.contains("and the shard has"),
+        "{e}"
+    );
+    assert_eq!(signed(honest.clone()), honest);
+    fs::write(&path, honest).unwrap();
     // A shard that is cut off.
     let whole = fs::read(&tar).unwrap();
     fs::write(&tar, &whole[..member.at as usize + 100]).unwrap();

@@ -91,13 +91,15 @@ fn options_that_say_nothing_are_refused() {
         text(&out.stderr)
     };
     let path = at.to_str().unwrap();
-    for option in ["--root", "--path-column", "--label-field", "--delimiter"] {
+    for option in ["--root", "--path-suffix", "--label-field", "--delimiter"] {
         let message = message(&[path, option, "x"]);
         assert!(
             message.contains(&format!("`{option}` has no effect on")),
             "{message}"
         );
     }
+    let other = message(&[path, "--path-column", "x"]);
+    assert!(other.contains("has no column 'x'"), "{other}");
     let folder = data(1, 1);
     let message = message(&[folder.path().to_str().unwrap(), "--image-column", "x"]);
     assert!(

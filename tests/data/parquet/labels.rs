@@ -1,5 +1,7 @@
 //! Which columns are read, and the labels from them.
 
+use std::path::Path;
+
 use featherload::Index;
 use featherload::index::{ClassList, Label, ParquetLabels, ParquetOptions};
 use parquet::file::metadata::KeyValue;
@@ -219,19 +221,43 @@ fn the_column_of_pictures_is_found_or_named() {
         plain(),
     );
     for options in [ParquetOptions::default(), named("image")] {
-        let message = refused(&path, &options);
-        assert!(
-            message.contains("has paths in column 'image', but no images"),
-            "{message}"
-        );
+        let index = open_with(&path, &options).unwrap();
+        assert_eq!(index.relative_path(1), Path::new("b.jpg"));
     }
+    // In pages of any kind, over row groups.
+    let urls: Vec<String> = (0..50)
+        .map(|n| format!("https://h/{}.jpg", n % 7))
+        .collect();
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+    for (_, way) in ways() {
+        write(
+            &path,
+            &[texts("caption", &urls), texts("URL", &urls)],
+            (50, 20),
+            way,
+        );
+        let index = open(&path).unwrap();
+        assert_eq!(index.len(), 50);
+        for (id, url) in (0..).zip(&urls) {
+            assert_eq!(index.relative_path(id), Path::new(url));
+        }
+    }
+    write(&path, &[texts("url", &["a.jpg", ""])], (2, 2), plain());
+    let message = refused(&path, &ParquetOptions::default());
+    assert!(
+        message.contains("row 1: column 'url' has no path"),
+        "{message}"
+    );
     write(&path, &[image("image", vec![None, None])], (2, 2), plain());
     let message = refused(&path, &ParquetOptions::default());
-    assert!(message.contains("has paths in column 'image'"), "{message}");
+    assert!(
+        message.contains("has paths in the structs of column 'image'"),
+        "{message}"
+    );
     write(&path, &[int32("label", vec![1, 2])], (2, 2), plain());
     let message = refused(&path, &ParquetOptions::default());
     assert!(message.contains("has no image column"), "{message}");
-    assert!(refused(&path, &named("label")).contains("neither bytes nor a struct"));
+    assert!(refused(&path, &named("label")).contains("neither bytes nor paths"));
 }
 
 #[test]

@@ -4,5 +4,5 @@ mod bombs;
 mod cache;
 mod hostile;
 mod labels;
-mod scene;
+pub mod scene;
 mod stream;

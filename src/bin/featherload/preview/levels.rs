@@ -1,9 +1,9 @@
 //! Converts rows of a batch to screen colours: reverts the final operations of the recipe. The
 //! Python package's `preview()` follows the same rules.
 
-use featherload::batch::{BatchRow, PixelElement};
+use featherload::batch::PixelElement;
 use featherload::recipe::{ColorOrder, Op};
-use featherload::{DataType, MemoryLayout, Recipe, Result, bf16, f16};
+use featherload::{Batch, DataType, MemoryLayout, Recipe, Result, bf16, f16};
 use image::RgbImage;
 
 /// The operation to revert.
@@ -29,20 +29,23 @@ impl ScreenLevels {
         }
     }
 
-    /// A row in host memory.
-    pub fn picture(
-        &self,
-        row: &BatchRow<'_>,
-        dtype: DataType,
-        layout: MemoryLayout,
-    ) -> Result<RgbImage> {
-        let mut values = match dtype {
-            DataType::U8 => floats::<u8>(row, |level| f32::from(level) / 255.0)?,
-            DataType::F16 => floats::<f16>(row, f16::to_f32)?,
-            DataType::Bf16 => floats::<bf16>(row, bf16::to_f32)?,
-            DataType::F32 => floats::<f32>(row, |value| value)?,
+    /// A row in host memory, or one of its crops.
+    pub fn picture(&self, batch: &Batch, row: usize, crop: Option<usize>) -> Result<RgbImage> {
+        let of = (batch, row, crop);
+        let mut values = match batch.dtype() {
+            DataType::U8 => floats::<u8>(of, |level| f32::from(level) / 255.0)?,
+            DataType::F16 => floats::<f16>(of, f16::to_f32)?,
+            DataType::Bf16 => floats::<bf16>(of, bf16::to_f32)?,
+            DataType::F32 => floats::<f32>(of, |value| value)?,
         };
-        let (height, width) = row.size();
+        let layout = batch.layout();
+        let (height, width) = match crop {
+            None => batch.row(row)?.size(),
+            Some(crop) => match (layout, batch.crop_shape(crop)?) {
+                (MemoryLayout::Nchw, [_, _, height, width])
+                | (MemoryLayout::Nhwc, [_, height, width, _]) => (height, width),
+            },
+        };
         let pixels = height * width;
         let channels = values.len().checked_div(pixels).unwrap_or(0);
         // Index of each channel of a pixel.
@@ -84,6 +87,16 @@ impl ScreenLevels {
     }
 }
 
-fn floats<T: PixelElement>(row: &BatchRow<'_>, float: impl Fn(T) -> f32) -> Result<Vec<f32>> {
-    Ok(row.as_slice::<T>()?.iter().map(|v| float(*v)).collect())
+/// The values of a row, or of one of its crops.
+fn floats<T: PixelElement>(
+    (batch, row, crop): (&Batch, usize, Option<usize>),
+    float: impl Fn(T) -> f32,
+) -> Result<Vec<f32>> {
+    let floats = |values: &[T]| values.iter().map(|v| float(*v)).collect();
+    let Some(crop) = crop else {
+        return Ok(floats(batch.row(row)?.as_slice::<T>()?));
+    };
+    let pixels = batch.crop(crop)?;
+    let len: usize = pixels.shape()[1..].iter().product();
+    Ok(floats(&pixels.as_slice::<T>()?[row * len..][..len]))
 }

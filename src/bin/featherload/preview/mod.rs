@@ -3,6 +3,7 @@
 //! - `args`: the arguments;
 //! - `samples`: the samples, their originals, and draws of the recipe;
 //! - `levels`: converts rows of a batch to screen colours;
+//! - `mask_overlay`: masks over their images;
 //! - `corners`: the part of the original that a row shows;
 //! - `draw_text`: drawn values as text;
 //! - `grid`: lays everything out as one picture;
@@ -15,6 +16,7 @@ mod corners;
 mod draw_text;
 mod grid;
 mod levels;
+mod mask_overlay;
 mod samples;
 mod terminal;
 

@@ -10,7 +10,7 @@ use featherload::options::UploadOption;
 use featherload::order::EpochPlan;
 use featherload::recipe::{ColorOrder, Op};
 use featherload::{
-    Batch, BatchLabels, DataType, DecodeMode, Device, DrawnRow, EpochTail, Error, LoaderBuilder,
+    Batch, BatchLabels, DataType, DecodeMode, Device, DrawnRow, EpochTail, LoaderBuilder,
     MemoryLayout, OnError, Position, Rank, Recipe, Result, RowStatus, Sampler,
 };
 use image::RgbImage;
@@ -21,6 +21,7 @@ use super::args::PreviewArgs;
 use super::corners::{self, RowCorners};
 use super::draw_text;
 use super::levels::ScreenLevels;
+use super::mask_overlay;
 use crate::index::print_skipped;
 use crate::setup::RunSetup;
 
@@ -52,9 +53,12 @@ pub struct PreviewSample {
     pub draws: Vec<SampleDraw>,
 }
 
-/// One draw of the recipe for a sample.
+/// One draw of the recipe for a sample, or a crop of one.
 #[derive(Serialize, Default)]
 pub struct SampleDraw {
+    /// The number of the crop, if the recipe makes several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crop: Option<usize>,
     /// The label, if it differs from the sample's: mixed, or drawn.
     pub label: Option<String>,
     /// Corners of the row on the original: clockwise, starting with the row's upper left.
@@ -86,7 +90,8 @@ impl SampleDraw {
         if let Some(fault) = &self.fault {
             return Some(fault.clone()).filter(|_| sample.fault.is_none());
         }
-        let said = self.label.iter().chain(&self.said);
+        let crop = self.crop.map(|crop| format!("crop {crop}"));
+        let said = crop.iter().chain(&self.label).chain(&self.said);
         let words = said.map(String::as_str).collect::<Vec<_>>().join(", ");
         Some(words).filter(|words| !words.is_empty())
     }
@@ -97,12 +102,6 @@ pub fn read(args: &PreviewArgs) -> Result<SamplePreview> {
     let setup = RunSetup::new(&args.loader, &args.source)?;
     setup.warn();
     let recipe = setup.options.recipe()?;
-    if !recipe.crops.is_empty() {
-        return Err(Error::config(
-            "preview shows one image for each sample, and this recipe makes several crops: give \
-             --recipe a file with the operations of one crop",
-        ));
-    }
     let (index, ids) = choose(args)?;
     let samples = (0..).zip(&ids).map(|(at, &id)| PreviewSample {
         id,
@@ -169,6 +168,8 @@ fn on_cpu(args: &PreviewArgs) -> Result<RunSetup<'_>> {
     let said = &mut setup.options.loader;
     (said.device, said.upload, said.gpu_memory_limit) = (Device::Cpu, UploadOption::Auto, None);
     (said.decode_on, said.memory_limit) = (None, None);
+    // Originals are shown without masks, and samples are chosen without them.
+    said.masks = None;
     Ok(setup)
 }
 
@@ -193,7 +194,7 @@ fn originals(
     index: Index,
     samples: &mut [PreviewSample],
 ) -> Result<()> {
-    let decode = recipe.ops.iter().find_map(|op| match op {
+    let decode = recipe.all_ops().find_map(|op| match op {
         Op::Decode(decode) => Some(*decode),
         _ => None,
     });
@@ -210,18 +211,29 @@ fn originals(
     let levels = ScreenLevels::of(&whole);
     for batch in loader.epoch() {
         let batch = batch?;
-        let row = batch.row(0)?;
         let Some(sample) = samples.get_mut(batch.ids()[0] as usize) else {
             continue;
         };
         sample.fault = fault_of(&batch, 0);
         if sample.fault.is_none() {
-            let picture = levels.picture(&row, batch.dtype(), batch.layout())?;
+            let picture = levels.picture(&batch, 0, None)?;
             sample.size = Some(picture.dimensions());
             sample.original = Some(picture);
         }
     }
     Ok(())
+}
+
+/// The crops of a sample, each with what shows it. Without crops: the one image.
+fn shown_crops(recipe: &Recipe) -> Vec<(Option<usize>, ScreenLevels)> {
+    if recipe.crops.is_empty() {
+        return vec![(None, ScreenLevels::of(recipe))];
+    }
+    let crops = recipe.crops.iter();
+    let each = crops.flat_map(|crop| (0..crop.count).map(|_| &crop.recipe));
+    each.enumerate()
+        .map(|(number, recipe)| (Some(number), ScreenLevels::of(recipe)))
+        .collect()
 }
 
 /// Fills in the draws, one epoch each, with one batch an epoch.
@@ -231,7 +243,7 @@ fn draws(
     index: Index,
     samples: &mut [PreviewSample],
 ) -> Result<()> {
-    let levels = ScreenLevels::of(recipe);
+    let crops = shown_crops(recipe);
     let setup = RunSetup::new(&args.loader, &args.source)?;
     let epochs = u64::from(args.draws);
     let mut recipe = recipe.clone();
@@ -257,12 +269,14 @@ fn draws(
                 let Some(sample) = samples.get_mut(drawn.id as usize) else {
                     continue;
                 };
-                let mut draw = draw(batch, (row, drawn), &levels, sample)?;
-                if draw.label.is_none() {
-                    let label = label_in(batch.labels(), row, loader.index().classes());
-                    draw.label = label.filter(|label| sample.label.as_ref() != Some(label));
+                for (crop, levels) in &crops {
+                    let mut draw = draw(batch, (row, drawn, *crop), levels, sample)?;
+                    if draw.label.is_none() {
+                        let label = label_in(batch.labels(), row, loader.index().classes());
+                        draw.label = label.filter(|label| sample.label.as_ref() != Some(label));
+                    }
+                    sample.draws.push(draw);
                 }
-                sample.draws.push(draw);
             }
         }
     }
@@ -271,24 +285,39 @@ fn draws(
 
 fn draw(
     batch: &Batch,
-    (row, drawn): (usize, &DrawnRow),
+    (row, drawn, crop): (usize, &DrawnRow, Option<usize>),
     levels: &ScreenLevels,
     sample: &PreviewSample,
 ) -> Result<SampleDraw> {
     if let Some(fault) = fault_of(batch, row) {
         return Ok(SampleDraw {
+            crop,
             fault: Some(fault),
             ..SampleDraw::default()
         });
     }
     let steps = drawn.steps.as_ref().map(|drawn| drawn.steps.as_slice());
     let steps = steps.unwrap_or_default();
+    let of_crop: Vec<_> = match crop {
+        None => steps.to_vec(),
+        Some(crop) => {
+            let prefix = format!("crop {crop}: ");
+            let own = steps.iter().filter(|(name, _)| name.starts_with(&prefix));
+            own.cloned().collect()
+        }
+    };
+    let steps = &of_crop[..];
     Ok(SampleDraw {
+        crop,
         label: drawn.label.map(|label| format!("label {label}")),
         corners: sample.size.map(|size| corners::of(size, steps)),
         said: draw_text::of(steps),
         fault: None,
-        picture: Some(levels.picture(&batch.row(row)?, batch.dtype(), batch.layout())?),
+        picture: Some(mask_overlay::drawn(
+            levels.picture(batch, row, crop)?,
+            batch,
+            row,
+        )?),
     })
 }
 

@@ -29,6 +29,8 @@ struct ColumnFile {
 /// A column over all files.
 #[derive(Debug)]
 struct ArrowReader {
+    /// As the run names it: a column, or a path to a field inside of one.
+    name: String,
     kind: ColumnKind,
     files: Vec<ColumnFile>,
     /// The first row of each file.
@@ -62,7 +64,7 @@ impl ColumnReader for ArrowReader {
         let read = column.read_from(&mut bytes, row, into);
         stamp.check(file)?;
         read.map_err(|what| {
-            let name = quoted(&column.field.name);
+            let name = quoted(&self.name);
             Error::dataset(path, format!("row {row}, column {name}: {what}"))
         })
     }
@@ -124,6 +126,7 @@ pub(crate) fn open_columns(
         }
         let none = || Error::config("no Arrow files: give a path or a pattern");
         Ok(Box::new(ArrowReader {
+            name: name.clone(),
             kind: kind.ok_or_else(none)?,
             files: columns,
             firsts: firsts.clone(),

@@ -157,6 +157,18 @@ fn chosen(
     if let Some(one) = only(&|one| column_names::is_picture(name(&one.0))) {
         return Ok(one);
     }
+    let is_text = |one: &&(usize, PictureFields)| one.1.bytes.is_none();
+    let texts: Vec<&str> = found
+        .iter()
+        .filter(is_text)
+        .map(|one| name(&one.0))
+        .collect();
+    if !found.iter().any(&with_bytes)
+        && let Some(usual) = column_names::path(&texts)?
+        && let Some(one) = only(&|one| name(&one.0) == usual)
+    {
+        return Ok(one);
+    }
     let candidates: Vec<&str> = found
         .iter()
         .filter(|one| with_bytes(one))

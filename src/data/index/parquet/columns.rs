@@ -19,14 +19,16 @@ pub(super) struct ParquetColumns {
     pub(super) classes: Option<Vec<String>>,
     /// Whether the image column is a struct that also has a path.
     pub(super) has_paths: bool,
+    /// Whether it has paths or addresses in place of images.
+    pub(super) is_of_paths: bool,
 }
 
 /// Whether a top-level column can hold images.
 enum PictureColumn {
     /// Bytes: the number of the leaf column, and whether it is in a struct that also has a path.
     Bytes(usize, bool),
-    /// Texts, or a struct with a path and without bytes.
-    Paths,
+    /// Texts, or a struct with a path and without bytes: the number of the leaf column.
+    Paths(usize),
     Other,
 }
 
@@ -36,22 +38,23 @@ impl ParquetColumns {
         let features = footer.features()?;
         let tops = schema.root_schema().get_fields();
         let is_image = |name: &str| features.get(name).is_some_and(is_image);
-        let (picture_name, picture, has_paths) = match &options.image_column {
+        let (picture_name, found) = match &options.image_column {
             Some(name) => {
                 let top = top_of(tops, name).ok_or_else(|| missing(name, tops, "image_column"))?;
-                match of_picture(schema, top) {
-                    PictureColumn::Bytes(number, paths) => (name.clone(), number, paths),
-                    PictureColumn::Paths => return Err(paths_alone(name)),
-                    PictureColumn::Other => {
-                        return Err(format!(
-                            "has no images in column '{}', which is neither bytes nor a struct \
-                             with a field `bytes`: name another with `image_column`",
-                            shown(name.as_bytes())
-                        ));
-                    }
-                }
+                (name.clone(), of_picture(schema, top))
             }
             None => chosen(schema, tops, &is_image)?,
+        };
+        let (picture, has_paths, is_of_paths) = match found {
+            PictureColumn::Bytes(number, has_paths) => (number, has_paths, false),
+            PictureColumn::Paths(number) => (number, true, true),
+            PictureColumn::Other => {
+                return Err(format!(
+                    "has no images in column '{}', which has neither bytes nor paths, nor structs \
+                     with a field `bytes` or `path`: name another with `image_column`",
+                    shown(picture_name.as_bytes())
+                ));
+            }
         };
         let label_name = match &options.labels {
             ParquetLabels::None => None,
@@ -89,29 +92,26 @@ impl ParquetColumns {
             label_name,
             classes,
             has_paths,
+            is_of_paths,
         })
     }
 }
 
-/// The image column if the user names none: its name, its number, and whether it also has paths.
+/// The image column if the user names none.
 fn chosen(
     schema: &SchemaDescriptor,
     tops: &[std::sync::Arc<Type>],
     is_image: &dyn Fn(&str) -> bool,
-) -> Result<(String, usize, bool), String> {
+) -> Result<(String, PictureColumn), String> {
     let mut found = Vec::new();
-    let mut paths = None;
+    let mut texts = Vec::new();
     for top in tops {
         match of_picture(schema, top) {
             PictureColumn::Bytes(number, paths) => {
                 found.push((top.name().to_owned(), number, paths))
             }
-            PictureColumn::Paths
-                if is_image(top.name()) || column_names::is_picture(top.name()) =>
-            {
-                paths.get_or_insert(top.name());
-            }
-            PictureColumn::Paths | PictureColumn::Other => {}
+            PictureColumn::Paths(number) => texts.push((top.name(), number)),
+            PictureColumn::Other => {}
         }
     }
     if found.len() > 1 {
@@ -119,8 +119,9 @@ fn chosen(
             let mut those = found.iter().filter(|(name, ..)| is(name));
             those.next().filter(|_| those.next().is_none()).cloned()
         };
-        return only(is_image)
-            .or_else(|| only(&column_names::is_picture))
+        let one = only(is_image).or_else(|| only(&column_names::is_picture));
+        return one
+            .map(|(name, number, paths)| (name, PictureColumn::Bytes(number, paths)))
             .ok_or_else(|| {
                 let names: Vec<&str> = found.iter().map(|(name, ..)| name.as_str()).collect();
                 format!(
@@ -129,12 +130,25 @@ fn chosen(
                 )
             });
     }
-    match (found.pop(), paths) {
-        (Some(one), _) => Ok(one),
-        (None, Some(name)) => Err(paths_alone(name)),
-        (None, None) => Err(format!(
+    if let Some((name, number, paths)) = found.pop() {
+        return Ok((name, PictureColumn::Bytes(number, paths)));
+    }
+    // Most texts are no paths, so a column of texts needs a name or a feature.
+    let named = |is: &dyn Fn(&str) -> bool| texts.iter().find(|(name, _)| is(name));
+    let one = named(is_image).or_else(|| named(&column_names::is_picture));
+    let names: Vec<&str> = texts.iter().map(|(name, _)| *name).collect();
+    let one = match one {
+        Some(one) => Some(one),
+        None => {
+            let usual = column_names::path(&names)?;
+            usual.and_then(|usual| texts.iter().find(|(name, _)| *name == usual))
+        }
+    };
+    match one {
+        Some((name, number)) => Ok(((*name).to_owned(), PictureColumn::Paths(*number))),
+        None => Err(format!(
             "has no image column, which is bytes or a struct with a field `bytes` (its columns: \
-             {}): write one, or check the file",
+             {}): write one, or name a column of paths or addresses with `path_column`",
             listed(&names_of(tops))
         )),
     }
@@ -152,7 +166,7 @@ fn of_picture(schema: &SchemaDescriptor, top: &Type) -> PictureColumn {
     };
     if top.is_primitive() {
         return match leaf(&[top.name()]) {
-            Some((_, column)) if is_text(&column) => PictureColumn::Paths,
+            Some((number, column)) if is_text(&column) => PictureColumn::Paths(number),
             Some((number, _)) => PictureColumn::Bytes(number, false),
             None => PictureColumn::Other,
         };
@@ -162,7 +176,7 @@ fn of_picture(schema: &SchemaDescriptor, top: &Type) -> PictureColumn {
         (Some((number, column)), path) if !is_text(&column) => {
             PictureColumn::Bytes(number, path.is_some())
         }
-        (_, Some(_)) => PictureColumn::Paths,
+        (_, Some((number, _))) => PictureColumn::Paths(number),
         _ => PictureColumn::Other,
     }
 }
@@ -198,8 +212,8 @@ fn missing(name: &str, tops: &[std::sync::Arc<Type>], option: &str) -> String {
 
 pub(super) fn paths_alone(name: &str) -> String {
     format!(
-        "has paths in column '{}', but no images: write it with the bytes of the images, or give \
-         the folder of the images, or a table",
+        "has paths in the structs of column '{}', but no images: write it with the bytes of the \
+         images, or write the paths as a column of texts",
         shown(name.as_bytes())
     )
 }

@@ -2,6 +2,7 @@
 //!
 //! Runs in the consumer, with one file per thread.
 
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::data::columns::AvailableColumn;
 use crate::data::index::binary_form::{IndexContent, StoredForm};
 use crate::data::index::column_labels::{self, ClassNumbering, FileLabels};
+use crate::data::index::items::{ItemLabel, ItemList};
 use crate::data::index::names::shown;
 use crate::data::index::parquet::column_reader;
 use crate::data::index::parquet::columns::{ParquetColumns, paths_alone};
@@ -16,6 +18,7 @@ use crate::data::index::parquet::footer::ParquetFooter;
 use crate::data::index::parquet::labels::LabelReader;
 use crate::data::index::parquet::options::ParquetOptions;
 use crate::data::index::parquet::pages::PageReader;
+use crate::data::index::parquet::picture_paths::PicturePaths;
 use crate::data::index::parquet::pictures::PictureLocations;
 use crate::data::index::report::{ScanReport, SkipReason, TableColumns};
 use crate::data::index::samples::Index;
@@ -35,11 +38,26 @@ const ROW_BYTES: u64 = 64;
 
 /// The samples of one file.
 struct ParquetSamples {
-    places: PictureLocations,
+    pictures: ParquetPictures,
     labels: FileLabels,
     columns: ParquetColumns,
     available: Vec<AvailableColumn>,
     stamp: FileStamp,
+}
+
+/// The images of one file.
+enum ParquetPictures {
+    Places(PictureLocations),
+    Paths(PicturePaths),
+}
+
+impl ParquetPictures {
+    fn rows(&self) -> usize {
+        match self {
+            Self::Places(places) => places.rows.len(),
+            Self::Paths(paths) => paths.0.len(),
+        }
+    }
 }
 
 pub(super) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index, ScanReport)> {
@@ -67,9 +85,9 @@ pub(super) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index
             Ok((found, available))
         });
         let damaged = || Err(Error::dataset(path, "is damaged: it cannot be read"));
-        let ((places, labels, columns), available) = read.unwrap_or_else(damaged)?;
+        let ((pictures, labels, columns), available) = read.unwrap_or_else(damaged)?;
         Ok(ParquetSamples {
-            places,
+            pictures,
             labels,
             columns,
             available,
@@ -107,13 +125,14 @@ fn read(
     footer: &ParquetFooter,
     options: &ParquetOptions,
     names: &ClassNumbering,
-) -> Result<(PictureLocations, FileLabels, ParquetColumns), String> {
+) -> Result<(ParquetPictures, FileLabels, ParquetColumns), String> {
     let columns = ParquetColumns::find(footer, options)?;
     let schema = footer.data.file_metadata().schema_descr();
     let picture = schema.column(columns.picture);
     let max_def = u32::try_from(picture.max_def_level()).unwrap_or(0);
     let label = columns.label.map(|number| schema.column(number));
     let mut places = PictureLocations::default();
+    let mut paths = PicturePaths::default();
     let reading = |column| LabelReader::new(column, names);
     let mut reading = label.as_ref().map(reading).transpose()?;
     let all = count_rows(footer, memory::available_bytes())?;
@@ -124,12 +143,15 @@ fn read(
             let column = column.ok_or("is damaged: a row group lacks a column")?;
             PageReader::of(&footer.file, footer.len, column)
         };
-        places.add(pages(columns.picture)?, rows, max_def)?;
+        match columns.is_of_paths {
+            true => paths.add(&picture, pages(columns.picture)?, rows)?,
+            false => places.add(pages(columns.picture)?, rows, max_def)?,
+        }
         if let (Some(reading), Some(label), Some(number)) = (&mut reading, &label, columns.label) {
             reading.add(label, pages(number)?, rows)?;
         }
     }
-    if places.nulls == all && all > 0 {
+    if !columns.is_of_paths && places.nulls == all && all > 0 {
         return Err(match columns.has_paths {
             true => paths_alone(&columns.picture_name),
             false => format!(
@@ -140,7 +162,11 @@ fn read(
         });
     }
     let labels = reading.map_or(FileLabels::None, LabelReader::finish);
-    Ok((places, labels, columns))
+    let pictures = match columns.is_of_paths {
+        true => ParquetPictures::Paths(paths),
+        false => ParquetPictures::Places(places),
+    };
+    Ok((pictures, labels, columns))
 }
 
 fn join(
@@ -151,12 +177,11 @@ fn join(
 ) -> Result<(Index, ScanReport)> {
     let root = common_folder(paths);
     let mut report = ScanReport::default();
-    let mut content = IndexContent::default();
-    let (mut stamps, mut labels) = (Vec::new(), Vec::new());
+    let (mut pictures, mut labels) = (Vec::new(), Vec::new());
     let mut classes: Option<Option<Vec<String>>> = None;
     for (path, file) in paths.iter().zip(found) {
         let relative = path.strip_prefix(&root).unwrap_or(path);
-        if file.places.rows.is_empty() {
+        if file.pictures.rows() == 0 {
             report.skip(SkipReason::EmptyShard, relative.to_owned());
             continue;
         }
@@ -166,9 +191,7 @@ fn join(
                 "names other classes than the first file: give files of one data set",
             ));
         }
-        add(&mut content, relative, &file.places, || {
-            stamps.push(file.stamp)
-        });
+        pictures.push((path, file.stamp, file.pictures));
         report.columns.get_or_insert_with(|| TableColumns {
             image: Some(file.columns.picture_name),
             labels: file.columns.label_name.into_iter().collect(),
@@ -177,14 +200,42 @@ fn join(
         });
         labels.push((path, file.labels));
     }
-    report.samples = content.samples() as u64;
+    report.samples = pictures.iter().map(|(.., all)| all.rows() as u64).sum();
     if report.samples == 0 {
         return Err(Error::dataset(&root, "no rows in these Parquet files"));
     }
     let (of, labels): (Vec<&PathBuf>, Vec<FileLabels>) = labels.into_iter().unzip();
     let joined = column_labels::join(labels, names, classes.flatten(), options.classes.as_ref());
-    (content.labels, content.classes) =
-        joined.map_err(|(file, what)| Error::dataset(of[file], what))?;
+    let (labels, classes) = joined.map_err(|(file, what)| Error::dataset(of[file], what))?;
+    let is_of_paths = matches!(pictures.first(), Some((.., ParquetPictures::Paths(_))));
+    let (mut list, mut content, mut stamps) = (ItemList::new(), IndexContent::default(), vec![]);
+    for (path, stamp, pictures) in pictures {
+        match pictures {
+            ParquetPictures::Paths(paths) if is_of_paths => {
+                for (row, text) in paths.0.into_iter().enumerate() {
+                    let pushed = list.push(OsStr::from_bytes(&text), ItemLabel::None);
+                    pushed.map_err(|e| Error::dataset(path, format!("row {row}: {e}")))?;
+                }
+            }
+            ParquetPictures::Places(places) if !is_of_paths => {
+                let relative = path.strip_prefix(&root).unwrap_or(path);
+                add(&mut content, relative, &places, || stamps.push(stamp));
+            }
+            ParquetPictures::Paths(_) | ParquetPictures::Places(_) => {
+                return Err(Error::dataset(
+                    path,
+                    "has images as paths or as bytes, unlike the first file: give files of one \
+                     data set",
+                ));
+            }
+        }
+    }
+    if is_of_paths {
+        let (root, mut content) = list.into_content()?;
+        (content.labels, content.classes) = (labels, classes);
+        return Ok((Index::seal(&root, content)?, report));
+    }
+    (content.labels, content.classes) = (labels, classes);
     let index = Index::seal(&root, content)?;
     Ok((index.rebased(&root, &stamps)?, report))
 }

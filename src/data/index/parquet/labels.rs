@@ -64,64 +64,23 @@ impl<'a> LabelReader<'a> {
     pub(super) fn add(
         &mut self,
         column: &ColumnDescPtr,
-        mut pages: PageReader,
+        pages: PageReader,
         rows: u64,
     ) -> Result<(), String> {
-        let name = || shown(column.name().as_bytes());
-        let most_level = u32::try_from(column.max_def_level()).unwrap_or(0);
-        let end = self.rows + rows;
-        let mut dictionary = None;
-        while let Some(page) = pages.next_page()? {
-            if page.unpacked > MOST_PAGE {
-                return Err(
-                    "has a page of labels of more than 64 MiB: write it with smaller pages, or use \
-                     `labels: none`"
-                        .into(),
-                );
-            }
-            let body = pages.body(&page)?;
-            if page.kind == PageKind::Dictionary {
-                let known = ValueDictionary::new(body, self.form, page.values);
-                dictionary = Some(known.ok_or_else(|| pages.damaged())?);
-                continue;
-            }
-            if u64::from(page.values) > end - self.rows {
-                return Err(pages.damaged());
-            }
-            let (mut levels, bytes) = split(&page, &body, most_level)
-                .map_err(|what| what.unwrap_or_else(|| pages.damaged()))?;
-            let encoded = (self.form, page.encoding);
-            let most = u64::from(page.values);
-            let mut values = PageValues::new(encoded, bytes, most, dictionary.as_ref());
-            for _ in 0..page.values {
-                let row = self.rows;
-                let level = levels.as_mut().map_or(Some(most_level), Iterator::next);
-                if level.ok_or_else(|| pages.damaged())? != most_level {
-                    return Err(format!(
-                        "row {row}: no label in column '{}': add it, or use `labels: none`",
-                        name()
-                    ));
-                }
-                let value = match &mut values {
-                    Ok(values) => values.next_value().ok_or_else(|| pages.damaged())?,
-                    Err(None) => return Err(pages.damaged()),
-                    Err(Some(encoding)) => {
-                        return Err(format!(
-                            "has labels in the encoding {encoding} in column '{}', which is not \
-                             supported: write it with plain or dictionary encoding",
-                            name()
-                        ));
-                    }
-                };
-                self.take(value)
-                    .map_err(|what| format!("row {row}: {what}"))?;
-                self.rows += 1;
-            }
-        }
-        match self.rows == end {
-            true => Ok(()),
-            false => Err(format!("is damaged: column '{}' ends early", name())),
-        }
+        let of = (column, self.form, "labels");
+        each_value(of, pages, rows, |value| {
+            let row = self.rows;
+            let value = value.ok_or_else(|| {
+                format!(
+                    "row {row}: no label in column '{}': add it, or use `labels: none`",
+                    shown(column.name().as_bytes())
+                )
+            })?;
+            self.take(value)
+                .map_err(|what| format!("row {row}: {what}"))?;
+            self.rows += 1;
+            Ok(())
+        })
     }
 
     fn take(&mut self, value: ColumnValue<'_>) -> Result<(), String> {
@@ -164,6 +123,72 @@ impl<'a> LabelReader<'a> {
 
     pub(super) fn finish(self) -> FileLabels {
         self.labels
+    }
+}
+
+/// Calls `take` for the value of each row of one row group, which has `rows` rows: `None` for a row
+/// without one. `of`: the column, the form of its values, and what they are.
+///
+/// # Errors
+/// Those of `take`, a damaged page, or an unsupported encoding.
+pub(super) fn each_value(
+    (column, form, what): (&ColumnDescPtr, ValueForm, &str),
+    mut pages: PageReader,
+    rows: u64,
+    mut take: impl FnMut(Option<ColumnValue<'_>>) -> Result<(), String>,
+) -> Result<(), String> {
+    let name = || shown(column.name().as_bytes());
+    let most_level = u32::try_from(column.max_def_level()).unwrap_or(0);
+    let (mut read, mut dictionary) = (0, None);
+    while let Some(page) = pages.next_page()? {
+        if page.unpacked > MOST_PAGE {
+            let fix = match what {
+                "labels" => ", or use `labels: none`",
+                _ => "",
+            };
+            return Err(format!(
+                "has a page of {what} of more than 64 MiB: write it with smaller pages{fix}"
+            ));
+        }
+        let body = pages.body(&page)?;
+        if page.kind == PageKind::Dictionary {
+            let known = ValueDictionary::new(body, form, page.values);
+            dictionary = Some(known.ok_or_else(|| pages.damaged())?);
+            continue;
+        }
+        if u64::from(page.values) > rows - read {
+            return Err(pages.damaged());
+        }
+        let (mut levels, bytes) = split(&page, &body, most_level)
+            .map_err(|what| what.unwrap_or_else(|| pages.damaged()))?;
+        let encoded = (form, page.encoding);
+        let most = u64::from(page.values);
+        let mut values = PageValues::new(encoded, bytes, most, dictionary.as_ref());
+        for _ in 0..page.values {
+            let level = levels.as_mut().map_or(Some(most_level), Iterator::next);
+            if level.ok_or_else(|| pages.damaged())? != most_level {
+                take(None)?;
+                read += 1;
+                continue;
+            }
+            let value = match &mut values {
+                Ok(values) => values.next_value().ok_or_else(|| pages.damaged())?,
+                Err(None) => return Err(pages.damaged()),
+                Err(Some(encoding)) => {
+                    return Err(format!(
+                        "has {what} in the encoding {encoding} in column '{}', which is not \
+                         supported: write it with plain or dictionary encoding",
+                        name()
+                    ));
+                }
+            };
+            take(Some(value))?;
+            read += 1;
+        }
+    }
+    match read == rows {
+        true => Ok(()),
+        false => Err(format!("is damaged: column '{}' ends early", name())),
     }
 }
 

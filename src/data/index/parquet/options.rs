@@ -5,11 +5,13 @@ use crate::data::index::classes::ClassList;
 /// How [`Index::parquet`](crate::data::index::Index::parquet) reads Parquet files.
 #[derive(Debug, Clone, Default)]
 pub struct ParquetOptions {
-    /// The image column: bytes, or a struct with a field `bytes`, as Hugging Face writes it.
+    /// The image column: bytes, or a struct with a field `bytes`, as Hugging Face writes it. Or texts
+    /// that are paths or addresses of images.
     ///
     /// By default the only such column. Of several, the only one that Hugging Face's metadata
     /// marks as an image; else the only one with a usual name, such as `image`, `img`, `picture`
-    /// or `photo`.
+    /// or `photo`. Without such columns the one of texts with a usual name of images or paths, such
+    /// as `url`.
     pub image_column: Option<String>,
     /// Which column has the labels.
     pub labels: ParquetLabels,

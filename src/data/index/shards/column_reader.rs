@@ -94,6 +94,9 @@ fn value_in(text: &[u8], pointer: &str) -> Result<Json, String> {
     };
     let failed = || format!("has a value at {} that is not valid JSON", quoted(pointer));
     let text = str::from_utf8(found).map_err(|_| failed())?;
+    if let Some(what) = json_column::beyond_whole(text) {
+        return Err(what);
+    }
     serde_json::from_str(text).map_err(|_| failed())
 }
 
@@ -264,8 +267,7 @@ fn json_kind(
             }));
         }
         let value = value_in(&text, pointer).map_err(failed)?;
-        let inexact = json_column::beyond_whole(&value).or_else(|| json_column::inexact(&value));
-        if let Some(what) = inexact {
+        if let Some(what) = json_column::inexact(&value) {
             return Err(failed(what));
         }
         let both = JsonKind::of(&value).and_then(|this| kind.and(this));

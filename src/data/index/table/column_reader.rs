@@ -204,6 +204,9 @@ fn json_value(line: &[u8], name: &str) -> Result<Json, String> {
     };
     let text = str::from_utf8(found)
         .map_err(|_| format!("has text at {} that is not UTF-8", quoted(name)))?;
+    if let Some(what) = json_column::beyond_whole(text) {
+        return Err(format!("the value at {} {what}", quoted(name)));
+    }
     serde_json::from_str(text).map_err(|e| {
         let what = e.to_string();
         let what = what
@@ -353,9 +356,6 @@ pub(crate) fn open_columns(file: &StampedFile, names: &[String]) -> Result<Named
                         let found = json_column::inexact(&value)?;
                         Some((line, found))
                     });
-                    if let Some(what) = json_column::beyond_whole(&value) {
-                        return Err(failed(format!("the value at {} {what}", quoted(name))));
-                    }
                 }
             }
         }

@@ -21,7 +21,8 @@ use crate::pool::worker::meter::StageMeter;
 use crate::recipe::random::CropStreams;
 use crate::recipe::{
     DataType, DecodeMode, MemoryLayout, OrientationMode, RandomCrop, RandomHorizontalFlip,
-    RandomResizedCrop, Recipe, ReorderMode, SampleProgram, Span, Step, TruncationPolicy,
+    RandomResizedCrop, RandomVerticalFlip, Recipe, ReorderMode, SampleProgram, Span, Step,
+    TruncationPolicy,
 };
 
 type Made = std::result::Result<Vec<Vec<u8>>, String>;
@@ -149,6 +150,65 @@ proptest! {
             check(&recipe, &mut decoder, file, position);
         }
     }
+}
+
+/// Crops that share first operations have the same box and flip, and own later operations. The
+/// numbers of the later ones are those of the crop alone.
+#[test]
+fn shared_operations_have_the_numbers_of_the_first_crop() {
+    let first = same_format(crop(24, (0.1, 1.0))).with_decode(DecodeMode::Full);
+    let flips = |recipe: Recipe| recipe.then(RandomVerticalFlip { p: 0.5 });
+    let recipe = Recipe::new("splits")
+        .with_crop(first.clone(), 1)
+        .with_shared_crop(flips(first.clone()), 3, 2);
+    let own = Recipe::new("own")
+        .with_crop(first.clone(), 1)
+        .with_crop(flips(first.clone()), 3);
+    let (mut shared, mut apart) = (decoder(&recipe), decoder(&own));
+    let mut upside_down = [0; 4];
+    for position in 0..24 {
+        let file = fixtures::jpeg(90, 70, Sampling::S420);
+        let (made, decoded) = crops(&mut shared, &recipe, &file, position);
+        let made = made.unwrap();
+        assert_eq!(decoded, 1);
+        assert!(made[0] == alone(&first, &file, position, 0).unwrap());
+        let (others, _) = crops(&mut apart, &own, &file, position);
+        let flipped = |made: &[Vec<u8>], crop: usize| {
+            let all = made[4].chunks_exact(CropGeometry::BYTES);
+            let of: Vec<CropGeometry> = all.map(bytemuck::pod_read_unaligned).collect();
+            (
+                of[crop].bounds,
+                of[crop].is_flipped(),
+                of[crop].is_upside_down(),
+            )
+        };
+        let others = others.unwrap();
+        for number in 1..4 {
+            let (bounds, mirrored, down) = flipped(&made, number);
+            let (of_first, first_mirrored, _) = flipped(&made, 0);
+            assert_eq!((bounds, mirrored), (of_first, first_mirrored));
+            // The later operation is drawn as if nothing were shared.
+            assert_eq!(down, flipped(&others, number).2);
+            upside_down[number] += usize::from(down);
+            let rows = |row: &[u8]| -> Vec<Vec<u8>> {
+                row.chunks_exact(24 * 4).map(<[u8]>::to_vec).collect()
+            };
+            let mut wanted = rows(&made[0]);
+            if down {
+                // Three planes of 24 rows.
+                wanted = wanted
+                    .chunks(24)
+                    .flat_map(|p| p.iter().rev().cloned())
+                    .collect();
+            }
+            assert!(rows(&made[number]) == wanted, "{position} {number}");
+        }
+    }
+    assert!(
+        upside_down[1..].iter().all(|n| (4..21).contains(n)),
+        "{upside_down:?}"
+    );
+    assert!(upside_down[1] != upside_down[2] || upside_down[2] != upside_down[3]);
 }
 
 fn crop(size: u32, scale: (f64, f64)) -> Recipe {
