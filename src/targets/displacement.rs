@@ -65,9 +65,8 @@ impl DisplacementMap {
         let (left, top) = (x.floor(), y.floor());
         let (right, down) = (x - left, y - top);
         let (column, row) = (left as i64, top as i64);
-        let at = |dx: i64, dy: i64| {
-            self.at_pixel(column.saturating_add(dx), row.saturating_add(dy))
-        };
+        let at =
+            |dx: i64, dy: i64| self.at_pixel(column.saturating_add(dx), row.saturating_add(dy));
         let [a, b, c, d] = [at(0, 0), at(1, 0), at(0, 1), at(1, 1)];
         std::array::from_fn(|axis| {
             let above = a[axis] + (b[axis] - a[axis]) * right;

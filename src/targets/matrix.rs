@@ -41,9 +41,7 @@ impl PointMatrix {
         let (Self(first), Self(next)) = (self, next);
         Self(std::array::from_fn(|row| {
             std::array::from_fn(|column| {
-                (0..3)
-                    .map(|k| next[row][k] * first[k][column])
-                    .sum::<f64>()
+                (0..3).map(|k| next[row][k] * first[k][column]).sum::<f64>()
             })
         }))
     }

@@ -171,7 +171,11 @@ impl SampleObjects {
             ("boxes", self.boxes.len(), Some(objects)),
             ("area", self.area.len(), Some(objects)),
             ("crowd", self.crowd.len(), Some(objects)),
-            ("rotated", self.rotated.values.len(), rotated.checked_mul(objects)),
+            (
+                "rotated",
+                self.rotated.values.len(),
+                rotated.checked_mul(objects),
+            ),
             ("keypoints", self.keypoints.points.len(), points),
             ("visibility", self.keypoints.visibility.len(), points),
             ("polygons", self.polygons.object_ends.len(), Some(objects)),

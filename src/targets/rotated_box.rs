@@ -136,8 +136,16 @@ pub(super) fn rectangle_of(corners: BoxCorners) -> BoxCorners {
         1.0
     };
     let (cos, sin) = (libm::cosf(between), libm::sinf(between));
-    let w = if wp < hp { wp * sin } else { wp + hp * cos * sign };
-    let h = if wp > hp { hp * sin } else { hp + wp * cos * sign };
+    let w = if wp < hp {
+        wp * sin
+    } else {
+        wp + hp * cos * sign
+    };
+    let h = if wp > hp {
+        hp * sin
+    } else {
+        hp + wp * cos * sign
+    };
     let angle = if hp > wp {
         r14 + std::f32::consts::FRAC_PI_2
     } else {
@@ -194,9 +202,8 @@ fn leftmost(corners: &BoxCorners) -> usize {
         values.fold(0.0f32, |most, v| most.max(v.abs()))
     };
     let (x_most, y_most) = (most(0), most(1));
-    let rank = |corner: usize| {
-        corners[2 * corner + 1] / y_most + (corners[2 * corner] / x_most) * 100.0
-    };
+    let rank =
+        |corner: usize| corners[2 * corner + 1] / y_most + (corners[2 * corner] / x_most) * 100.0;
     // As torch's `min`: the first of equal ones, and NaN is the least.
     (0..4).fold(0, |best, corner| {
         let (least, this) = (rank(best), rank(corner));
@@ -256,22 +263,14 @@ fn clamped_intercepts(
             (a1 - a2) * width + b1,
             (a3 - a2) * width + b3,
         ];
-        b2 = clamp(
-            extreme(candidates, |v, best| v > best),
-            -f32::INFINITY,
-            b2,
-        );
+        b2 = clamp(extreme(candidates, |v, best| v > best), -f32::INFINITY, b2);
         let candidates = [
             height * (1.0 - a3 / a4) + b4 * a3 / a4,
             height * (1.0 - a3 / a2) + b2 * a3 / a2,
             (a2 - a3) * width + b2,
             (a4 - a3) * width + b4,
         ];
-        b3 = clamp(
-            extreme(candidates, |v, best| v < best),
-            b3,
-            f32::INFINITY,
-        );
+        b3 = clamp(extreme(candidates, |v, best| v < best), b3, f32::INFINITY);
     }
     [
         clamp(b1, b1m, b3m),

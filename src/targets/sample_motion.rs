@@ -129,9 +129,8 @@ impl MotionPath {
     /// The place of a source point in the output. NaN if the output cannot show it.
     #[must_use]
     pub fn map(&self, point: [f64; 2]) -> [f64; 2] {
-        let moved = (self.stages.iter()).fold(point, |at, (matrix, by)| {
-            by.output_of(matrix.map(at))
-        });
+        let moved =
+            (self.stages.iter()).fold(point, |at, (matrix, by)| by.output_of(matrix.map(at)));
         self.last.map(moved)
     }
 }

@@ -16,9 +16,15 @@ pub enum MotionKind {
     /// Changes values and moves no pixel.
     Still,
     /// Pixels removed at the left and at the top.
-    Crop { left: u32, top: u32 },
+    Crop {
+        left: u32,
+        top: u32,
+    },
     /// Pixels added at the left and at the top.
-    Pad { left: u32, top: u32 },
+    Pad {
+        left: u32,
+        top: u32,
+    },
     Resize,
     /// Left to right.
     Mirror,
@@ -27,7 +33,9 @@ pub enum MotionKind {
     /// Quarter turns counter-clockwise, 1 to 3.
     Turn(u8),
     /// Around the centres of both pictures, counter-clockwise.
-    Rotate { degrees: f64 },
+    Rotate {
+        degrees: f64,
+    },
     /// Any other map that keeps lines parallel.
     Affine,
     /// A map with vanishing points.
@@ -222,12 +230,9 @@ impl StepMotion {
     #[must_use]
     pub fn displacement(&self) -> Option<DisplacementMap> {
         match self.kind {
-            MotionKind::Elastic { key, alpha, sigma } => Some(DisplacementMap::of_noise(
-                self.before,
-                key,
-                alpha,
-                sigma,
-            )),
+            MotionKind::Elastic { key, alpha, sigma } => {
+                Some(DisplacementMap::of_noise(self.before, key, alpha, sigma))
+            }
             _ => None,
         }
     }

@@ -134,4 +134,3 @@ fn move_rotated(motion: &SampleMotion, objects: &mut SampleObjects) {
         format.move_by(values, mirrored, |at| path.map(at));
     }
 }
-

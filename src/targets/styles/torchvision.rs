@@ -4,6 +4,10 @@
 //! - Integer boxes are truncated after each step: 31 halved is 15.
 //! - Crops and pads clamp boxes to the picture. A resize does not.
 //! - Rotations, affine maps and perspectives take the hull of four corners, and clamp it.
+//! - A rotation that enlarges the picture measures boxes from the least corner of its frame, and
+//!   pixels from its centre, as there. One difference, on purpose: torchvision often gives the boxes
+//!   a frame that is a pixel larger than its picture, and then refuses further operations. Here the
+//!   frame is the picture.
 //! - Objects stay, whatever their size, until [`sanitize_boxes`] is asked.
 
 use crate::recipe::Size;
@@ -58,17 +62,42 @@ impl TorchvisionRules {
 
     /// Left, top, right and bottom, by a conversion of the stored numbers.
     fn to_xyxy(self, format: BoxFormat, values: [f64; 4]) -> [f64; 4] {
-        format.to_xyxy(values).map(|v| self.store(v))
+        to_xyxy(format, values).map(|v| self.store(v))
     }
 
     /// The inverse conversion of stored numbers. torchvision divides integers downwards.
     fn from_xyxy(self, format: BoxFormat, values: [f64; 4]) -> [f64; 4] {
-        let values = format.from_xyxy(values);
         match self.integers {
-            true => values.map(f64::floor),
-            false => values.map(|v| self.store(v)),
+            true => format.from_xyxy(values).map(f64::floor),
+            false => from_xyxy(format, values),
         }
     }
+}
+
+/// Left, top, right and bottom, in single precision: torchvision adds the width to the left.
+fn to_xyxy(format: BoxFormat, values: [f64; 4]) -> [f64; 4] {
+    let [a, b, c, d] = values.map(|v| v as f32);
+    let upright = match format {
+        BoxFormat::Xyxy => [a, b, c, d],
+        BoxFormat::Xywh => [a, b, c + a, d + b],
+        BoxFormat::Cxcywh => {
+            let (left, top) = (a - c / 2.0, b - d / 2.0);
+            [left, top, c + left, d + top]
+        }
+    };
+    upright.map(f64::from)
+}
+
+/// A box of left, top, right and bottom in a format, in single precision.
+fn from_xyxy(format: BoxFormat, values: [f64; 4]) -> [f64; 4] {
+    let [x0, y0, x1, y1] = values.map(|v| v as f32);
+    let (w, h) = (x1 - x0, y1 - y0);
+    let values = match format {
+        BoxFormat::Xyxy => [x0, y0, x1, y1],
+        BoxFormat::Xywh => [x0, y0, w, h],
+        BoxFormat::Cxcywh => [(x0 * 2.0 + w) / 2.0, (y0 * 2.0 + h) / 2.0, w, h],
+    };
+    values.map(f64::from)
 }
 
 /// The part of a step's map that all its points share.
@@ -156,9 +185,9 @@ impl StepWalk<'_> {
     /// Clamps a box whose numbers are stored, in its format.
     fn clamp(&self, format: BoxFormat, values: [f64; 4]) -> [f64; 4] {
         // In floats, also for integers.
-        let upright = format.to_xyxy(values);
+        let upright = to_xyxy(format, values);
         let inside = clamped(upright, self.step.after, self.rules.clamping);
-        format.from_xyxy(inside).map(|v| self.rules.store(v))
+        from_xyxy(format, inside).map(|v| self.rules.store(v))
     }
 
     fn boxes(&self, format: BoxFormat, values: [f64; 4]) -> [f64; 4] {
@@ -207,7 +236,7 @@ impl StepWalk<'_> {
                 self.warped(format, upright)
             }
             MotionKind::Turn(_) | MotionKind::Rotate { .. } | MotionKind::Affine => {
-                self.warped(format, format.to_xyxy(values))
+                self.warped(format, to_xyxy(format, values))
             }
             MotionKind::Elastic { .. } => {
                 let upright = rules.to_xyxy(format, values);
@@ -223,7 +252,7 @@ impl StepWalk<'_> {
     fn warped(&self, format: BoxFormat, upright: [f64; 4]) -> [f64; 4] {
         let hull = hull_of(corners_of(upright).map(|at| self.mapped(at)));
         let inside = clamped(hull, self.step.after, self.rules.clamping);
-        format.from_xyxy(inside).map(|v| self.rules.store(v))
+        from_xyxy(format, inside).map(|v| self.rules.store(v))
     }
 
     fn mapped(&self, point: [f64; 2]) -> [f64; 2] {
@@ -259,10 +288,7 @@ impl StepWalk<'_> {
             MotionKind::Resize if before == self.step.after => [x, y],
             MotionKind::Resize => {
                 let [across, down] = self.ratios();
-                [
-                    f64::from(x as f32 * across),
-                    f64::from(y as f32 * down),
-                ]
+                [f64::from(x as f32 * across), f64::from(y as f32 * down)]
             }
             MotionKind::Crop { .. } | MotionKind::Pad { .. } => {
                 let [dx, dy] = self.shift().unwrap_or_default();
@@ -324,9 +350,7 @@ impl StepWalk<'_> {
                 let [across, down] = self.ratios();
                 let moved = |[x, y]: [f32; 2]| match self.step.kind {
                     MotionKind::Resize => [x * across, y * down],
-                    _ => self
-                        .mapped([f64::from(x), f64::from(y)])
-                        .map(|v| v as f32),
+                    _ => self.mapped([f64::from(x), f64::from(y)]).map(|v| v as f32),
                 };
                 let mut moved_corners = corners;
                 for corner in moved_corners.as_chunks_mut::<2>().0 {
@@ -379,8 +403,8 @@ pub fn clamp_boxes(rules: &TorchvisionRules, objects: &mut SampleObjects, size: 
     let format = objects.box_format;
     if rules.clamping != ClampingMode::Off {
         for values in &mut objects.boxes {
-            let inside = clamped(format.to_xyxy(*values), size, rules.clamping);
-            *values = format.from_xyxy(inside).map(|v| rules.store(v));
+            let inside = clamped(to_xyxy(format, *values), size, rules.clamping);
+            *values = from_xyxy(format, inside).map(|v| rules.store(v));
         }
     }
     if let Some(format) = objects.rotated.format {

@@ -101,7 +101,10 @@ fn a_crop_of_a_crop_is_one_crop() {
     for _ in 0..CASES {
         let of = picture(&mut numbers);
         let (w, h) = (numbers.whole(1, of.width), numbers.whole(1, of.height));
-        let (left, top) = (numbers.whole(0, of.width - w), numbers.whole(0, of.height - h));
+        let (left, top) = (
+            numbers.whole(0, of.width - w),
+            numbers.whole(0, of.height - h),
+        );
         let (w2, h2) = (numbers.whole(1, w), numbers.whole(1, h));
         let (left2, top2) = (numbers.whole(0, w - w2), numbers.whole(0, h - h2));
         let steps = [crop(left, top, w, h), crop(left2, top2, w2, h2)];
@@ -152,13 +155,14 @@ fn one_matrix_is_all_steps_in_their_order() {
             steps.push(step);
         }
         let at = point(&mut numbers, of);
-        let walked = (motion.steps().iter()).fold(at, |at, step| {
-            step.matrix().unwrap().map(at)
-        });
+        let walked = (motion.steps().iter()).fold(at, |at, step| step.matrix().unwrap().map(at));
         let once = motion.matrix().unwrap().map(at);
         let scale = walked[0].abs().max(walked[1].abs()).max(1.0);
         if walked[0].is_finite() && once[0].is_finite() && scale < 1e7 {
-            assert!(near(walked, once, 1e-7 * scale), "{steps:?}: {walked:?} {once:?}");
+            assert!(
+                near(walked, once, 1e-7 * scale),
+                "{steps:?}: {walked:?} {once:?}"
+            );
             assert_eq!(once, motion.path().map(at));
         }
         // Sizes follow each other, and the order counts.

@@ -19,8 +19,7 @@ const FIRST: f64 = 20.0;
 /// Red shows the column, green the row.
 fn ramp(of: Size) -> Vec<u8> {
     let level = |at: u32| (FIRST + SLOPE * f64::from(at)) as u8;
-    let pixels =
-        (0..of.height).flat_map(|y| (0..of.width).map(move |x| [level(x), level(y), 200]));
+    let pixels = (0..of.height).flat_map(|y| (0..of.width).map(move |x| [level(x), level(y), 200]));
     pixels.collect::<Vec<_>>().into_flattened()
 }
 
@@ -155,11 +154,7 @@ fn every_step_moves_points_as_pixels() {
 fn half_a_pixel_would_be_found() {
     let of = size(23, 31);
     // The same rotation in the other library's convention.
-    let (pixels, _) = moved(
-        &ramp(of),
-        of,
-        &[rotate(30.0, of, RotationStyle::Opencv)],
-    );
+    let (pixels, _) = moved(&ramp(of), of, &[rotate(30.0, of, RotationStyle::Opencv)]);
     let wrong = StepMotion::of(0, &rotate(30.0, of, RotationStyle::Tensor), of);
     let matrix = wrong.matrix().unwrap();
     let mut most = 0.0f64;
@@ -250,7 +245,10 @@ fn a_dot_goes_where_the_motion_says() {
                 for (dx, dy) in dots {
                     // A pixel shows the dot if its centre's source lies within it.
                     let off = (dx - gx).hypot(dy - gy);
-                    assert!(off < 0.75, "{degrees} {style:?}: ({dx}, {dy}), ({gx}, {gy})");
+                    assert!(
+                        off < 0.75,
+                        "{degrees} {style:?}: ({dx}, {dy}), ({gx}, {gy})"
+                    );
                     seen += 1;
                 }
             }
