@@ -35,7 +35,8 @@ impl SampleMotion {
         motion
     }
 
-    /// Adds a step of operation number `op`.
+    /// Adds a step of operation number `op`. The first operation that moves objects has number 0.
+    /// Operations that drew no step leave a gap.
     ///
     /// AugMix moves copies of the picture and mixes them with it. Objects stay where the unmoved
     /// picture has them, so motions between `keep` and the mix are left out.
@@ -86,14 +87,12 @@ impl SampleMotion {
             stages: Vec::new(),
             last: PointMatrix::IDENTITY,
         };
-        for step in &self.steps {
-            match (step.matrix(), step.displacement()) {
-                (Some(matrix), _) => path.last = path.last.then(matrix),
-                (None, Some(by)) => {
-                    let before = std::mem::replace(&mut path.last, PointMatrix::IDENTITY);
-                    path.stages.push((before, by));
-                }
-                (None, None) => {}
+        for (number, step) in self.steps.iter().enumerate() {
+            if let Some(matrix) = step.matrix() {
+                path.last = path.last.then(matrix);
+            } else if let Some(by) = step.displacement() {
+                let before = std::mem::replace(&mut path.last, PointMatrix::IDENTITY);
+                path.stages.push(DisplacedStage { before, number, by });
             }
         }
         path
@@ -118,19 +117,38 @@ impl SampleMotion {
     }
 }
 
-/// The map of points from source to output.
+/// The map of points from source to output. It holds the displacements of all steps that have one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MotionPath {
-    stages: Vec<(PointMatrix, DisplacementMap)>,
+    stages: Vec<DisplacedStage>,
     last: PointMatrix,
+}
+
+/// A displacement, and the matrix of the steps before it.
+#[derive(Debug, Clone, PartialEq)]
+struct DisplacedStage {
+    before: PointMatrix,
+    /// The number of the step.
+    number: usize,
+    by: DisplacementMap,
 }
 
 impl MotionPath {
     /// The place of a source point in the output. NaN if the output cannot show it.
     #[must_use]
     pub fn map(&self, point: [f64; 2]) -> [f64; 2] {
-        let moved =
-            (self.stages.iter()).fold(point, |at, (matrix, by)| by.output_of(matrix.map(at)));
+        let mut moved = point;
+        for stage in &self.stages {
+            moved = stage.by.output_of(stage.before.map(moved));
+        }
         self.last.map(moved)
+    }
+
+    /// The displacement of the step with this number. None for a matrix.
+    #[must_use]
+    pub fn displacement(&self, number: usize) -> Option<&DisplacementMap> {
+        let mut stages = self.stages.iter();
+        let stage = stages.find(|stage| stage.number == number);
+        stage.map(|stage| &stage.by)
     }
 }

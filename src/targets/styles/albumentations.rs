@@ -10,11 +10,12 @@
 //! quotient stays just below 1. Here a box that lies wholly inside passes.
 
 use super::dropping::KeepList;
+use super::moved_sample::MovedSample;
 use crate::recipe::Size;
 use crate::targets::box_format::{box_in_pixels, normalized_box};
+use crate::targets::displacement::DisplacementMap;
 use crate::targets::matrix::{corners_of, hull_of};
 use crate::targets::objects::{DropCounts, SampleObjects};
-use crate::targets::sample_motion::SampleMotion;
 use crate::targets::step_motion::{MotionKind, StepMotion};
 
 /// The parameters of albumentations' `BboxParams` and `KeypointParams`.
@@ -60,10 +61,11 @@ impl AlbumentationsRules {
     /// Moves boxes and keypoints of a sample through all steps.
     pub(super) fn walk(
         &self,
-        motion: &SampleMotion,
+        moved: &MovedSample<'_>,
         objects: &mut SampleObjects,
         counts: &mut DropCounts,
     ) {
+        let motion = moved.motion;
         self.begin(motion.source(), objects, counts);
         let steps = motion.steps();
         // Operations before the first step drew nothing, and were filtered all the same.
@@ -71,16 +73,17 @@ impl AlbumentationsRules {
             self.filter(motion.source(), objects, counts);
         }
         for (i, step) in steps.iter().enumerate() {
+            let map = moved.path.displacement(i);
             let mut keep = KeepList::new(objects.len());
             for (object, values) in objects.boxes.iter_mut().enumerate() {
-                *values = moved_box(step, *values);
+                *values = moved_box(step, map, *values);
                 if moves_by_matrix(step) && is_outside(*values) {
                     keep.drop(object, &mut counts.hidden);
                 }
             }
             keep.apply(objects);
             for point in &mut objects.keypoints.points {
-                *point = moved_keypoint(step, *point).map(|v| f64::from(v as f32));
+                *point = moved_keypoint(step, map, *point).map(|v| f64::from(v as f32));
             }
             let next = steps.get(i + 1).map(|next| next.op);
             if next != Some(step.op) {
@@ -180,7 +183,7 @@ fn is_outside([x0, y0, x1, y1]: [f64; 4]) -> bool {
 }
 
 /// A box of shares after a step.
-fn moved_box(step: &StepMotion, values: [f64; 4]) -> [f64; 4] {
+fn moved_box(step: &StepMotion, map: Option<&DisplacementMap>, values: [f64; 4]) -> [f64; 4] {
     let [x0, y0, x1, y1] = values;
     let shifted = |values: [f64; 4], dx: f64, dy: f64| {
         let [x0, y0, x1, y1] = box_in_pixels(values, step.before);
@@ -206,7 +209,7 @@ fn moved_box(step: &StepMotion, values: [f64; 4]) -> [f64; 4] {
             normalized_box(hull_of(corners.map(|at| matrix.map(at))), step.after)
         }
         MotionKind::Elastic { .. } => {
-            let Some(map) = step.displacement() else {
+            let Some(map) = map else {
                 return values;
             };
             let corners = corners_of(box_in_pixels(values, step.before));
@@ -216,7 +219,7 @@ fn moved_box(step: &StepMotion, values: [f64; 4]) -> [f64; 4] {
 }
 
 /// A keypoint after a step. It counts from the centre of the first pixel.
-fn moved_keypoint(step: &StepMotion, [x, y]: [f64; 2]) -> [f64; 2] {
+fn moved_keypoint(step: &StepMotion, map: Option<&DisplacementMap>, [x, y]: [f64; 2]) -> [f64; 2] {
     match (step.kind, step.matrix()) {
         (MotionKind::Resize, _) => {
             let ratio = |new: u32, old: u32| f64::from(new) / f64::from(old);
@@ -226,7 +229,7 @@ fn moved_keypoint(step: &StepMotion, [x, y]: [f64; 2]) -> [f64; 2] {
             ]
         }
         (_, Some(matrix)) => matrix.with_offset(0.5).map([x, y]),
-        (_, None) => match step.displacement() {
+        (_, None) => match map {
             Some(map) => map.output_of([x + 0.5, y + 0.5]).map(|v| v - 0.5),
             None => [x, y],
         },

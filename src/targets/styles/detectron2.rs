@@ -8,10 +8,10 @@
 //! - With an odd number of flips from left to right, partners are exchanged.
 
 use super::dropping::{KeepList, drop_crowds, drop_lost};
+use super::moved_sample::MovedSample;
 use crate::targets::fault::TargetFault;
 use crate::targets::matrix::{corners_of, hull_of};
-use crate::targets::objects::{DropCounts, KeypointSwap, SampleObjects};
-use crate::targets::sample_motion::SampleMotion;
+use crate::targets::objects::{DropCounts, SampleObjects};
 
 /// The numbers of detectron2's rules.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,9 +35,8 @@ impl Default for Detectron2Rules {
 impl Detectron2Rules {
     pub(super) fn walk(
         &self,
-        motion: &SampleMotion,
+        moved: &MovedSample<'_>,
         objects: &mut SampleObjects,
-        swap: Option<&KeypointSwap>,
         counts: &mut DropCounts,
     ) -> Result<(), TargetFault> {
         drop_crowds(objects, counts);
@@ -45,19 +44,19 @@ impl Detectron2Rules {
         for values in &mut objects.boxes {
             *values = format.to_xyxy(*values);
         }
-        for step in motion.steps() {
-            let map = step.displacement();
+        for (number, step) in moved.motion.steps().iter().enumerate() {
+            let map = moved.path.displacement(number);
             for values in &mut objects.boxes {
-                let moved = corners_of(*values).map(|at| match (step.matrix(), &map) {
+                let corners = corners_of(*values).map(|at| match (step.matrix(), map) {
                     (Some(matrix), _) => matrix.map(at),
                     (None, Some(map)) => map.output_of(at),
                     (None, None) => at,
                 });
-                *values = hull_of(moved);
+                *values = hull_of(corners);
             }
         }
         drop_lost(objects, counts);
-        let size = motion.output();
+        let size = moved.motion.output();
         let (width, height) = (f64::from(size.width), f64::from(size.height));
         let mut keep = KeepList::new(objects.len());
         for (object, values) in objects.boxes.iter_mut().enumerate() {
@@ -71,22 +70,21 @@ impl Detectron2Rules {
             }
         }
         keep.apply(objects);
-        self.move_keypoints(motion, objects, swap)
+        self.move_keypoints(moved, objects)
     }
 
     fn move_keypoints(
         &self,
-        motion: &SampleMotion,
+        moved: &MovedSample<'_>,
         objects: &mut SampleObjects,
-        swap: Option<&KeypointSwap>,
     ) -> Result<(), TargetFault> {
+        let (motion, path) = (moved.motion, moved.path);
         let keypoints = &mut objects.keypoints;
         if keypoints.per_object == 0 {
             return Ok(());
         }
         let size = motion.output();
         let (width, height) = (f64::from(size.width), f64::from(size.height));
-        let path = motion.path();
         for (point, seen) in keypoints.points.iter_mut().zip(&mut keypoints.visibility) {
             *point = path.map(point.map(|v| v + self.keypoint_offset));
             let [x, y] = *point;
@@ -95,7 +93,7 @@ impl Detectron2Rules {
             }
         }
         if motion.mirrors() % 2 == 1 {
-            let Some(table) = swap else {
+            let Some(table) = moved.swap else {
                 return Err(no_swap());
             };
             keypoints.swap(table)?;

@@ -8,12 +8,13 @@
 //!
 //! One difference, on purpose: transformers leaves keypoints where they were. Here they move.
 
-use super::dropping::{KeepList, drop_crowds, drop_lost};
+use super::dropping::{KeepList, drop_crowds};
+use super::moved_sample::MovedSample;
 use crate::targets::matrix::{corners_of, hull_of};
 use crate::targets::objects::{DropCounts, SampleObjects};
-use crate::targets::sample_motion::SampleMotion;
 
-pub(super) fn walk(motion: &SampleMotion, objects: &mut SampleObjects, counts: &mut DropCounts) {
+pub(super) fn walk(moved: &MovedSample<'_>, objects: &mut SampleObjects, counts: &mut DropCounts) {
+    let (motion, path) = (moved.motion, moved.path);
     let single = |v: f64| f64::from(v as f32);
     drop_crowds(objects, counts);
     let source = motion.source();
@@ -35,7 +36,6 @@ pub(super) fn walk(motion: &SampleMotion, objects: &mut SampleObjects, counts: &
         }
     }
     keep.apply(objects);
-    let path = motion.path();
     let matrix = motion.matrix();
     for (object, values) in objects.boxes.iter_mut().enumerate() {
         let [x0, y0, x1, y1] = *values;
@@ -49,5 +49,4 @@ pub(super) fn walk(motion: &SampleMotion, objects: &mut SampleObjects, counts: &
     for point in &mut objects.keypoints.points {
         *point = path.map(*point);
     }
-    drop_lost(objects, counts);
 }

@@ -4,12 +4,13 @@
 //! are integers. Polygons are moved by the one map of all steps in every style.
 //!
 //! - `torchvision`, `albumentations`, `detectron2`, `ultralytics`, `hf`: the rules of each library;
-//! - `dropping`: which objects are kept.
+//! - `moved_sample`: what all rules get of a sample; `dropping`: which objects are kept.
 
 mod albumentations;
 mod detectron2;
 mod dropping;
 mod hf;
+mod moved_sample;
 mod torchvision;
 mod ultralytics;
 
@@ -23,6 +24,7 @@ pub use ultralytics::UltralyticsRules;
 use super::fault::TargetFault;
 use super::objects::{DropCounts, KeypointSwap, SampleObjects};
 use super::sample_motion::SampleMotion;
+use moved_sample::MovedSample;
 
 /// The library whose rules objects follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -99,38 +101,29 @@ impl TargetRules {
     ) -> Result<DropCounts, TargetFault> {
         objects.check()?;
         let mut counts = DropCounts::default();
-        if !objects.polygons.points.is_empty() {
-            let path = motion.path();
-            for point in &mut objects.polygons.points {
-                *point = path.map(*point);
-            }
+        if objects.is_empty() {
+            return Ok(counts);
+        }
+        let moved = MovedSample {
+            motion,
+            path: &motion.path(),
+            swap,
+        };
+        for point in &mut objects.polygons.points {
+            *point = moved.path.map(*point);
         }
         if !matches!(self, Self::Torchvision(_)) {
-            move_rotated(motion, objects);
+            moved.move_rotated(objects);
         }
         match self {
-            Self::Torchvision(rules) => {
-                rules.walk(motion, objects);
-                dropping::drop_lost(objects, &mut counts);
-            }
-            Self::Albumentations(rules) => rules.walk(motion, objects, &mut counts),
-            Self::Detectron2(rules) => rules.walk(motion, objects, swap, &mut counts)?,
-            Self::Ultralytics(rules) => rules.walk(motion, objects, swap, &mut counts)?,
-            Self::Hf => hf::walk(motion, objects, &mut counts),
+            Self::Torchvision(rules) => rules.walk(&moved, objects),
+            Self::Albumentations(rules) => rules.walk(&moved, objects, &mut counts),
+            Self::Detectron2(rules) => rules.walk(&moved, objects, &mut counts)?,
+            Self::Ultralytics(rules) => rules.walk(&moved, objects, &mut counts)?,
+            Self::Hf => hf::walk(&moved, objects, &mut counts),
         }
+        dropping::drop_lost(objects, &mut counts);
+        dropping::hide_lost_keypoints(objects);
         Ok(counts)
-    }
-}
-
-/// Rotated boxes of libraries without a rule of their own: corners through the one map, and the
-/// rectangle of what becomes of them.
-fn move_rotated(motion: &SampleMotion, objects: &mut SampleObjects) {
-    let Some(format) = objects.rotated.format else {
-        return;
-    };
-    let path = motion.path();
-    let mirrored = motion.is_mirrored();
-    for values in objects.rotated.values.chunks_exact_mut(format.numbers()) {
-        format.move_by(values, mirrored, |at| path.map(at));
     }
 }

@@ -10,6 +10,7 @@
 //!   frame is the picture.
 //! - Objects stay, whatever their size, until [`sanitize_boxes`] is asked.
 
+use super::moved_sample::MovedSample;
 use crate::recipe::Size;
 use crate::targets::box_format::BoxFormat;
 use crate::targets::displacement::DisplacementMap;
@@ -18,7 +19,6 @@ use crate::targets::objects::SampleObjects;
 use crate::targets::rotated_box::{
     BoxCorners, ClampingMode, RotatedFormat, clamp_corners, cos_sin, rectangle_of,
 };
-use crate::targets::sample_motion::SampleMotion;
 use crate::targets::step_motion::{MotionKind, StepMotion};
 
 /// How torchvision stores and clamps boxes and keypoints.
@@ -31,12 +31,12 @@ pub struct TorchvisionRules {
 
 impl TorchvisionRules {
     /// Moves the boxes, rotated boxes and keypoints of a sample through all steps.
-    pub(super) fn walk(&self, motion: &SampleMotion, objects: &mut SampleObjects) {
-        for step in motion.steps() {
+    pub(super) fn walk(&self, moved: &MovedSample<'_>, objects: &mut SampleObjects) {
+        for (number, step) in moved.motion.steps().iter().enumerate() {
             let walk = StepWalk {
                 rules: *self,
                 step,
-                map: StepMap::of(step),
+                map: StepMap::of(step, moved.path.displacement(number)),
             };
             for values in &mut objects.boxes {
                 *values = walk.boxes(objects.box_format, *values);
@@ -66,7 +66,7 @@ impl TorchvisionRules {
     }
 
     /// The inverse conversion of stored numbers. torchvision divides integers downwards.
-    fn from_xyxy(self, format: BoxFormat, values: [f64; 4]) -> [f64; 4] {
+    fn stored_in(self, format: BoxFormat, values: [f64; 4]) -> [f64; 4] {
         match self.integers {
             true => format.from_xyxy(values).map(f64::floor),
             false => from_xyxy(format, values),
@@ -101,18 +101,18 @@ fn from_xyxy(format: BoxFormat, values: [f64; 4]) -> [f64; 4] {
 }
 
 /// The part of a step's map that all its points share.
-enum StepMap {
+enum StepMap<'a> {
     None,
     /// A matrix, and the corner of the moved frame that a rotation with a larger picture subtracts.
     Matrix(PointMatrix, [f64; 2]),
-    Displacement(DisplacementMap),
+    Displacement(&'a DisplacementMap),
 }
 
-impl StepMap {
-    fn of(step: &StepMotion) -> Self {
+impl<'a> StepMap<'a> {
+    fn of(step: &StepMotion, displacement: Option<&'a DisplacementMap>) -> Self {
         let fixed = match (step.kind, step.matrix()) {
             (MotionKind::Elastic { .. }, _) => {
-                return step.displacement().map_or(Self::None, Self::Displacement);
+                return displacement.map_or(Self::None, Self::Displacement);
             }
             (
                 MotionKind::Rotate { .. }
@@ -159,7 +159,7 @@ fn clamped(values: [f64; 4], size: Size, mode: ClampingMode) -> [f64; 4] {
 struct StepWalk<'a> {
     rules: TorchvisionRules,
     step: &'a StepMotion,
-    map: StepMap,
+    map: StepMap<'a>,
 }
 
 impl StepWalk<'_> {
@@ -243,7 +243,7 @@ impl StepWalk<'_> {
                 let corners = corners_of(upright).map(|at| self.displaced(at.map(f64::ceil)));
                 let hull = hull_of(corners).map(|v| rules.store(v));
                 let inside = clamped(hull, self.step.after, rules.clamping);
-                rules.from_xyxy(format, inside.map(|v| rules.store(v)))
+                rules.stored_in(format, inside.map(|v| rules.store(v)))
             }
         }
     }

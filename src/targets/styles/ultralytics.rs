@@ -10,11 +10,11 @@
 //! code. Boxes are not made anew from polygons.
 
 use super::detectron2::no_swap;
-use super::dropping::{KeepList, drop_lost};
+use super::dropping::KeepList;
+use super::moved_sample::MovedSample;
 use crate::targets::fault::TargetFault;
 use crate::targets::matrix::{corners_of, hull_of};
-use crate::targets::objects::{DropCounts, KeypointSwap, SampleObjects};
-use crate::targets::sample_motion::SampleMotion;
+use crate::targets::objects::{DropCounts, SampleObjects};
 
 /// Which boxes are kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,14 +49,14 @@ impl UltralyticsRules {
 
     pub(super) fn walk(
         &self,
-        motion: &SampleMotion,
+        moved: &MovedSample<'_>,
         objects: &mut SampleObjects,
-        swap: Option<&KeypointSwap>,
         counts: &mut DropCounts,
     ) -> Result<(), TargetFault> {
+        let (motion, path) = (moved.motion, moved.path);
         let size = motion.output();
         let (width, height) = (f64::from(size.width), f64::from(size.height));
-        let (path, matrix) = (motion.path(), motion.matrix());
+        let matrix = motion.matrix();
         let format = objects.box_format;
         let mut areas = Vec::with_capacity(objects.boxes.len());
         for values in &mut objects.boxes {
@@ -88,7 +88,6 @@ impl UltralyticsRules {
             keep.drop(object, reason);
         }
         keep.apply(objects);
-        drop_lost(objects, counts);
         let keypoints = &mut objects.keypoints;
         if keypoints.per_object == 0 {
             return Ok(());
@@ -101,7 +100,7 @@ impl UltralyticsRules {
             }
         }
         if motion.is_mirrored() {
-            keypoints.swap(swap.ok_or_else(no_swap)?)?;
+            keypoints.swap(moved.swap.ok_or_else(no_swap)?)?;
         }
         Ok(())
     }

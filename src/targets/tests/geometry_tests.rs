@@ -213,3 +213,37 @@ fn a_displaced_point_is_shown_where_it_goes() {
         }
     }
 }
+
+/// Where crops are boxes, the box that a crop shows is what the inverse makes of its frame.
+#[test]
+fn boxes_of_crops_are_those_of_the_map() {
+    use crate::decode_plan::CropGeometry;
+    use crate::recipe::steps::OpStep;
+
+    let mut numbers = CaseNumbers::new(8);
+    for _ in 0..CASES {
+        let of = picture(&mut numbers);
+        let mut motion = SampleMotion::new(of);
+        let mut steps = Vec::new();
+        for op in 0..numbers.whole(1, 6) as usize {
+            let step = loop {
+                let step = any_step(&mut numbers, motion.output());
+                if !matches!(step, Step::Rotate { .. } | Step::Augment(_)) {
+                    break step;
+                }
+            };
+            motion.push(op, &step);
+            steps.push(OpStep::new(op, step));
+        }
+        let frame = motion.output();
+        let frame = [0.0, 0.0, f64::from(frame.width), f64::from(frame.height)];
+        let inverse = motion.matrix().unwrap().inverse().unwrap();
+        let shown = hull_of(corners_of(frame).map(|at| inverse.map(at)));
+        let bounds = CropGeometry::of((of.height, of.width), &steps).bounds;
+        let scale = shown.iter().fold(1.0f64, |most, v| most.max(v.abs()));
+        for (bound, shown) in bounds.iter().zip(shown) {
+            let off = (f64::from(*bound) - shown).abs();
+            assert!(off < 1e-5 * scale, "{steps:?}: {bounds:?} {shown:?}");
+        }
+    }
+}

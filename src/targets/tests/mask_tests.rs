@@ -274,3 +274,57 @@ fn masks_of_moved_rectangles_are_moved_masks() {
         }
     }
 }
+
+/// People of COCO: areas and boxes of the annotation follow from its polygons.
+#[test]
+fn polygons_of_coco_have_their_areas_and_boxes() {
+    let data = std::env::var("FEATHERLOAD_DATA").unwrap_or_else(|_| "../shared/data".into());
+    let path = std::path::Path::new(&data).join("targets/coco/test_coco.json");
+    let Ok(text) = std::fs::read(&path) else {
+        println!(
+            "SKIP: no {} (FEATHERLOAD_DATA names the folder)",
+            path.display()
+        );
+        return;
+    };
+    let file: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    let images = file["images"].as_array().unwrap();
+    let mut people = 0;
+    for of in file["annotations"].as_array().unwrap() {
+        let Some(parts) = of["segmentation"].as_array() else {
+            continue;
+        };
+        let image = images
+            .iter()
+            .find(|image| image["id"] == of["image_id"])
+            .unwrap();
+        let side = |name: &str| image[name].as_u64().unwrap() as u32;
+        let rings: Vec<Vec<[f64; 2]>> = parts
+            .iter()
+            .map(|ring| {
+                let values: Vec<f64> = serde_json::from_value(ring.clone()).unwrap();
+                values.as_chunks::<2>().0.to_vec()
+            })
+            .collect();
+        let mask = mask_at(&rings, (side("height"), side("width")), MaskScale::Full);
+        let area = of["area"].as_f64().unwrap();
+        let off = (mask.area() as f64 - area).abs();
+        assert!(
+            off < 0.02 * area + 8.0,
+            "{}: {} of {area}",
+            of["id"],
+            mask.area()
+        );
+        let bounds: [f64; 4] = serde_json::from_value(of["bbox"].clone()).unwrap();
+        for (got, want) in mask.bounds().iter().zip(bounds) {
+            assert!(
+                (f64::from(*got) - want).abs() < 2.0,
+                "{}: {:?}",
+                of["id"],
+                mask.bounds()
+            );
+        }
+        people += 1;
+    }
+    assert!(people > 5, "{people}");
+}

@@ -489,3 +489,53 @@ fn styles_agree_on_boxes_that_stay_inside() {
         }
     }
 }
+
+#[test]
+fn what_a_perspective_cannot_show_is_dropped_or_hidden() {
+    // Points right of x = 10 lie behind the horizon.
+    let horizon = super::perspective([1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.1, 0.0]);
+    let moved = motion(size(20, 30), &[horizon]);
+    for style in TargetStyle::ALL {
+        let mut polygons = PolygonArray::default();
+        polygons.push_object([&[[1.0, 1.0], [5.0, 1.0], [5.0, 5.0]][..]]);
+        polygons.push_object([&[[1.0, 1.0], [25.0, 1.0], [5.0, 5.0]][..]]);
+        let mut objects = SampleObjects {
+            number: vec![0, 1],
+            polygons,
+            ..SampleObjects::default()
+        };
+        let rules = style.rules();
+        let counts = rules.move_objects(&moved, &mut objects, None).unwrap();
+        assert_eq!((objects.number, counts.lost), (vec![0], 1), "{style:?}");
+        let mut objects = person();
+        objects.boxes.clear();
+        objects.keypoints.points[1] = [f64::NAN, 3.0];
+        rules.move_objects(&moved, &mut objects, None).unwrap();
+        let seen = &objects.keypoints.visibility;
+        assert_eq!(
+            (seen[1], objects.keypoints.points[1]),
+            (0, [0.0; 2]),
+            "{style:?}"
+        );
+    }
+}
+
+/// Each style moves objects with an elastic deformation by about its displacement.
+#[test]
+fn objects_follow_a_displacement() {
+    let of = size(90, 80);
+    let step = super::elastic(9, [80.0, 80.0], [6.0, 6.0]);
+    let moved = motion(of, &[step, Step::Mirror]);
+    let path = moved.path();
+    for style in TargetStyle::ALL {
+        let mut objects = boxes(&[[30.0, 30.0, 50.0, 60.0]]);
+        style
+            .rules()
+            .move_objects(&moved, &mut objects, None)
+            .unwrap();
+        let [x0, y0, x1, y1] = objects.boxes[0];
+        let [cx, cy] = path.map([40.0, 45.0]);
+        let off = ((x0 + x1) / 2.0 - cx).hypot((y0 + y1) / 2.0 - cy);
+        assert!(off < 3.0, "{style:?}: {:?}, {cx} {cy}", objects.boxes);
+    }
+}
