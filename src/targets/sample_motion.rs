@@ -144,6 +144,18 @@ impl MotionPath {
         self.last.map(moved)
     }
 
+    /// The factor by which small areas at a source point grow: negative if the picture is mirrored.
+    /// Displacements count as 1.
+    #[must_use]
+    pub fn area_factor(&self, point: [f64; 2]) -> f64 {
+        let (mut at, mut factor) = (point, 1.0);
+        for stage in &self.stages {
+            factor *= stage.before.area_factor(at);
+            at = stage.by.output_of(stage.before.map(at));
+        }
+        factor * self.last.area_factor(at)
+    }
+
     /// The displacement of the step with this number. None for a matrix.
     #[must_use]
     pub fn displacement(&self, number: usize) -> Option<&DisplacementMap> {

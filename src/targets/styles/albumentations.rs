@@ -6,8 +6,12 @@
 //!   multiplies them all the same, and so moves them by up to half a pixel.
 //! - Keypoints never change names. A removed keypoint keeps its place here, with visibility 0.
 //!
-//! One difference, on purpose: with `min_visibility` 1 albumentations drops every box, because its
-//! quotient stays just below 1. Here a box that lies wholly inside passes.
+//! Differences on purpose:
+//!
+//! - albumentations refuses a sample with a box outside the picture. Here the first filter clips it.
+//! - Keypoints belong to an object here, and go with its box.
+//! - With `min_visibility` 1 albumentations drops every box, because its quotient stays just below
+//!   1. Here a box that lies wholly inside passes.
 
 use super::dropping::KeepList;
 use super::moved_sample::MovedSample;

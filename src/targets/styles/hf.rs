@@ -36,14 +36,13 @@ pub(super) fn walk(moved: &MovedSample<'_>, objects: &mut SampleObjects, counts:
         }
     }
     keep.apply(objects);
-    let matrix = motion.matrix();
     for (object, values) in objects.boxes.iter_mut().enumerate() {
         let [x0, y0, x1, y1] = *values;
         let centre = [f64::midpoint(x0, x1), f64::midpoint(y0, y1)];
         let hull = hull_of(corners_of(*values).map(|at| path.map(at)));
         *values = format.from_xyxy(hull).map(single);
-        if let (Some(area), Some(matrix)) = (objects.area.get_mut(object), matrix) {
-            *area *= matrix.area_factor(centre).abs();
+        if let Some(area) = objects.area.get_mut(object) {
+            *area *= path.area_factor(centre).abs();
         }
     }
     for point in &mut objects.keypoints.points {

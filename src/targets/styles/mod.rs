@@ -92,7 +92,8 @@ impl TargetRules {
     /// keep their format. `swap`: the partners of keypoints, for styles that exchange them.
     ///
     /// # Errors
-    /// If arrays are of different objects, or if keypoints need partners and have none.
+    /// If arrays are of different objects. If keypoints need partners and have none: some arrays have
+    /// then been moved, and the objects are of no use.
     pub fn move_objects(
         &self,
         motion: &SampleMotion,

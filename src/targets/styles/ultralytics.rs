@@ -56,14 +56,12 @@ impl UltralyticsRules {
         let (motion, path) = (moved.motion, moved.path);
         let size = motion.output();
         let (width, height) = (f64::from(size.width), f64::from(size.height));
-        let matrix = motion.matrix();
         let format = objects.box_format;
         let mut areas = Vec::with_capacity(objects.boxes.len());
         for values in &mut objects.boxes {
             let [x0, y0, x1, y1] = format.to_xyxy(*values);
             let centre = [f64::midpoint(x0, x1), f64::midpoint(y0, y1)];
-            let growth = matrix.map_or(1.0, |matrix| matrix.area_factor(centre).abs());
-            areas.push((x1 - x0) * (y1 - y0) * growth);
+            areas.push((x1 - x0) * (y1 - y0) * path.area_factor(centre).abs());
             *values = hull_of(corners_of([x0, y0, x1, y1]).map(|at| path.map(at)));
         }
         let mut keep = KeepList::new(objects.len());

@@ -164,6 +164,8 @@ fn one_matrix_is_all_steps_in_their_order() {
                 "{steps:?}: {walked:?} {once:?}"
             );
             assert_eq!(once, motion.path().map(at));
+            let growth = motion.path().area_factor(at);
+            assert_eq!(growth, motion.matrix().unwrap().area_factor(at));
         }
         // Sizes follow each other, and the order counts.
         for pair in motion.steps().windows(2) {
