@@ -156,9 +156,9 @@ def torchvision_cases():
                 "steps": steps,
                 "format": name.lower(),
                 "integers": integers,
-                "boxes": numbers(boxes.tolist()),
+                "boxes": boxes.tolist(),
                 "moved": numbers(value.tolist()),
-                "keypoints": numbers(points.tolist()),
+                "keypoints": points.tolist(),
                 "keypoints_moved": numbers(keypoints.tolist()),
                 "clamped": numbers(F.clamp_bounding_boxes(value).tolist()),
                 "keypoints_clamped": numbers(F.clamp_keypoints(keypoints).tolist()),
@@ -208,7 +208,7 @@ def rotated_cases():
                 "steps": steps,
                 "format": name.lower(),
                 "clamping": mode or "off",
-                "boxes": numbers(boxes.tolist()),
+                "boxes": boxes.tolist(),
                 "moved": numbers(value.tolist()),
                 "sane": decided(value, name, mask.tolist(), steps, at),
             }
@@ -261,9 +261,9 @@ def elastic_cases():
                 "sigma": sigma,
                 "format": name.lower(),
                 "integers": integers,
-                "boxes": numbers(boxes.tolist()),
+                "boxes": boxes.tolist(),
                 "moved": numbers(F.elastic(value, displacement).tolist()),
-                "keypoints": numbers(points.tolist()),
+                "keypoints": points.tolist(),
                 "keypoints_moved": numbers(F.elastic(keypoints, displacement).tolist()),
             }
         )

@@ -103,36 +103,73 @@ fn from_xyxy(format: BoxFormat, values: [f64; 4]) -> [f64; 4] {
 /// The part of a step's map that all its points share.
 enum StepMap<'a> {
     None,
-    /// A matrix, and the corner of the moved frame that a rotation with a larger picture subtracts.
-    Matrix(PointMatrix, [f64; 2]),
+    Matrix(SingleMatrix),
     Displacement(&'a DisplacementMap),
+}
+
+/// A matrix from source to output in single precision, with torchvision's sums. Integer boxes are
+/// truncated after it, so the last bit counts.
+struct SingleMatrix {
+    rows: [[f32; 3]; 3],
+    is_perspective: bool,
+    /// The least corner of the moved frame: a rotation with a larger picture subtracts it.
+    corner: [f32; 2],
+}
+
+impl SingleMatrix {
+    fn new(matrix: &PointMatrix, is_perspective: bool) -> Self {
+        // torchvision divides by the last element.
+        let last = match is_perspective {
+            true => matrix.0[2][2],
+            false => 1.0,
+        };
+        Self {
+            rows: matrix.0.map(|row| row.map(|v| (v / last) as f32)),
+            is_perspective,
+            corner: [0.0; 2],
+        }
+    }
+
+    /// The point's place, without the corner of the frame.
+    fn map(&self, [x, y]: [f32; 2]) -> [f32; 2] {
+        let [across, down, depth] = self.rows.map(|[a, b, c]| (x * a + y * b) + c);
+        match self.is_perspective {
+            true => [across / depth, down / depth],
+            false => [across, down],
+        }
+    }
 }
 
 impl<'a> StepMap<'a> {
     fn of(step: &StepMotion, displacement: Option<&'a DisplacementMap>) -> Self {
-        let fixed = match (step.kind, step.matrix()) {
-            (MotionKind::Elastic { .. }, _) => {
-                return displacement.map_or(Self::None, Self::Displacement);
-            }
-            (
-                MotionKind::Rotate { .. }
-                | MotionKind::Affine
-                | MotionKind::Perspective
-                | MotionKind::Turn(_),
-                Some(matrix),
-            ) => *matrix,
-            _ => return Self::None,
+        let (matrix, kind) = match (step.matrix(), step.kind) {
+            (None, _) => return displacement.map_or(Self::None, Self::Displacement),
+            (Some(matrix), kind) => (matrix, kind),
         };
-        let grows = matches!(step.kind, MotionKind::Rotate { .. }) && step.after != step.before;
-        if !grows {
-            return Self::Matrix(fixed, [0.0; 2]);
+        let grows = step.after != step.before;
+        match kind {
+            MotionKind::Rotate { .. } if grows => {
+                // torchvision rotates about the old centre, and then subtracts the least corner.
+                let middle =
+                    |size: Size| (f64::from(size.width) / 2.0, f64::from(size.height) / 2.0);
+                let (old, new) = (middle(step.before), middle(step.after));
+                let about = matrix.then(&PointMatrix::shift(old.0 - new.0, old.1 - new.1));
+                let mut single = SingleMatrix::new(&about, false);
+                let corners = corners_of(frame_of(step.before));
+                let moved = corners.map(|at| single.map(at.map(|v| v as f32)));
+                let least = |axis: usize| {
+                    let values = moved.iter().map(|at| at[axis]);
+                    values.fold(f32::INFINITY, f32::min)
+                };
+                single.corner = [least(0), least(1)];
+                Self::Matrix(single)
+            }
+            MotionKind::Rotate { .. } | MotionKind::Affine | MotionKind::Turn(_) => {
+                Self::Matrix(SingleMatrix::new(matrix, false))
+            }
+            MotionKind::Perspective => Self::Matrix(SingleMatrix::new(matrix, true)),
+            _ => Self::None,
         }
-        // torchvision rotates about the old centre, and then subtracts the least corner.
-        let middle = |size: Size| (f64::from(size.width) / 2.0, f64::from(size.height) / 2.0);
-        let (old, new) = (middle(step.before), middle(step.after));
-        let about = fixed.then(&PointMatrix::shift(old.0 - new.0, old.1 - new.1));
-        let frame = hull_of(corners_of(frame_of(step.before)).map(|at| about.map(at)));
-        Self::Matrix(about, [frame[0], frame[1]])
     }
 }
 
@@ -201,13 +238,13 @@ impl StepWalk<'_> {
             MotionKind::Still => values,
             MotionKind::Mirror => match format {
                 BoxFormat::Xyxy => [width - c, b, width - a, d],
-                BoxFormat::Xywh => [width - (a + c), b, c, d],
+                BoxFormat::Xywh => [width - rules.store(a + c), b, c, d],
                 BoxFormat::Cxcywh => [width - a, b, c, d],
             }
             .map(|v| rules.store(v)),
             MotionKind::UpsideDown => match format {
                 BoxFormat::Xyxy => [a, height - d, c, height - b],
-                BoxFormat::Xywh => [a, height - (b + d), c, d],
+                BoxFormat::Xywh => [a, height - rules.store(b + d), c, d],
                 BoxFormat::Cxcywh => [a, height - b, c, d],
             }
             .map(|v| rules.store(v)),
@@ -257,9 +294,10 @@ impl StepWalk<'_> {
 
     fn mapped(&self, point: [f64; 2]) -> [f64; 2] {
         match &self.map {
-            StepMap::Matrix(matrix, [left, top]) => {
-                let [x, y] = matrix.map_any_depth(point);
-                [x - left, y - top]
+            StepMap::Matrix(matrix) => {
+                let [left, top] = matrix.corner;
+                let [x, y] = matrix.map(point.map(|v| v as f32));
+                [x - left, y - top].map(f64::from)
             }
             StepMap::None | StepMap::Displacement(_) => point,
         }
@@ -348,17 +386,21 @@ impl StepWalk<'_> {
                     return;
                 };
                 let [across, down] = self.ratios();
-                let moved = |[x, y]: [f32; 2]| match self.step.kind {
-                    MotionKind::Resize => [x * across, y * down],
-                    _ => self.mapped([f64::from(x), f64::from(y)]).map(|v| v as f32),
+                let moved = |[x, y]: [f32; 2]| match &self.map {
+                    StepMap::Matrix(matrix) => matrix.map([x, y]),
+                    StepMap::None | StepMap::Displacement(_) => [x * across, y * down],
                 };
                 let mut moved_corners = corners;
                 for corner in moved_corners.as_chunks_mut::<2>().0 {
                     *corner = moved(*corner);
                 }
-                // torchvision subtracts the least corner of the frame after this, which is the
-                // same up to rounding.
-                let rectangle = rectangle_of(moved_corners);
+                let mut rectangle = rectangle_of(moved_corners);
+                if let StepMap::Matrix(matrix) = &self.map {
+                    let [left, top] = matrix.corner;
+                    for corner in rectangle.as_chunks_mut::<2>().0 {
+                        *corner = [corner[0] - left, corner[1] - top];
+                    }
+                }
                 format.write(self.clamp_corners(rectangle), values);
             }
         }
