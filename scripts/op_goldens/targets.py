@@ -1,6 +1,6 @@
 """Makes tests/goldens/targets.tar: boxes, keypoints and masks as other libraries move them.
 
-    targets.py OUT
+    targets.py OUT [TIMES]
 
 OUT/torchvision.json     chains of torchvision's functions on boxes, keypoints, rotated boxes
 OUT/elastic.json         torchvision's `elastic`, with the displacement that a key gives
@@ -11,6 +11,8 @@ OUT/masks.json           polygons and run lengths by pycocotools
 A case has `size` (height, width) of the source and `steps`: pairs of the operation's number and the
 step. Numbers are those that the library returned. Coordinates may differ by 1e-3 pixels. Masks, run
 lengths and what is kept must be equal.
+
+`TIMES` makes as many times the cases, for a comparison that is not kept.
 
 Needs torch, torchvision 0.29.2, albumentations 2.0.8, pycocotools 2.0.11 and transformers.
 """
@@ -32,12 +34,15 @@ from torchvision.transforms.v2.functional._geometry import _get_inverse_affine_m
 from transformers import DetrImageProcessor
 
 DIGITS = 5
+TIMES = int(sys.argv[2]) if len(sys.argv) > 2 else 1
 
 
 def numbers(values):
     """Rounded, as nested lists."""
     return [
-        numbers(v) if isinstance(v, (list, tuple)) else (round(v, DIGITS) if math.isfinite(v) else 0)
+        numbers(v)
+        if isinstance(v, (list, tuple))
+        else (round(v, DIGITS) if math.isfinite(v) else 0)
         for v in values
     ]
 
@@ -55,7 +60,9 @@ def torchvision_step(draw, size, kinds):
         return {"crop": [left, top, cw, ch]}, lambda v: F.crop(v, top, left, ch, cw)
     if kind == "pad":
         left, top, right, bottom = (draw.randint(0, 9) for _ in range(4))
-        return {"pad": [left, top, right, bottom]}, lambda v: F.pad(v, [left, top, right, bottom])
+        return {"pad": [left, top, right, bottom]}, lambda v: F.pad(
+            v, [left, top, right, bottom]
+        )
     if kind == "resize":
         to = [draw.randint(h // 2 + 1, 2 * h), draw.randint(w // 2 + 1, 2 * w)]
         return {"resize": to}, lambda v: F.resize(v, to)
@@ -69,8 +76,12 @@ def torchvision_step(draw, size, kinds):
     if kind == "rotate":
         angle, expand = round(draw.uniform(-180, 180), 3), draw.random() < 0.5
         probe = F.rotate(torch.zeros(1, h, w), angle, expand=expand)
-        corner = tv_tensors.BoundingBoxes([[0.0, 0, 1, 1]], format="XYXY", canvas_size=size)
-        if F.rotate(corner, angle, expand=expand).canvas_size != tuple(probe.shape[-2:]):
+        corner = tv_tensors.BoundingBoxes(
+            [[0.0, 0, 1, 1]], format="XYXY", canvas_size=size
+        )
+        if F.rotate(corner, angle, expand=expand).canvas_size != tuple(
+            probe.shape[-2:]
+        ):
             # The frame of boxes is a pixel off the picture's. Objects here follow the picture.
             return torchvision_step(draw, size, kinds)
         step = {"rotate": [angle, probe.shape[-2], probe.shape[-1]]}
@@ -79,14 +90,17 @@ def torchvision_step(draw, size, kinds):
         angle, scale = draw.uniform(-40, 40), draw.uniform(0.6, 1.5)
         translate = [draw.randint(-9, 9), draw.randint(-9, 9)]
         shear = [draw.uniform(-15, 15), draw.uniform(-15, 15)]
-        matrix = _get_inverse_affine_matrix([w * 0.5, h * 0.5], angle, translate, scale, shear)
+        matrix = _get_inverse_affine_matrix(
+            [w * 0.5, h * 0.5], angle, translate, scale, shear
+        )
         return {"affine": matrix}, lambda v: F.affine(v, angle, translate, scale, shear)
     assert kind == "perspective", kind
     start = [[0, 0], [w - 1, 0], [w - 1, h - 1], [0, h - 1]]
     inwards = [[draw.randint(0, w // 5), draw.randint(0, h // 5)] for _ in range(4)]
     signs = [[1, 1], [-1, 1], [-1, -1], [1, -1]]
     end = [
-        [s[0] + i[0] * g[0], s[1] + i[1] * g[1]] for s, i, g in zip(start, inwards, signs)
+        [s[0] + i[0] * g[0], s[1] + i[1] * g[1]]
+        for s, i, g in zip(start, inwards, signs)
     ]
     step = {"perspective": _get_perspective_coeffs(start, end)}
     return step, lambda v: F.perspective(v, start, end)
@@ -102,13 +116,17 @@ def boxes_within(draw, size, count, integers):
     for _ in range(count):
         x0, y0 = draw.uniform(0, w - 3), draw.uniform(0, h - 3)
         box = [x0, y0, draw.uniform(x0 + 2, w), draw.uniform(y0 + 2, h)]
-        out.append([float(int(v)) for v in box] if integers else [round(v, 2) for v in box])
+        out.append(
+            [float(int(v)) for v in box] if integers else [round(v, 2) for v in box]
+        )
     return out
 
 
 def decided(boxes, name, sane, steps, size):
     """`sane`, with none where single precision decides: near a limit, after a warp."""
-    warped = any(isinstance(s, dict) and not {*s} & {"crop", "pad", "resize"} for _, s in steps)
+    warped = any(
+        isinstance(s, dict) and not {*s} & {"crop", "pad", "resize"} for _, s in steps
+    )
     rotated = name in ("XYWHR", "CXCYWHR", "XYXYXYXY")
     if not warped and not rotated:
         return sane
@@ -128,14 +146,16 @@ def decided(boxes, name, sane, steps, size):
 
 def torchvision_cases():
     draw, cases = random.Random(1), []
-    for i in range(150):
+    for i in range(150 * TIMES):
         size = (draw.randint(17, 200), draw.randint(17, 200))
         integers = i % 3 == 0
         dtype = torch.int64 if integers else torch.float32
         name = ["XYXY", "XYWH", "CXCYWH"][i // 3 % 3]
         boxes = torch.tensor(boxes_within(draw, size, 3, integers), dtype=dtype)
         boxes = F.convert_bounding_box_format(boxes, old_format="XYXY", new_format=name)
-        points = torch.tensor(boxes_within(draw, size, 2, integers), dtype=dtype).reshape(-1, 2)
+        points = torch.tensor(
+            boxes_within(draw, size, 2, integers), dtype=dtype
+        ).reshape(-1, 2)
         value = tv_tensors.BoundingBoxes(boxes, format=name, canvas_size=size)
         keypoints = tv_tensors.KeyPoints(points, canvas_size=size)
         kinds = EXACT if i % 2 else EXACT + WARPS + WARPS
@@ -146,7 +166,7 @@ def torchvision_cases():
             assert value.canvas_size == keypoints.canvas_size
             at = value.canvas_size
             steps.append([op, step])
-        kept, mask = F.sanitize_bounding_boxes(value, min_size=4.0, min_area=40.0)
+        _, mask = F.sanitize_bounding_boxes(value, min_size=4.0, min_area=40.0)
         flat = keypoints.as_subclass(torch.Tensor)
         inside = F.sanitize_keypoints(flat, canvas_size=at)[1].tolist()
         cases.append(
@@ -171,7 +191,7 @@ def torchvision_cases():
 
 def rotated_cases():
     draw, cases = random.Random(2), []
-    for i in range(100):
+    for i in range(100 * TIMES):
         size = (draw.randint(40, 160), draw.randint(40, 160))
         h, w = size
         name = ["XYWHR", "CXCYWHR", "XYXYXYXY"][i % 3]
@@ -188,7 +208,9 @@ def rotated_cases():
                 for _ in range(2)
             ]
         )
-        boxes = F.convert_bounding_box_format(boxes, old_format="CXCYWHR", new_format=name)
+        boxes = F.convert_bounding_box_format(
+            boxes, old_format="CXCYWHR", new_format=name
+        )
         value = tv_tensors.BoundingBoxes(
             boxes, format=name, canvas_size=size, clamping_mode=mode
         )
@@ -232,10 +254,14 @@ def noise(key, first, count):
 
 def elastic_cases():
     draw, cases = random.Random(3), []
-    for i in range(24):
+    for i in range(24 * TIMES):
         size = (draw.randint(30, 60), draw.randint(30, 60))
         h, w = size
-        key, alpha, sigma = 100 + i, [draw.uniform(5, 60), draw.uniform(5, 60)], [3.0, 2.0]
+        key, alpha, sigma = (
+            100 + i,
+            [draw.uniform(5, 60), draw.uniform(5, 60)],
+            [3.0, 2.0],
+        )
         axes = []
         for axis in range(2):
             field = noise(key, axis * h * w, h * w).reshape(1, 1, h, w)
@@ -250,7 +276,9 @@ def elastic_cases():
         name = ["XYXY", "XYWH", "CXCYWH"][i % 3]
         boxes = torch.tensor(boxes_within(draw, size, 3, integers), dtype=dtype)
         boxes = F.convert_bounding_box_format(boxes, old_format="XYXY", new_format=name)
-        points = torch.tensor(boxes_within(draw, size, 2, integers), dtype=dtype).reshape(-1, 2)
+        points = torch.tensor(
+            boxes_within(draw, size, 2, integers), dtype=dtype
+        ).reshape(-1, 2)
         value = tv_tensors.BoundingBoxes(boxes, format=name, canvas_size=size)
         keypoints = tv_tensors.KeyPoints(points, canvas_size=size)
         cases.append(
@@ -285,14 +313,18 @@ class FixedTurn(A.RandomRotate90):
 class SeenAffine(A.Affine):
     def get_params_dependent_on_data(self, params, data):
         out = super().get_params_dependent_on_data(params, data)
-        self.seen = np.linalg.inv(np.asarray(out["bbox_matrix"], dtype=float).reshape(3, 3))
+        self.seen = np.linalg.inv(
+            np.asarray(out["bbox_matrix"], dtype=float).reshape(3, 3)
+        )
         return out
 
 
 def albumentations_transform(draw, size):
     """A transform, its step (a function to call afterwards, or none) and the size after it."""
     h, w = size
-    kind = draw.choice(["crop", "pad", "resize", "mirror", "upside_down", "turn", "affine", "none"])
+    kind = draw.choice(
+        ["crop", "pad", "resize", "mirror", "upside_down", "turn", "affine", "none"]
+    )
     if kind == "crop":
         ch, cw = draw.randint(h // 2 + 1, h), draw.randint(w // 2 + 1, w)
         top, left = draw.randint(0, h - ch), draw.randint(0, w - cw)
@@ -330,20 +362,28 @@ def albumentations_transform(draw, size):
 
 def albumentations_cases():
     draw, cases = random.Random(4), []
-    while len(cases) < 110:
+    while len(cases) < 110 * TIMES:
         i = len(cases)
         size = (draw.randint(30, 200), draw.randint(30, 200))
         h, w = size
         boxes = boxes_within(draw, size, 4, False)
         name = ["pascal_voc", "coco"][i % 2]
         if name == "coco":
-            boxes = [[round(a, 2), b, round(c - a, 2), round(d - b, 2)] for a, b, c, d in boxes]
+            boxes = [
+                [round(a, 2), b, round(c - a, 2), round(d - b, 2)]
+                for a, b, c, d in boxes
+            ]
         points = [p[:2] for p in boxes_within(draw, size, 4, False)]
         params = {}
         if i % 3 == 1:
             params = {"min_area": 150.0, "min_visibility": 0.4}
         if i % 3 == 2:
-            params = {"min_width": 8.0, "min_height": 6.0, "max_accept_ratio": 3.0, "clip": True}
+            params = {
+                "min_width": 8.0,
+                "min_height": 6.0,
+                "max_accept_ratio": 3.0,
+                "clip": True,
+            }
         count = draw.randint(1, 4)
         transforms, made, at = [], [], size
         for op in range(count):
@@ -380,7 +420,9 @@ def albumentations_cases():
                 "moved": numbers([list(map(float, b)) for b in out["bboxes"]]),
                 "keypoints": points,
                 "keypoints_kept": [int(v) for v in out["names"]],
-                "keypoints_moved": numbers([list(map(float, k)) for k in out["keypoints"]]),
+                "keypoints_moved": numbers(
+                    [list(map(float, k)) for k in out["keypoints"]]
+                ),
             }
         )
     return cases
@@ -392,14 +434,16 @@ def albumentations_cases():
 def hf_cases():
     draw, cases = random.Random(5), []
     processor = DetrImageProcessor()
-    for _ in range(40):
+    for _ in range(40 * TIMES):
         size = (draw.randint(20, 200), draw.randint(20, 200))
         h, w = size
         to = (draw.randint(20, 300), draw.randint(20, 300))
         boxes = []
         for _ in range(5):
             x, y = draw.uniform(-20, w), draw.uniform(-20, h)
-            boxes.append([round(v, 2) for v in (x, y, draw.uniform(0, 60), draw.uniform(0, 60))])
+            boxes.append(
+                [round(v, 2) for v in (x, y, draw.uniform(0, 60), draw.uniform(0, 60))]
+            )
         crowd = [draw.random() < 0.2 for _ in boxes]
         annotations = [
             {"bbox": b, "category_id": i, "area": b[2] * b[3], "iscrowd": int(c)}
@@ -460,8 +504,10 @@ def masks():
     draw = random.Random(6)
     polygons = []
     # A rectangle at half-pixels: 70 pixels.
-    polygons.append(mask_case((20, 20), [[[2.5, 3.5], [12.5, 3.5], [12.5, 10.5], [2.5, 10.5]]]))
-    for i in range(80):
+    polygons.append(
+        mask_case((20, 20), [[[2.5, 3.5], [12.5, 3.5], [12.5, 10.5], [2.5, 10.5]]])
+    )
+    for i in range(80 * TIMES):
         size = (draw.randint(1, 61), draw.randint(1, 61))
         h, w = size
         rings = []
@@ -471,7 +517,9 @@ def masks():
                 x, y = draw.uniform(-0.3 * w, 1.3 * w), draw.uniform(-0.3 * h, 1.3 * h)
                 # Whole, half and any coordinates.
                 step = [1, 0.5, 0.01][i % 3]
-                ring.append([round(round(x / step) * step, 2), round(round(y / step) * step, 2)])
+                ring.append(
+                    [round(round(x / step) * step, 2), round(round(y / step) * step, 2)]
+                )
             rings.append(ring)
         polygons.append(mask_case(size, rings))
     # A point twice, a line, a polygon outside, one around the picture.
@@ -486,7 +534,9 @@ def masks():
     large = []
     for k in range(200):
         angle, r = k / 200 * 2 * math.pi, draw.uniform(60, 260)
-        large.append([round(250 + r * math.cos(angle), 2), round(170 + r * math.sin(angle), 2)])
+        large.append(
+            [round(250 + r * math.cos(angle), 2), round(170 + r * math.sin(angle), 2)]
+        )
     polygons.append(mask_case((347, 501), [large]))
     quarters = []
     for _ in range(12):
@@ -516,7 +566,10 @@ def masks():
 
 def write(path, value):
     if isinstance(value, dict):
-        parts = [f'"{k}": [\n' + ",\n".join(map(json.dumps, v)) + "\n]" for k, v in value.items()]
+        parts = [
+            f'"{k}": [\n' + ",\n".join(map(json.dumps, v)) + "\n]"
+            for k, v in value.items()
+        ]
         path.write_text("{" + ",\n".join(parts) + "}\n")
     else:
         path.write_text("[\n" + ",\n".join(map(json.dumps, value)) + "\n]\n")
@@ -525,7 +578,10 @@ def write(path, value):
 def main():
     out = Path(sys.argv[1])
     torch.set_num_threads(1)
-    write(out / "torchvision.json", {"boxes": torchvision_cases(), "rotated": rotated_cases()})
+    write(
+        out / "torchvision.json",
+        {"boxes": torchvision_cases(), "rotated": rotated_cases()},
+    )
     write(out / "elastic.json", elastic_cases())
     write(out / "albumentations.json", albumentations_cases())
     write(out / "hf.json", hf_cases())

@@ -62,14 +62,6 @@ impl PointMatrix {
         }
     }
 
-    /// Like [`PointMatrix::map`], for any depth but 0: a point behind the horizon comes out
-    /// mirrored, as in torchvision.
-    #[must_use]
-    pub fn map_any_depth(&self, [x, y]: [f64; 2]) -> [f64; 2] {
-        let [across, down, depth] = self.0.map(|[a, b, c]| a * x + b * y + c);
-        [across / depth, down / depth]
-    }
-
     /// The determinant: negative if the picture is mirrored.
     #[must_use]
     pub fn determinant(&self) -> f64 {

@@ -41,7 +41,7 @@ pub enum MotionKind {
     /// A map with vanishing points.
     Perspective,
     /// A displacement of every pixel: noise from this key, as in
-    /// [`Step::Elastic`](crate::recipe::Step::Elastic).
+    /// [`Step::Elastic`].
     Elastic {
         key: u64,
         alpha: [f64; 2],
