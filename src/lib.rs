@@ -35,6 +35,8 @@ pub mod recipe;
 mod remote;
 pub mod scene;
 mod sys;
+#[cfg(feature = "codecs")]
+pub mod targets;
 #[cfg(any(test, feature = "internals"))]
 #[doc(hidden)]
 pub mod tests_support;

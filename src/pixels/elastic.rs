@@ -38,7 +38,31 @@ pub(crate) fn elastic<T: ChannelLevel>(
     scratch: &mut Vec<f32>,
 ) {
     let shown = OrientedPixels::new(src, placement);
-    let (width, height) = (shown.width, shown.height);
+    let filler = fill.map(T::rounded);
+    let mut out = out.iter_mut();
+    each_place((shown.width, shown.height), by, scratch, |sx, sy| {
+        let Some(out) = out.next() else { return };
+        *out = match interpolation {
+            InterpolationMode::Nearest => {
+                let (x, y) = (sx.round_ties_even(), sy.round_ties_even());
+                shown.at(x as i64, y as i64).unwrap_or(filler)
+            }
+            _ => between(&shown, f64::from(sx), f64::from(sy), fill),
+        };
+    });
+}
+
+/// Calls `at` with the source of each pixel of an image of this width and height, row by row: to
+/// the right and down, in pixels. The centre of the first pixel is 0.
+///
+/// `scratch` grows to the length that [`scratch_len`] returns.
+#[inline(always)]
+pub(crate) fn each_place(
+    (width, height): (usize, usize),
+    by: DisplacementField,
+    scratch: &mut Vec<f32>,
+    mut at: impl FnMut(f32, f32),
+) {
     let needed = scratch_len(width, height, by.sigma);
     if scratch.len() < needed {
         scratch.resize(needed, 0.0);
@@ -50,21 +74,13 @@ pub(crate) fn elastic<T: ChannelLevel>(
     let mut along_y = AxisNoise::new(by, (width, height), ry, pixels, &mut rest);
     let by_x = (by.alpha[0] as f32, width as f32);
     let by_y = (by.alpha[1] as f32, height as f32);
-    let filler = fill.map(T::rounded);
-    for (y, row) in out.chunks_exact_mut(width.max(1)).enumerate() {
+    for y in 0..height {
         let (right, down) = (along_x.row(y), along_y.row(y));
         let base = regular(y, height);
-        for (x, ((out, right), down)) in row.iter_mut().zip(right).zip(down).enumerate() {
+        for (x, (right, down)) in right.iter().zip(down).enumerate() {
             let sx = regular(x, width) + right * by_x.0 / by_x.1;
             let sy = base + down * by_y.0 / by_y.1;
-            let (sx, sy) = (place(sx, by_x.1), place(sy, by_y.1));
-            *out = match interpolation {
-                InterpolationMode::Nearest => {
-                    let (x, y) = (sx.round_ties_even(), sy.round_ties_even());
-                    shown.at(x as i64, y as i64).unwrap_or(filler)
-                }
-                _ => between(&shown, f64::from(sx), f64::from(sy), fill),
-            };
+            at(place(sx, by_x.1), place(sy, by_y.1));
         }
     }
 }

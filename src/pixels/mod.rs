@@ -25,7 +25,7 @@ pub(crate) mod augment;
 pub(crate) mod blur;
 pub(crate) mod canvas;
 mod convert;
-mod elastic;
+pub(crate) mod elastic;
 pub(crate) mod emit;
 mod erase;
 mod grey;

@@ -37,6 +37,7 @@ const LAYERS: Layers<'_> = &[
     ("order", &["error", "sys", "recipe"]),
     ("decode_plan", &["error", "picture", "recipe"]),
     ("pixels", &["sys", "picture", "recipe", "decode_plan"]),
+    ("targets", &["recipe", "pixels"]),
     ("pool", &["error", "sys"]),
     (
         "device",
@@ -213,6 +214,7 @@ const PUBLIC: &[&str] = &[
     "order",
     "recipe",
     "scene",
+    "targets",
     "tests_support",
 ];
 

@@ -1,6 +1,8 @@
 //! AugMix as in PaddleClas (`ppcls/data/preprocess/ops/operators.py`, `functional.py`). It adds
 //! chains of operations on the image with Dirichlet weights, and mixes the sum with the image by a
 //! beta-distributed weight. Bilinear, with black corners.
+//!
+//! Coordinates stay: moved copies are mixed with the image, which does not move.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,7 @@
 //! AutoAugment's policy for ImageNet as in PaddleClas' `ImageNetPolicy`
 //! (`ppcls/data/preprocess/ops/autoaugment.py`, after DeepVoltaire/AutoAugment).
+//!
+//! Rotations, shears and shifts move coordinates by the inverse of their matrix, as `random_affine`.
 
 use serde::{Deserialize, Serialize};
 

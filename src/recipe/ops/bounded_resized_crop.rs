@@ -1,4 +1,7 @@
 //! A crop of random area and shape with PaddleClas' distribution, resized.
+//!
+//! Coordinates are shifted by the left and top edge of the crop, then multiplied by the ratio of the
+//! sides.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,6 @@
 //! A crop at the centre.
+//!
+//! A crop shifts coordinates by its left and top edge. A border that it needs shifts them back.
 
 use serde::{Deserialize, Serialize};
 

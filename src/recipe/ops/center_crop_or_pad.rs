@@ -1,4 +1,6 @@
 //! The centre of an image, with a border of any kind around smaller ones, as in timm.
+//!
+//! Coordinates are shifted by the left and top edge of the crop, or of the border.
 
 use serde::{Deserialize, Serialize};
 

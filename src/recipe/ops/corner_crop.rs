@@ -1,4 +1,6 @@
 //! A crop of fixed size at a corner.
+//!
+//! Coordinates are shifted by the left and top edge of the crop.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,6 @@
 //! Fills everything outside a random box with one colour.
+//!
+//! Coordinates stay: pixels outside the box change, and none moves.
 
 use serde::{Deserialize, Serialize};
 

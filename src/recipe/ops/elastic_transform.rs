@@ -1,4 +1,7 @@
 //! Moves every pixel by a random displacement.
+//!
+//! The source of a pixel is its own place plus a displacement. Coordinates go the other way, through
+//! the inverse of that map.
 
 use serde::{Deserialize, Serialize};
 

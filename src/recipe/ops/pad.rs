@@ -1,4 +1,6 @@
 //! A border around the image.
+//!
+//! Coordinates are shifted by the border at the left and at the top.
 
 use serde::{Deserialize, Serialize};
 

@@ -3,6 +3,8 @@
 //! torchvision's table is `torchvision.transforms.autoaugment.RandAugment` with 31 strengths
 //! (`_augmentation_space`, `_apply_op`), on Pillow images. The others are those of PaddleClas'
 //! `RandAugment`, `RandAugmentV2`, `RandAugmentV3` and `RandAugmentV4`.
+//!
+//! Rotations, shears and shifts move coordinates by the inverse of their matrix, as `random_affine`.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,7 @@
 //! A random rotation, shift, zoom and shear.
+//!
+//! The step has the matrix from output to source, from pixel centres at (0.5, 0.5). Coordinates go
+//! through its inverse.
 
 use serde::{Deserialize, Serialize};
 

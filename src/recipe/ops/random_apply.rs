@@ -1,4 +1,6 @@
 //! Several operations, all or none.
+//!
+//! Coordinates move as by its operations, or not at all.
 
 use serde::{Deserialize, Serialize};
 

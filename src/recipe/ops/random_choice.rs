@@ -1,4 +1,6 @@
 //! One operation of several.
+//!
+//! Coordinates move as by the chosen operation.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,6 @@
 //! A random flip from left to right.
+//!
+//! x becomes width - x.
 
 use serde::{Deserialize, Serialize};
 

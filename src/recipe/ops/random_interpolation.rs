@@ -1,4 +1,6 @@
 //! Shrinks and enlarges an image again, as in PaddleClas.
+//!
+//! Coordinates are multiplied by the ratio of the sides, and back.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,6 @@
 //! Several operations in random order.
+//!
+//! Coordinates move as by its operations, in the drawn order.
 
 use serde::{Deserialize, Serialize};
 

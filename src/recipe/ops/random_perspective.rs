@@ -1,4 +1,7 @@
 //! A random change of perspective.
+//!
+//! The step has the coefficients from output to source, from pixel centres at (0.5, 0.5).
+//! Coordinates go through the inverse. A point at the horizon or behind it has no place.
 
 use serde::{Deserialize, Serialize};
 

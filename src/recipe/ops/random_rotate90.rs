@@ -1,4 +1,6 @@
 //! A random number of quarter turns. The number may be the label.
+//!
+//! A quarter turn counter-clockwise makes (y, width - x) of (x, y).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,7 @@
 //! A rotation by a random angle.
+//!
+//! Coordinates turn about the centre of the picture, which goes to the centre of the output. With
+//! `style: opencv` they turn about a place half a pixel right and below of it.
 
 use serde::{Deserialize, Serialize};
 

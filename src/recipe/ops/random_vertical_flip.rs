@@ -1,4 +1,6 @@
 //! A random flip from top to bottom.
+//!
+//! y becomes height - y.
 
 use serde::{Deserialize, Serialize};
 

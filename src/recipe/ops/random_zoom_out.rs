@@ -1,4 +1,6 @@
 //! Places the image at random in a larger one.
+//!
+//! Coordinates are shifted by the border at the left and at the top.
 
 use serde::{Deserialize, Serialize};
 

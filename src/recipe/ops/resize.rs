@@ -1,4 +1,6 @@
 //! A resize to a size, or by one side.
+//!
+//! Coordinates are multiplied by the ratio of the sides, each axis by its own.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,6 @@
 //! A resize that keeps the aspect ratio, with random scale and stretch, as in timm.
+//!
+//! Coordinates are multiplied by the ratio of the sides, each axis by its own.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,6 @@
 //! Quarter turns.
+//!
+//! A quarter turn counter-clockwise makes (y, width - x) of (x, y).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,8 @@
 //! Policies in timm's notation, such as `rand-m9-mstd0.5-inc1`: RandAugment, AugMix and AutoAugment
 //! of `timm.data.auto_augment`. RandAugment is also that of PaddleClas' `timm_autoaugment.py`.
+//!
+//! Rotations, shears and shifts move coordinates by the inverse of their matrix, as `random_affine`.
+//! AugMix leaves coordinates: it mixes moved copies with the image.
 
 use serde::{Deserialize, Serialize};
 

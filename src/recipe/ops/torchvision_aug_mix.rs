@@ -1,4 +1,6 @@
 //! torchvision's `AugMix` (`transforms.v2`), which computes on tensors.
+//!
+//! Coordinates stay: moved copies are mixed with the image, which does not move.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,6 @@
 //! Removes a border of the image, as in timm.
+//!
+//! Coordinates are shifted by the left and top edge of what is left.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,7 @@
 //! `torchvision.transforms.autoaugment.TrivialAugmentWide` with 31 strengths, on Pillow images: one
 //! operation with its strength and its sign.
+//!
+//! Rotations, shears and shifts move coordinates by the inverse of their matrix, as `random_affine`.
 
 use serde::{Deserialize, Serialize};
 
