@@ -63,8 +63,8 @@ def _file(number: int, mask: Any) -> bytes:
     labels = np.asarray(mask)
     if labels.ndim != 2 or labels.dtype.kind not in "buif":
         raise ConfigError(
-            f"mask {number} has shape {labels.shape} and dtype {labels.dtype}: give arrays of whole "
-            "numbers, H x W"
+            f"mask {number} has shape {labels.shape} and dtype {labels.dtype}: give arrays of "
+            "whole numbers, H x W"
         )
     file = io.BytesIO()
     np.save(file, labels, allow_pickle=False)

@@ -158,7 +158,9 @@ class _TrainerLoader:
         self.loader, self.dataset = loader, dataset
         # A flat folder has the label -1 for each file, which is no class.
         of = loader.dataset
-        no_labels = not loader._has_masks and isinstance(of, Dataset) and not of.classes and of[0][1] == -1
+        no_labels = (
+            not loader._has_masks and isinstance(of, Dataset) and not of.classes and of[0][1] == -1
+        )
         self._names = names[:1] if no_labels else names
         self._resumed: tuple[int, dict[str, Any]] | None = None
 
