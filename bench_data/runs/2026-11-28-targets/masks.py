@@ -106,7 +106,9 @@ def one(photos: str, folder: str, loader: str, workers: int, seconds: float) -> 
         }
         images = [photo for photo, _ in pairs]
         masks = None if loader == "without masks" else [mask for _, mask in pairs]
-        ours = featherload.Loader(images, recipe, BATCH, masks=masks, framework="torch", **options)
+        ours = featherload.Loader(
+            images, recipe, BATCH, masks=masks, framework="torch", orientation="stored", **options
+        )
 
         def batches() -> Iterator[int]:
             for batch in ours:

@@ -86,8 +86,8 @@ impl MaskDecoder {
         if (size.1, size.0) != image {
             let advice = match size == image {
                 true => {
-                    ". If EXIF turns one of them: orientation 'exif' and 'stored' say whether \
-                         the image is turned, and a mask never is"
+                    ". Masks are used as stored: if this one was drawn on the image as stored, use \
+                     orientation 'stored', and if on the upright image, 'exif'"
                 }
                 false => "",
             };
