@@ -82,9 +82,6 @@ pub struct MaskRule {
     pub dtype: Option<MaskType>,
 }
 
-/// The largest label of a file.
-const MOST_LABEL: u32 = (1 << 24) - 2;
-
 /// The number of labels that have an entry in a table.
 const FEW: usize = 256;
 
@@ -206,20 +203,12 @@ impl MaskRule {
             )),
         }
     }
-
-    /// Whether some label of a file of this form may have no number.
-    fn may_reject(&self) -> bool {
-        let element = self.element();
-        let all_listed = self.map.is_empty() || self.ignored().is_some();
-        !all_listed || self.reduce_zero_label || !element.range().contains(&i64::from(MOST_LABEL))
-    }
 }
 
 /// A rule with a table of its most frequent labels.
 #[derive(Debug)]
 pub(crate) struct MaskWriter {
     rule: MaskRule,
-    may_reject: bool,
     table: Vec<Option<i64>>,
 }
 
@@ -228,7 +217,6 @@ impl MaskWriter {
         let few = 0..FEW as u32;
         Self {
             rule: rule.clone(),
-            may_reject: rule.may_reject(),
             table: few.map(|label| rule.number(label).ok()).collect(),
         }
     }
@@ -249,9 +237,14 @@ impl MaskWriter {
             .try_for_each(|label| self.number(label).map(drop))
     }
 
-    /// Whether [`MaskWriter::check`] may return a fault.
-    pub(crate) fn may_reject(&self) -> bool {
-        self.may_reject
+    /// Whether [`MaskWriter::check`] may return a fault for labels up to this one.
+    pub(crate) fn may_reject(&self, most: u32) -> bool {
+        let rule = &self.rule;
+        let keeps_all = rule.map.is_empty()
+            && !rule.reduce_zero_label
+            && rule.element().range().contains(&i64::from(most));
+        let fits_table = (most as usize) < FEW && self.table.iter().all(Option::is_some);
+        !keeps_all && !fits_table
     }
 
     /// Writes the numbers of labels of [`LABEL`] bytes each. `to` has room for all of them.

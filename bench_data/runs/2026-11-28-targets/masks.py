@@ -49,6 +49,7 @@ def listed(photos: str, folder: str) -> list[tuple[str, str]]:
 
 class Pairs(torch.utils.data.Dataset[Any]):
     def __init__(self, pairs: list[tuple[str, str]]) -> None:
+        from torchvision import tv_tensors
         from torchvision.transforms import v2
 
         self.pairs = pairs
@@ -56,7 +57,7 @@ class Pairs(torch.utils.data.Dataset[Any]):
             [
                 v2.RandomResizedCrop(512, antialias=True),
                 v2.RandomHorizontalFlip(),
-                v2.ToDtype({torch.Tensor: torch.float32, "others": None}, scale=True),
+                v2.ToDtype({tv_tensors.Image: torch.float32, "others": None}, scale=True),
                 v2.Normalize(MEAN, STD),
             ]
         )
@@ -74,7 +75,7 @@ class Pairs(torch.utils.data.Dataset[Any]):
         with Image.open(mask) as image:
             labels = tv_tensors.Mask(torch.from_numpy(np.array(image)))
         pixels, labels = self.transform(pixels, labels)
-        return fn.to_dtype(pixels, torch.float32), labels
+        return pixels, labels
 
 
 def one(photos: str, folder: str, loader: str, workers: int, seconds: float) -> None:

@@ -118,7 +118,9 @@ impl MaskDecoder {
             .plan_with(stored, request, |steps| moves.replace(steps))?;
         let mut labels = std::mem::take(&mut self.labels);
         let check = |row: &[u8]| self.writer.check(row);
-        let check: Option<LabelCheck<'_>> = self.writer.may_reject().then_some(&check);
+        let check: Option<LabelCheck<'_>> = (self.writer)
+            .may_reject(reader.most_label())
+            .then_some(&check);
         let read = reader.read_window(plan.window, check, &mut labels);
         let width = plan.window.w as usize;
         let mut of_window = plan;

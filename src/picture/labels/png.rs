@@ -80,6 +80,11 @@ impl<'a> PngLabels<'a> {
         self.reader.info().size()
     }
 
+    /// The largest label that the file can have.
+    pub(super) fn most_label(&self) -> u32 {
+        self.layout.most()
+    }
+
     /// Maximum bytes that reading takes: the decoder's window and rows, or all rows if the file is
     /// interlaced.
     pub(super) fn scratch_bytes(&self) -> u64 {
@@ -169,39 +174,53 @@ impl PixelLayout {
         }
     }
 
+    /// The largest label that it can have.
+    fn most(self) -> u32 {
+        match self {
+            Self::Packed(..) | Self::GreyOfColors(_) => 0xff,
+            Self::Deep => 0xffff,
+            Self::Colors(_) => 0xff_ffff,
+        }
+    }
+
     /// Copies the labels of these columns.
     fn copy(self, row: &[u8], columns: &Range<usize>, to: &mut [u8]) {
+        let to = to.as_chunks_mut::<LABEL>().0;
         match self {
-            Self::Packed(8, _) => {
-                copy_row(row.iter().map(|&label| [label, 0, 0]), columns, to);
-            }
+            Self::Packed(8, _) => write(to, &row[columns.clone()], |&label| [label, 0, 0]),
             Self::Packed(bits, step) => {
                 let mask = ((1u16 << bits) - 1) as u8;
-                let label = |byte: &u8, at: u8| (*byte >> (8 - bits - at)) & mask;
-                let labels = row.iter().flat_map(|byte| {
-                    (0..8)
-                        .step_by(usize::from(bits))
-                        .map(move |at| [label(byte, at) * step, 0, 0])
-                });
-                copy_row(labels, columns, to);
+                for (to, at) in to.iter_mut().zip(columns.clone()) {
+                    let bit = at * usize::from(bits);
+                    let shift = 8 - bits - (bit % 8) as u8;
+                    *to = [((row[bit / 8] >> shift) & mask) * step, 0, 0];
+                }
             }
             Self::Deep => {
-                let (pairs, _) = row.as_chunks::<2>();
-                copy_row(pairs.iter().map(|&[high, low]| [low, high, 0]), columns, to);
+                let pairs = &row.as_chunks::<2>().0[columns.clone()];
+                write(to, pairs, |&[high, low]| [low, high, 0]);
             }
-            Self::GreyOfColors(channels) => {
-                let pixels = row.chunks_exact(channels);
-                copy_row(pixels.map(|pixel| [pixel[0], 0, 0]), columns, to);
+            Self::GreyOfColors(3) => {
+                let pixels = &row.as_chunks::<3>().0[columns.clone()];
+                write(to, pixels, |&[level, ..]| [level, 0, 0]);
             }
-            Self::Colors(channels) => {
-                let pixels = row.chunks_exact(channels);
-                copy_row(
-                    pixels.map(|pixel| [pixel[0], pixel[1], pixel[2]]),
-                    columns,
-                    to,
-                );
+            Self::GreyOfColors(_) => {
+                let pixels = &row.as_chunks::<4>().0[columns.clone()];
+                write(to, pixels, |&[level, ..]| [level, 0, 0]);
+            }
+            Self::Colors(3) => to.copy_from_slice(&row.as_chunks().0[columns.clone()]),
+            Self::Colors(_) => {
+                let pixels = &row.as_chunks::<4>().0[columns.clone()];
+                write(to, pixels, |&[r, g, b, _]| [r, g, b]);
             }
         }
+    }
+}
+
+/// Writes the label of each pixel.
+fn write<P>(to: &mut [[u8; LABEL]], pixels: &[P], label: impl Fn(&P) -> [u8; LABEL]) {
+    for (to, pixel) in to.iter_mut().zip(pixels) {
+        *to = label(pixel);
     }
 }
 
@@ -209,12 +228,4 @@ fn named(e: DecodingError) -> SampleFault {
     let fault = fault(e);
     let reason = format!("the mask is not a readable PNG: {}", fault.reason);
     SampleFault::new(fault.kind, reason)
-}
-
-/// The columns of a row that lie in the window, as positions in it.
-fn copy_row(row: impl Iterator<Item = [u8; LABEL]>, columns: &Range<usize>, to: &mut [u8]) {
-    let labels = row.skip(columns.start).take(columns.len());
-    for (to, label) in to.chunks_exact_mut(LABEL).zip(labels) {
-        to.copy_from_slice(&label);
-    }
 }

@@ -75,6 +75,14 @@ impl<'a> LabelImageReader<'a> {
         self.size
     }
 
+    /// The largest label that the file can have.
+    pub(crate) fn most_label(&self) -> u32 {
+        match &self.labels {
+            StoredLabels::Png(png) => png.most_label(),
+            StoredLabels::Numbers(..) => LIMIT - 1,
+        }
+    }
+
     /// Maximum bytes that reading takes, without the returned labels.
     pub(crate) fn scratch_bytes(&self) -> u64 {
         self.scratch
