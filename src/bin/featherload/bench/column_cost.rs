@@ -31,9 +31,8 @@ mod tests {
     #[test]
     fn only_slow_columns_outside_a_cache_get_advice() {
         let names = ["caption".to_owned(), "score".to_owned()];
-        let of = |spent, rows, is_cache| {
-            advice(&names, Duration::from_micros(spent), rows, || is_cache)
-        };
+        let of =
+            |spent, rows, is_cache| advice(&names, Duration::from_micros(spent), rows, || is_cache);
         let text = "cache build --columns caption,score: \
                     a cache keeps them where a row is read at once";
         assert_eq!(of(50, 1, false).as_deref(), Some(text));
