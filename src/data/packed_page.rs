@@ -295,7 +295,7 @@ mod tests {
             // A frame of one block that is stored as it is, with the checksum of its header.
             PageCodec::Lz4Frame => {
                 let header = [0x04, 0x22, 0x4d, 0x18, 0x60, 0x40, 0x82];
-                let len = (bytes.len() as u32 | 1 << 31).to_le_bytes();
+                let len = ((bytes.len() as u32) | (1 << 31)).to_le_bytes();
                 [&header[..], &len, bytes, &[0; 4]].concat()
             }
             PageCodec::Snappy => snap::raw::Encoder::new().compress_vec(bytes).unwrap(),
