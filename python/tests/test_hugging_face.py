@@ -278,11 +278,23 @@ def test_all_forms_of_arrow_files(saved: Path, tmp_path: Path) -> None:
                         want_tags[i] for i in ids
                     ]
                     assert [names[label] for label in batch.labels] == [labels[i] for i in ids]
-    for codec in ("lz4", "zstd"):
+    seen = {}
+    for codec in ("uncompressed", "lz4", "zstd"):
         path = tmp_path / f"{codec}.arrow"
-        pyarrow.feather.write_feather(table, str(path), compression=codec)
-        with pytest.raises(DatasetError, match=f"compressed by {codec}.* without compression"):
-            featherload.Loader(path, EVAL)
+        pyarrow.feather.write_feather(table, str(path), compression=codec, chunksize=10)
+        with featherload.Loader(path, EVAL, 9, 2, columns=["caption", "tags"]) as loader:
+            seen[codec] = [
+                (
+                    batch.ids.tolist(),
+                    batch.labels.tolist() if hasattr(batch.labels, "tolist") else batch.labels,
+                    batch.images.tobytes(),
+                    batch["caption"],
+                    [row.tolist() for row in batch["tags"].rows()],
+                )
+                for batch in loader
+            ]
+    assert seen["uncompressed"] == seen["lz4"] == seen["zstd"]
+    assert len(seen["lz4"]) > 1
     try:
         import polars
     except ImportError:
@@ -290,14 +302,37 @@ def test_all_forms_of_arrow_files(saved: Path, tmp_path: Path) -> None:
     else:
         path = tmp_path / "polars.arrow"
         frame = polars.DataFrame({"image": images, "label": labels, "caption": texts})
-        frame.write_ipc(path, compression="uncompressed")
-        with featherload.Loader(path, EVAL, 9, 2, columns=["caption"]) as loader:
-            for batch in loader:
-                assert batch["caption"] == [texts[i] for i in batch.ids.tolist()]
+        for codec in ("uncompressed", "lz4", "zstd"):
+            frame.write_ipc(path, compression=codec)
+            with featherload.Loader(path, EVAL, 9, 2, columns=["caption"]) as loader:
+                for batch in loader:
+                    assert batch["caption"] == [texts[i] for i in batch.ids.tolist()]
+
+
+def test_compressed_files_are_those_without_compression(saved: Path, tmp_path: Path) -> None:
+    """Structs of bytes and path, and all kinds of columns."""
+    import datasets
+    import pyarrow as pa
+    import pyarrow.feather
+    import pyarrow.ipc
+
+    dataset = datasets.load_from_disk(str(saved))
+    table = dataset.data.table.combine_chunks()
+    for codec in ("lz4", "zstd"):
+        path = tmp_path / f"{codec}.feather"
+        pyarrow.feather.write_feather(table, str(path), compression=codec, chunksize=7)
+        compare(path, dataset)
+        compare(path, dataset, sampler=featherload.samplers.ShardShuffle())
+        options = pa.ipc.IpcWriteOptions(compression=codec)
+        path = tmp_path / f"{codec}.arrow"
+        with pa.ipc.new_stream(str(path), table.schema, options=options) as writer:
+            writer.write_table(table)
+        compare(path, dataset)
 
 
 def test_paths_are_files(photos: Path, tmp_path: Path) -> None:
     import datasets
+    import pyarrow.feather
 
     files = sorted(photos.rglob("*.jpg"))[:12]
     names = sorted({path.parent.name for path in files})
@@ -311,9 +346,12 @@ def test_paths_are_files(photos: Path, tmp_path: Path) -> None:
         for row in rows:
             writer.write({"image": {"path": row["image"], "bytes": None}, "label": row["label"]})
         writer.finalize()
-    for src in (dataset, dataset.select([5, 2, 9]), written):
+    packed = tmp_path / "packed.feather"
+    pyarrow.feather.write_feather(dataset.data.table, str(packed), compression="zstd")
+    for src in (dataset, dataset.select([5, 2, 9]), written, packed):
         with featherload.Loader(src, EVAL, 4, 1, shuffle=False) as loader:
-            order = [5, 2, 9] if src is not dataset and src is not written else [*range(12)]
+            is_part = not any(src is whole for whole in (dataset, written, packed))
+            order = [5, 2, 9] if is_part else [*range(12)]
             paths = [path for batch in loader for path in batch.paths()]
             assert paths == [files[i] for i in order]
             labels = [label for batch in loader for label in batch.labels.tolist()]

@@ -1,6 +1,6 @@
 //! Packed pages: byte ranges of a file that are unpacked before they are read.
 //!
-//! A page of a Parquet file is compressed. A page of a CIFAR batch is one image, stored as three
+//! A page of a Parquet file is compressed, and so may be a buffer of an Arrow file. A page of a CIFAR batch is one image, stored as three
 //! colour planes. Workers unpack pages. The consumer also unpacks pages if it reads headers, makes
 //! an index or has zero workers. All decompressors are written in Rust. Without the feature
 //! `parquet` there are none, and a compressed page is a fault. Not in this file: memory maps, and
@@ -19,6 +19,10 @@ use crate::sys::panics::catch_panic;
 /// The largest page in bytes, both packed and unpacked.
 pub(crate) const MOST_PAGE: u64 = 512 << 20;
 
+/// The largest window of Zstandard that its decoder accepts. The window of a page that was
+/// compressed as a whole is the page.
+pub(crate) const MOST_WINDOW: u64 = 128 << 20;
+
 /// How a page is packed. The sealed index stores these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PageCodec {
@@ -30,6 +34,9 @@ pub(crate) enum PageCodec {
     Planar = 5,
     /// Like `Planar`, but each byte is stored as a UTF-8 character.
     PlanarText = 6,
+    // 7 means raw pixels in the sealed index.
+    /// Frames of LZ4, where `Lz4` is one block.
+    Lz4Frame = 8,
 }
 
 /// The height and width of a CIFAR image.
@@ -47,6 +54,7 @@ impl PageCodec {
             Self::Zstd,
             Self::Planar,
             Self::PlanarText,
+            Self::Lz4Frame,
         ];
         all.into_iter().find(|codec| *codec as u64 == number)
     }
@@ -65,6 +73,18 @@ pub(crate) struct PackedPage {
 }
 
 impl PackedPage {
+    /// The most bytes of memory that the page takes while it is unpacked, without its packed bytes.
+    /// The decoder of Zstandard keeps a window, in a buffer that doubles when it grows. That of LZ4
+    /// frames keeps two blocks and a packed one.
+    pub(crate) fn most_bytes(&self) -> u64 {
+        let window = match self.codec {
+            PageCodec::Zstd => 3 * self.unpacked.min(MOST_WINDOW),
+            PageCodec::Lz4Frame => 32 << 20,
+            _ => 0,
+        };
+        self.unpacked.saturating_add(window)
+    }
+
     /// Replaces the content of `out` by the unpacked page: `self.unpacked` bytes. Allocates that
     /// number of bytes, and the memory that the decompressor needs.
     ///
@@ -74,8 +94,8 @@ impl PackedPage {
         out.clear();
         if self.unpacked > MOST_PAGE || self.packed > MOST_PAGE {
             return Err(FaultKind::TooLarge.fault(
-                "its page of the Parquet file is larger than 512 MiB: write the file again with \
-                 smaller row groups",
+                "its page of the Parquet or Arrow file is larger than 512 MiB: write the file \
+                 again with smaller row groups or record batches",
             ));
         }
         let len = self.unpacked as usize;
@@ -88,9 +108,11 @@ impl PackedPage {
         out.resize(len, 0);
         match self.codec {
             PageCodec::Planar | PageCodec::PlanarText => planar(self.codec, packed, out),
-            PageCodec::Snappy | PageCodec::Gzip | PageCodec::Lz4 | PageCodec::Zstd => {
-                self.unpack_into(packed, out)
-            }
+            PageCodec::Snappy
+            | PageCodec::Gzip
+            | PageCodec::Lz4
+            | PageCodec::Lz4Frame
+            | PageCodec::Zstd => self.unpack_into(packed, out),
         }
     }
 
@@ -109,8 +131,8 @@ impl PackedPage {
     #[cfg(not(feature = "parquet"))]
     fn unpack_into(&self, _: &[u8], _: &mut [u8]) -> Result<(), SampleFault> {
         Err(FaultKind::Unsupported.fault(
-            "lies in a compressed page of a Parquet file: build featherload with the feature \
-             parquet",
+            "lies in a compressed page of a Parquet or Arrow file: build featherload with the \
+             feature parquet",
         ))
     }
 }
@@ -192,7 +214,7 @@ fn broken(what: String) -> SampleFault {
     // The message of a decoder can have any length.
     let what: String = what.chars().take(200).collect();
     FaultKind::Corrupt.fault(format!(
-        "its page of the Parquet file cannot be unpacked ({what})"
+        "its page of the Parquet or Arrow file cannot be unpacked ({what})"
     ))
 }
 
@@ -207,20 +229,43 @@ fn by_codec(codec: PageCodec, packed: &[u8], out: &mut [u8]) -> Result<usize, St
             .map_err(|e| e.to_string()),
         PageCodec::Gzip => fill(flate2::read::MultiGzDecoder::new(packed), out),
         PageCodec::Lz4 => lz4_flex::block::decompress_into(packed, out).map_err(|e| e.to_string()),
+        PageCodec::Lz4Frame => {
+            let mut decoder = lz4_flex::frame::FrameDecoder::new(packed);
+            let filled = fill(&mut decoder, out)?;
+            check_end(&mut decoder)?;
+            Ok(filled)
+        }
         PageCodec::Zstd => {
-            let decoder =
+            let mut decoder =
                 ruzstd::decoding::StreamingDecoder::new(packed).map_err(|e| e.to_string())?;
-            fill(decoder, out)
+            let filled = fill(&mut decoder, out)?;
+            check_end(&mut decoder)?;
+            Ok(filled)
         }
     }
 }
+
+/// Checks that a page has no more bytes than it states.
+#[cfg(feature = "parquet")]
+fn check_end(from: &mut impl std::io::Read) -> Result<(), String> {
+    match from.read(&mut [0]) {
+        Ok(0) => Ok(()),
+        Ok(_) => Err("more bytes than it states".to_owned()),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+/// Bytes that a decoder is asked for at once: the decoder of Zstandard holds all of them.
+#[cfg(feature = "parquet")]
+const PIECE: usize = 1 << 20;
 
 /// Reads until `out` is full or the input ends.
 #[cfg(feature = "parquet")]
 fn fill(mut from: impl std::io::Read, out: &mut [u8]) -> Result<usize, String> {
     let mut filled = 0;
     while filled < out.len() {
-        match from.read(&mut out[filled..]) {
+        let end = out.len().min(filled + PIECE);
+        match from.read(&mut out[filled..end]) {
             Ok(0) => break,
             Ok(read) => filled += read,
             Err(e) => return Err(e.to_string()),
@@ -247,6 +292,12 @@ mod tests {
     fn packed_by(codec: PageCodec, bytes: &[u8]) -> Vec<u8> {
         match codec {
             PageCodec::Planar | PageCodec::PlanarText => unreachable!("no compressed page"),
+            // A frame of one block that is stored as it is, with the checksum of its header.
+            PageCodec::Lz4Frame => {
+                let header = [0x04, 0x22, 0x4d, 0x18, 0x60, 0x40, 0x82];
+                let len = ((bytes.len() as u32) | (1 << 31)).to_le_bytes();
+                [&header[..], &len, bytes, &[0; 4]].concat()
+            }
             PageCodec::Snappy => snap::raw::Encoder::new().compress_vec(bytes).unwrap(),
             PageCodec::Gzip => {
                 let level = flate2::Compression::default();
@@ -267,12 +318,26 @@ mod tests {
         }
     }
 
-    const ALL: [PageCodec; 4] = [
+    const ALL: [PageCodec; 5] = [
         PageCodec::Snappy,
         PageCodec::Gzip,
         PageCodec::Lz4,
+        PageCodec::Lz4Frame,
         PageCodec::Zstd,
     ];
+
+    #[test]
+    fn a_page_with_more_bytes_than_it_states_is_a_fault() {
+        for codec in [PageCodec::Lz4Frame, PageCodec::Zstd] {
+            let packed = packed_by(codec, &[3; 200]);
+            let fault = page(codec, &packed, 199).unpack(&packed, &mut Vec::new());
+            let fault = fault.unwrap_err();
+            assert!(
+                fault.reason.contains("more bytes than it states"),
+                "{codec:?}"
+            );
+        }
+    }
 
     #[test]
     fn a_page_comes_back_and_no_other_length_passes() {

@@ -210,6 +210,18 @@ impl HullRule {
         most.next_multiple_of(HULL_ALIGNMENT)
     }
 
+    /// The most bytes of the tables that a worker keeps while it writes a row: those of one crop, on
+    /// both axes, as exact and as fixed-point numbers.
+    pub(crate) fn worker_bytes(&self) -> u64 {
+        let axis = |crop: &HullCropRoom| {
+            let outputs = u64::from(crop.height.max(crop.width));
+            let weights = outputs * crop.most_window() as u64;
+            // Starts and sizes of both; weights, and one more row of them; coefficients, twice.
+            16 * outputs + 8 * (weights + crop.most_window() as u64) + 4 * weights
+        };
+        2 * self.crops.iter().map(axis).max().unwrap_or(0)
+    }
+
     /// Bytes of the largest crop in RGB.
     pub(crate) fn made_bytes(&self) -> usize {
         let most = self.crops.iter().map(HullCropRoom::rgb_bytes).max();
@@ -224,6 +236,11 @@ impl HullCropRoom {
         // The starts of the second axis begin at a multiple of 4.
         let axes = outputs * (size_of::<u32>() + size_of::<i16>() * self.taps as usize) + 4;
         (HULL_WEIGHT_BYTES + axes).next_multiple_of(HULL_ALIGNMENT)
+    }
+
+    /// The most weights of an output pixel for which tables are made. Most of them are trimmed.
+    pub(crate) fn most_window(&self) -> usize {
+        2 * self.taps as usize + 16
     }
 
     /// The most bytes between two passes.

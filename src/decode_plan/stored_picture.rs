@@ -79,17 +79,23 @@ pub(crate) struct SampleMemory {
     pub(crate) buffers: CanvasBufferBytes,
     /// A side of a resize that is too long for fixed-point weights: pixels before and after it.
     pub(crate) steep: Option<(u32, u32)>,
+    /// Tables of the crops of a hull, which a device makes.
+    pub(crate) tables: u64,
 }
 
 impl SampleMemory {
     pub(crate) fn bytes(&self) -> u64 {
-        self.decoder.bytes().saturating_add(self.buffers.bytes())
+        self.decoder
+            .bytes()
+            .saturating_add(self.buffers.bytes())
+            .saturating_add(self.tables)
     }
 
     /// Raises each part to at least its size in `other`.
     pub(crate) fn raise_all(&mut self, other: &Self) {
         self.decoder.raise_all(&other.decoder);
         self.buffers.raise_all(&other.buffers);
+        self.tables = self.tables.max(other.tables);
     }
 }
 
@@ -202,6 +208,7 @@ impl StoredPicture {
             decoder,
             buffers: *needs.buffers(),
             steep: needs.steep(),
+            tables: 0,
         }
     }
 

@@ -15,7 +15,7 @@ use crate::recipe::buffer_effect::{BufferEffect, CopyShape, StepScratch};
 use crate::recipe::size_bounds::{HeightWidth, SizeBounds};
 use crate::recipe::steps::{LargestStep, OpStep, StepPresence};
 use crate::recipe::weights::ResizeFilter;
-use crate::recipe::{DecodeMode, SampleProgram, Step};
+use crate::recipe::{DecodeMode, HullRule, SampleProgram, Step};
 
 impl StoredPicture {
     /// The upper bound for a sample. `steps`: working memory. `size`: the row's size, if the batch
@@ -65,6 +65,7 @@ impl StoredPicture {
     ) -> [SampleMemory; 2] {
         let pixels = u64::from(self.size.0) * u64::from(self.size.1);
         let decoder = self.shared_decoder_memory(pixels);
+        let tables = program.hulls.as_ref().map_or(0, HullRule::worker_bytes);
         let mut most = [SampleMemory::default(); 2];
         for of_crop in program.crop_programs() {
             for stored in [self, self.in_memory()] {
@@ -72,6 +73,7 @@ impl StoredPicture {
                 for (most, of_crop) in most.iter_mut().zip(&bounds) {
                     most.raise_all(&SampleMemory {
                         decoder,
+                        tables,
                         ..*of_crop
                     });
                 }
@@ -112,6 +114,7 @@ impl StoredPicture {
             decoder,
             buffers: bounds.buffers,
             steep: None,
+            tables: 0,
         }
     }
 }

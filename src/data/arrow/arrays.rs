@@ -2,15 +2,59 @@
 //!
 //! Runs in the consumer, on untrusted bytes. A message lists the buffers of all arrays, with those
 //! inside of an array after it. So the arrays before the wanted one are counted, and not kept.
+//! A compressed buffer begins with its length, which is read here.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 use crate::data::arrow::flatbuffer::{FlatTable, FlatVector};
 use crate::data::arrow::schema::{ArrowField, ArrowType};
+use crate::data::packed_page::{PackedPage, PageCodec};
 
-/// A range of the file.
+/// A range of the file, or a packed part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BufferPlace {
     pub(super) at: u64,
+    /// Its length, unpacked.
     pub(super) bytes: u64,
+    /// What its values are parts of, if it is packed.
+    pub(super) page: Option<PackedPage>,
+}
+
+impl BufferPlace {
+    /// Reads the length that a buffer of a compressed batch begins with.
+    fn open(&mut self, file: &File, codec: PageCodec) -> Result<(), Option<String>> {
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        let packed = self.bytes.checked_sub(8).ok_or(None)?;
+        let mut word = [0; 8];
+        let read = file.read_exact_at(&mut word, self.at);
+        read.map_err(|e| Some(format!("cannot be read at byte {}: {e}", self.at)))?;
+        let at = self.at + 8;
+        *self = match i64::from_le_bytes(word) {
+            // Stored as it is.
+            -1 => Self {
+                at,
+                bytes: packed,
+                page: None,
+            },
+            length => {
+                let unpacked = u64::try_from(length).map_err(|_| None)?;
+                Self {
+                    at,
+                    bytes: unpacked,
+                    page: Some(PackedPage {
+                        at,
+                        packed,
+                        unpacked,
+                        codec,
+                    }),
+                }
+            }
+        };
+        Ok(())
+    }
 }
 
 /// An array of a record batch.
@@ -23,6 +67,17 @@ pub(super) struct ArrayPlace {
     /// there, or is empty.
     pub(super) buffers: Vec<BufferPlace>,
     pub(super) children: Vec<ArrayPlace>,
+}
+
+impl ArrayPlace {
+    /// Reads the lengths of all buffers of a compressed batch.
+    fn open(&mut self, file: &File, codec: PageCodec) -> Result<(), Option<String>> {
+        for buffer in &mut self.buffers {
+            buffer.open(file, codec)?;
+        }
+        let mut children = self.children.iter_mut();
+        children.try_for_each(|child| child.open(file, codec))
+    }
 }
 
 /// Walks over the arrays of a record batch.
@@ -41,22 +96,25 @@ impl<'a> BatchArrays<'a> {
     /// # Errors
     /// `None` if the message is damaged, else the reason as text.
     pub(super) fn find(
+        file: &File,
         batch: FlatTable<'a>,
         body: (u64, u64),
         fields: &[ArrowField],
         path: &[usize],
     ) -> Result<Vec<ArrayPlace>, Option<String>> {
+        let mut codec = None;
         if let Some(packing) = batch.table(3).ok_or(None)? {
-            let codec = match packing.byte(0).ok_or(None)? {
-                0 => "lz4",
-                1 => "zstd",
-                _ => "an unknown method",
-            };
-            return Err(Some(format!(
-                "has buffers that are compressed by {codec}, so no image has a place of its own: \
-                 write it without compression (pyarrow.feather.write_feather(table, path, \
-                 compression='uncompressed'), or pyarrow.ipc with IpcWriteOptions())"
-            )));
+            let by = (packing.byte(0).ok_or(None)?, packing.byte(1).ok_or(None)?);
+            codec = Some(match by {
+                (0, 0) => PageCodec::Lz4Frame,
+                (1, 0) => PageCodec::Zstd,
+                (codec, method) => {
+                    return Err(Some(format!(
+                        "has buffers that are compressed by an unknown method ({codec}, {method}): \
+                         write it with lz4, zstd or without compression"
+                    )));
+                }
+            });
         }
         let mut arrays = Self {
             nodes: batch.vector(1, 16).ok_or(None)?,
@@ -76,6 +134,11 @@ impl<'a> BatchArrays<'a> {
         let all = [arrays.nodes.len(), arrays.buffers.len(), arrays.views.len()];
         if arrays.next != all {
             return Err(None);
+        }
+        if let Some(codec) = codec {
+            for array in &mut found {
+                array.open(file, codec)?;
+            }
         }
         Ok(found)
     }
@@ -136,6 +199,7 @@ impl<'a> BatchArrays<'a> {
                 buffers.push(BufferPlace {
                     at: self.body.0 + offset,
                     bytes,
+                    page: None,
                 });
             }
         }

@@ -3,90 +3,14 @@
 //! Runs in the consumer, on untrusted bytes. Memory: the places of the column's buffers in each
 //! record batch.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::sync::Arc;
-
 use crate::data::arrow::arrays::{ArrayPlace, BufferPlace};
+use crate::data::arrow::bytes::{ArrowBytes, ValuePlace, damaged};
 use crate::data::arrow::ipc_file::ArrowFile;
 use crate::data::arrow::schema::{ArrowField, ArrowType, DictionaryField};
 use crate::data::columns::values::{ColumnBuilder, NumberKind, not_a_number};
 
-/// Bytes per read, where values are read one after the other.
-const WINDOW: u64 = 64 << 10;
-/// Windows that are kept: a column has a few buffers.
-const WINDOWS: usize = 8;
-/// Most bytes of one value.
-const MOST_VALUE: u64 = 1 << 30;
-
-/// Bytes of a file: for reading one after the other (in large pieces), or here and there.
-pub(crate) struct ArrowBytes {
-    file: Arc<File>,
-    len: u64,
-    piece: u64,
-    /// The offset of each piece, and its bytes. The last one used is the last.
-    windows: Vec<(u64, Vec<u8>)>,
-}
-
-impl ArrowBytes {
-    /// For values that are read in their order.
-    pub(crate) fn in_order(file: &ArrowFile) -> Self {
-        Self {
-            file: file.file.clone(),
-            len: file.len,
-            piece: WINDOW,
-            windows: Vec::new(),
-        }
-    }
-
-    /// For values here and there. `end`: where the bytes of the Arrow file end.
-    pub(crate) fn at_random(file: &Arc<File>, end: u64) -> Self {
-        Self {
-            file: file.clone(),
-            len: end,
-            piece: 0,
-            windows: Vec::new(),
-        }
-    }
-
-    fn read(&mut self, at: u64, bytes: u64) -> Result<&[u8], String> {
-        let end = at.checked_add(bytes).filter(|end| *end <= self.len);
-        let end = end.ok_or_else(|| damaged(at))?;
-        // A sparse file can claim any length without taking disk space.
-        if bytes > MOST_VALUE {
-            return Err(format!("has a value of more than 1 GiB at byte {at}"));
-        }
-        let holds =
-            |window: &(u64, Vec<u8>)| window.0 <= at && end <= window.0 + window.1.len() as u64;
-        match self.windows.iter().position(holds) {
-            Some(found) => self.windows[found..].rotate_left(1),
-            None => {
-                let most = self.piece.max(bytes).min(self.len - at);
-                let mut piece = match self.windows.len() < WINDOWS {
-                    true => Vec::new(),
-                    false => self.windows.remove(0).1,
-                };
-                piece.resize(usize::try_from(most).map_err(|_| damaged(at))?, 0);
-                let read = self.file.read_exact_at(&mut piece, at);
-                read.map_err(|e| format!("cannot be read at byte {at}: {e}"))?;
-                self.windows.push((at, piece));
-            }
-        }
-        let (from, window) = &self.windows[self.windows.len() - 1];
-        let start = (at - from) as usize;
-        Ok(&window[start..start + bytes as usize])
-    }
-
-    fn word<const N: usize>(&mut self, at: u64) -> Result<[u8; N], String> {
-        let mut word = [0; N];
-        word.copy_from_slice(self.read(at, N as u64)?);
-        Ok(word)
-    }
-}
-
-fn damaged(at: u64) -> String {
-    format!("is damaged: a value at byte {at} lies outside of its buffer: write it again")
-}
+/// Most entries of one list.
+const MOST_ENTRIES: u64 = 1 << 30;
 
 /// One column of a file: where its values are. It keeps no file open.
 #[derive(Debug)]
@@ -104,7 +28,7 @@ impl ArrowColumn {
     /// The column that `path` leads to: the number of a column, and then of fields inside structs.
     ///
     /// # Errors
-    /// Compressed buffers, or a damaged record batch.
+    /// A damaged record batch, or an unknown compression.
     pub(crate) fn find(file: &ArrowFile, path: &[usize]) -> Result<Self, String> {
         let mut fields = file.fields();
         let mut found = None;
@@ -138,8 +62,7 @@ impl ArrowColumn {
             .ok_or_else(none)
     }
 
-    /// The range of the file that holds the bytes or the text of a row. `None` if the row has no
-    /// value.
+    /// The place of the bytes or the text of a row, and their length. `None` if the row has no value.
     ///
     /// # Errors
     /// The file is damaged or cannot be read.
@@ -147,7 +70,7 @@ impl ArrowColumn {
         &self,
         bytes: &mut ArrowBytes,
         row: u64,
-    ) -> Result<Option<(u64, u64)>, String> {
+    ) -> Result<Option<(ValuePlace, u64)>, String> {
         let (around, array, row) = self.locate(row)?;
         for array in around {
             if is_null(bytes, array, row)? {
@@ -262,7 +185,7 @@ fn read_value(
         ArrowType::List(_) | ArrowType::FixedList(_) => {
             let (first, count) = range_of(bytes, field.kind, array, row)?;
             let (field, child) = inner().ok_or_else(none)?;
-            if count > MOST_VALUE || first + count > child.rows {
+            if count > MOST_ENTRIES || first + count > child.rows {
                 return Err(damaged(array.buffers.first().map_or(0, |b| b.at)));
             }
             match field.kind {
@@ -309,11 +232,17 @@ fn is_null(bytes: &mut ArrowBytes, array: &ArrayPlace, row: u64) -> Result<bool,
     Ok(byte >> (row % 8) & 1 == 0)
 }
 
-/// The place in the file of the bytes from `at` of a buffer.
-fn within(buffer: &BufferPlace, at: u64, bytes: u64) -> Result<u64, String> {
+/// The place of the bytes from `at` of a buffer.
+fn within(buffer: &BufferPlace, at: u64, bytes: u64) -> Result<ValuePlace, String> {
     let end = at.checked_add(bytes).filter(|end| *end <= buffer.bytes);
-    end.map(|_| buffer.at + at)
-        .ok_or_else(|| damaged(buffer.at))
+    end.ok_or_else(|| damaged(buffer.at))?;
+    Ok(match buffer.page {
+        None => ValuePlace {
+            page: None,
+            at: buffer.at + at,
+        },
+        page => ValuePlace { page, at },
+    })
 }
 
 fn buffer(array: &ArrayPlace, number: usize) -> Result<&BufferPlace, String> {
@@ -335,14 +264,14 @@ fn offsets(
         true => {
             let pair: [u8; 16] = bytes.word(at)?;
             let [a, b] = *pair.as_chunks::<8>().0 else {
-                return Err(damaged(at));
+                return Err(at.damaged());
             };
             (i64::from_le_bytes(a), i64::from_le_bytes(b))
         }
         false => {
             let pair: [u8; 8] = bytes.word(at)?;
             let [a, b] = *pair.as_chunks::<4>().0 else {
-                return Err(damaged(at));
+                return Err(at.damaged());
             };
             (
                 i64::from(i32::from_le_bytes(a)),
@@ -352,7 +281,7 @@ fn offsets(
     };
     match (u64::try_from(first), u64::try_from(end)) {
         (Ok(first), Ok(end)) if first <= end => Ok((first, end)),
-        _ => Err(damaged(at)),
+        _ => Err(at.damaged()),
     }
 }
 
@@ -376,13 +305,13 @@ fn range_of(
     }
 }
 
-/// The range of the file of a value of bytes or text. `None` if there is no value.
+/// The place of a value of bytes or text. `None` if there is no value.
 fn place_of(
     bytes: &mut ArrowBytes,
     kind: ArrowType,
     array: &ArrayPlace,
     row: u64,
-) -> Result<Option<(u64, u64)>, String> {
+) -> Result<Option<(ValuePlace, u64)>, String> {
     if is_null(bytes, array, row)? {
         return Ok(None);
     }
@@ -402,14 +331,14 @@ fn place_of(
             let at = within(views, at, 16)?;
             let view: [u8; 16] = bytes.word(at)?;
             let [len, _, number, offset] = *view.as_chunks::<4>().0 else {
-                return Err(damaged(at));
+                return Err(at.damaged());
             };
-            let part = |word| u64::try_from(i32::from_le_bytes(word)).map_err(|_| damaged(at));
+            let part = |word| u64::try_from(i32::from_le_bytes(word)).map_err(|_| at.damaged());
             match part(len)? {
                 // Short values are in the view itself.
-                len @ ..=12 => (at + 4, len),
+                len @ ..=12 => (at.after(4), len),
                 len => {
-                    let number = usize::try_from(part(number)?).map_err(|_| damaged(at))?;
+                    let number = usize::try_from(part(number)?).map_err(|_| at.damaged())?;
                     let data = buffer(array, number.saturating_add(2))?;
                     (within(data, part(offset)?, len)?, len)
                 }
@@ -432,7 +361,10 @@ fn text_of(
     };
     let text = bytes.read(at, len)?.to_vec();
     let text = String::from_utf8(text).map_err(|_| {
-        format!("has text that is not UTF-8 at byte {at}: store it as bytes (large_binary)")
+        format!(
+            "has text that is not UTF-8 at byte {}: store it as bytes (large_binary)",
+            at.byte()
+        )
     })?;
     Ok(Some(text))
 }

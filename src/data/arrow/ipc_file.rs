@@ -41,6 +41,8 @@ pub(crate) struct ArrowFile {
     dictionaries: Vec<u64>,
     /// Rows of all record batches.
     pub(crate) rows: u64,
+    /// Whether a record batch is compressed.
+    pub(crate) is_packed: bool,
 }
 
 /// A record batch, by its place in the file.
@@ -85,6 +87,7 @@ impl ArrowFile {
         };
         let mut batches = Vec::new();
         let mut rows: u64 = 0;
+        let mut is_packed = false;
         for at in messages {
             let (message, metadata) =
                 read_message(&file, at, len)?.ok_or_else(|| damaged_at(at))?;
@@ -94,6 +97,7 @@ impl ArrowFile {
             let count = header.long(0).and_then(|rows| u64::try_from(rows).ok());
             let count = count.filter(|_| table.byte(1) == Some(RECORD_BATCH));
             let count = count.ok_or_else(damaged)?;
+            is_packed |= header.has(3).ok_or_else(damaged)?;
             batches.push(BatchPlace {
                 first: rows,
                 rows: count,
@@ -111,6 +115,7 @@ impl ArrowFile {
             batches,
             dictionaries,
             rows,
+            is_packed,
         })
     }
 
@@ -127,7 +132,7 @@ impl ArrowFile {
     /// those that it is inside of before it.
     ///
     /// # Errors
-    /// Compressed buffers, or a damaged record batch.
+    /// A damaged record batch, or buffers that are compressed by an unknown method.
     pub(super) fn arrays_of(&self, path: &[usize]) -> Result<Vec<Vec<ArrayPlace>>, String> {
         let arrays = self.batches.iter().map(|batch| {
             let metadata = read_bytes(&self.file, batch.metadata_at, batch.metadata_bytes)?;
@@ -135,7 +140,7 @@ impl ArrowFile {
             let message = FlatTable::root(&metadata).ok_or_else(damaged)?;
             let header = message.table(2).flatten().ok_or_else(damaged)?;
             let body = (batch.body_at, batch.body_bytes);
-            let found = BatchArrays::find(header, body, &self.schema.fields, path);
+            let found = BatchArrays::find(&self.file, header, body, &self.schema.fields, path);
             let found = found.map_err(|what| what.unwrap_or_else(damaged))?;
             match found.first() {
                 Some(top) if top.rows == batch.rows => Ok(found),
@@ -150,7 +155,7 @@ impl ArrowFile {
     /// Where the values of a dictionary are: one array, and those that later messages add to it.
     ///
     /// # Errors
-    /// A dictionary that a later message replaces; compressed buffers; a damaged message.
+    /// A dictionary that a later message replaces; an unknown compression; a damaged message.
     pub(super) fn dictionary_of(&self, field: &DictionaryField) -> Result<Vec<ArrayPlace>, String> {
         let mut parts = Vec::new();
         for &at in &self.dictionaries {
@@ -177,7 +182,7 @@ impl ArrowFile {
             let body_at = message.metadata_at + message.metadata_bytes;
             let body = (body_at, message.body_bytes);
             let fields = std::slice::from_ref(&field.values);
-            let found = BatchArrays::find(values, body, fields, &[0]);
+            let found = BatchArrays::find(&self.file, values, body, fields, &[0]);
             parts.extend(found.map_err(|what| what.unwrap_or_else(damaged))?);
         }
         Ok(parts)
@@ -251,7 +256,7 @@ fn footer(file: &File, part: Range<u64>) -> Result<Option<Vec<u8>>, String> {
     read.map_err(|e| format!("cannot be read: {e}"))?;
     if head.starts_with(b"FEA1") {
         return Err("is a Feather file of version 1: write it again (Python: \
-             pyarrow.feather.write_feather(table, path, compression='uncompressed'))"
+             pyarrow.feather.write_feather(table, path, version=2))"
             .into());
     }
     if !head.starts_with(MAGIC) {

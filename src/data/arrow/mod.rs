@@ -4,15 +4,17 @@
 //! offsets are read. So an image is a range of the file, and a column is read row by row.
 //!
 //! - A stream is a row of messages. A file is a stream between two magic words, with a footer.
-//! - Buffers that are compressed are an error, because no value has a place of its own there.
+//! - A buffer that is compressed is a packed page, of which values are parts. It is unpacked for its
+//!   first value, and kept.
 //! - Each count is compared with the bytes of the file before memory is taken for it.
 //!
 //! - `flatbuffer`: the tables of messages; `schema`: names and types of columns;
 //! - `ipc_file`: the messages of a file; `arrays`: the buffers of the arrays of a batch;
-//! - `column`: the values of one column;
+//! - `bytes`: bytes of the file and of unpacked buffers; `column`: the values of one column;
 //! - `writer`: writes columns as a file; `flat_writer`: the tables of its messages.
 
 mod arrays;
+mod bytes;
 mod column;
 mod flat_writer;
 mod flatbuffer;
@@ -20,7 +22,8 @@ mod ipc_file;
 mod schema;
 mod writer;
 
-pub(crate) use column::{ArrowBytes, ArrowColumn};
+pub(crate) use bytes::{ArrowBytes, KeptBuffers};
+pub(crate) use column::ArrowColumn;
 pub(crate) use ipc_file::ArrowFile;
 pub(crate) use schema::{ArrowField, ArrowType, DICTIONARY};
 pub(crate) use writer::{ArrowRow, ArrowWriter};

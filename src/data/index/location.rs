@@ -114,12 +114,12 @@ impl Index {
         self.memory()?.bytes().get(range)
     }
 
-    /// Unpacked bytes of the largest page, or of the largest picture of raw pixels. 0 if there are
-    /// neither.
+    /// Bytes that unpacking the largest page takes, or those of the largest picture of raw pixels. 0
+    /// if there are neither.
     pub(crate) fn largest_page(&self) -> u64 {
         let forms = (0..self.shards()).filter_map(|number| self.form(number));
         let bytes = forms.map(|form| match form {
-            StoredForm::Page(page) => page.unpacked,
+            StoredForm::Page(page) => page.most_bytes(),
             StoredForm::Pixels(shape) => shape.file_bytes(),
         });
         bytes.max().unwrap_or(0)

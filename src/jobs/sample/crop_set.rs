@@ -7,7 +7,7 @@ use crate::decode_plan::CropGeometry;
 use crate::decode_plan::canvas_memory::check_reduction;
 use crate::decode_plan::stored_picture::{SampleMemory, StoredPicture};
 use crate::error::{FaultKind, Result, SampleFault};
-use crate::jobs::sample::hull_writer::{DecodedPixels, HullSource, SharedDecode};
+use crate::jobs::sample::hull_writer::{DecodedPixels, HullSource, HullWriter, SharedDecode};
 use crate::jobs::sample::{OpenedAs, PIXEL, PartMaker, RowRequest, SampleDecoder, WindowRows};
 use crate::jobs::stages;
 use crate::picture::FileFormat;
@@ -149,6 +149,7 @@ impl SampleDecoder {
         };
         let pixels = u64::from(window.w) * u64::from(window.h);
         memory.decoder = stored.shared_decoder_memory(pixels);
+        memory.tables = self.hulls.as_ref().map_or(0, HullWriter::most_bytes);
         self.make_room(memory.bytes())?;
         Ok(SharedDecode {
             scale,

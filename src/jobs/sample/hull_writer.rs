@@ -80,6 +80,11 @@ impl HullWriter {
         self.down = AxisCoefficients::default();
     }
 
+    /// The most bytes of the tables of any row.
+    pub(super) fn most_bytes(&self) -> u64 {
+        self.rule.worker_bytes()
+    }
+
     pub(super) fn held_bytes(&self) -> usize {
         let axes = [&self.across, &self.down];
         axes.map(|axis| axis.exact.bytes() + axis.fixed.bytes())
@@ -157,7 +162,7 @@ impl HullWriter {
             return header.fits(&room);
         };
         // Tables of a strong reduction are long, so their length is estimated first.
-        let most = 2 * room.taps as usize + 16;
+        let most = room.most_window();
         let is_long = |axis: &AxisGeometry| !axis.is_identity() && axis.window() > most;
         if is_long(&x) || is_long(&y) {
             return false;

@@ -182,7 +182,7 @@ pub fn part(progress: &BuildProgress<'_>) -> String {
 fn what(phase: BuildPhase) -> &'static str {
     match phase {
         BuildPhase::Checking => "checking existing shards: ",
-        BuildPhase::Fetching => "fetching shards: ",
+        BuildPhase::Fetching => "fetching the source: ",
         BuildPhase::ReadingHeaders => "reading headers: ",
         BuildPhase::ReadingColumns => "reading columns: ",
         BuildPhase::Sending => "waiting for the store: ",

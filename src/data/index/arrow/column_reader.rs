@@ -1,12 +1,15 @@
 //! Columns of Arrow files, read where they lie.
 //!
-//! In the consumer. Memory: the places of a column's buffers in each record batch.
+//! In the consumer. Memory: the places of a column's buffers in each record batch. A compressed
+//! buffer is unpacked for its first value, and those used last are kept.
 
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::data::arrow::{ArrowBytes, ArrowColumn, ArrowField, ArrowFile, ArrowType, DICTIONARY};
+use crate::data::arrow::{
+    ArrowBytes, ArrowColumn, ArrowField, ArrowFile, ArrowType, DICTIONARY, KeptBuffers,
+};
 use crate::data::columns::column_set::{ColumnReader, NamedReaders};
 use crate::data::columns::stamped_file::StampedFile;
 use crate::data::columns::values::{ColumnBuilder, ColumnKind};
@@ -37,6 +40,7 @@ struct ArrowReader {
     firsts: Vec<u64>,
     /// The row of each sample, if rows are not samples in their order.
     order: Option<Arc<[u64]>>,
+    kept: Arc<KeptBuffers>,
 }
 
 impl ColumnReader for ArrowReader {
@@ -51,16 +55,16 @@ impl ColumnReader for ArrowReader {
         };
         let file = self.firsts.partition_point(|first| *first <= row);
         // The first file begins at row 0.
-        let file = file.saturating_sub(1);
-        let row = row - self.firsts[file];
+        let number = file.saturating_sub(1);
+        let row = row - self.firsts[number];
         let ColumnFile {
             path,
             stamp,
             file,
             len,
             column,
-        } = &self.files[file];
-        let mut bytes = ArrowBytes::at_random(file, *len);
+        } = &self.files[number];
+        let mut bytes = ArrowBytes::at_random(file, *len).with_kept(&self.kept, number);
         let read = column.read_from(&mut bytes, row, into);
         stamp.check(file)?;
         read.map_err(|what| {
@@ -131,6 +135,7 @@ pub(crate) fn open_columns(
             files: columns,
             firsts: firsts.clone(),
             order: order.clone(),
+            kept: Arc::default(),
         }))
     };
     names

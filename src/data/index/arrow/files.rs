@@ -14,8 +14,8 @@ use crate::data::index::arrow::columns;
 use crate::data::index::arrow::columns::ArrowColumns;
 use crate::data::index::arrow::file_paths::ArrowFiles;
 use crate::data::index::arrow::labels;
-use crate::data::index::arrow::pictures::ArrowPictures;
-use crate::data::index::binary_form::{IndexContent, IndexLabels};
+use crate::data::index::arrow::pictures::{ArrowPictures, ArrowPlaces};
+use crate::data::index::binary_form::{IndexContent, IndexLabels, StoredForm};
 use crate::data::index::column_labels::{self, ClassNumbering, FileLabels};
 use crate::data::index::items::{ItemLabel, ItemList};
 use crate::data::index::parquet::ParquetOptions;
@@ -71,8 +71,8 @@ pub(crate) fn open(files: &ArrowFiles, options: &ParquetOptions) -> Result<(Inde
     let order = match files.indices.is_empty() {
         true => None,
         false => {
-            // Each file has fewer rows than bytes.
-            let rows = found.iter().map(|samples| samples.rows).sum();
+            let rows = found.iter().map(|samples| samples.rows);
+            let rows = rows.fold(0, u64::saturating_add);
             Some(read_order(&files.indices, rows)?)
         }
     };
@@ -95,7 +95,11 @@ fn read(
     let columns = ArrowColumns::find(file, options)?;
     check_rows(file, memory::available_bytes())?;
     if file.rows == 0 {
-        return Ok((ArrowPictures::Places(Vec::new()), FileLabels::None, columns));
+        return Ok((
+            ArrowPictures::Places(ArrowPlaces::default()),
+            FileLabels::None,
+            columns,
+        ));
     }
     let pictures = ArrowPictures::read(file, &columns)?;
     let labels = match columns.label {
@@ -108,7 +112,8 @@ fn read(
 /// Rejects rows whose index needs more than half of `available` bytes: a sparse file can be longer
 /// than its disk space.
 fn check_rows(file: &ArrowFile, available: Option<u64>) -> Result<(), String> {
-    if file.rows > file.len {
+    // Compressed rows that are alike take less than a byte each.
+    if file.rows > file.len && !file.is_packed {
         return Err("is damaged: it has more rows than bytes".into());
     }
     let bytes = file.rows.saturating_mul(ROW_BYTES);
@@ -211,8 +216,8 @@ fn join(
             (root, content, Vec::new())
         }
         _ => {
-            let content = of_places(&root, &of, &pictures, order.as_deref())?;
-            (root, content, of.iter().map(|(_, stamp)| *stamp).collect())
+            let (content, stamps) = of_places(&root, &of, &pictures, order.as_deref())?;
+            (root, content, stamps)
         }
     };
     content.labels = match &order {
@@ -230,7 +235,7 @@ fn join(
 impl ArrowPictures {
     fn rows(&self) -> usize {
         match self {
-            Self::Places(places) => places.len(),
+            Self::Places(places) => places.rows.len(),
             Self::Paths(paths) => paths.len(),
         }
     }
@@ -261,42 +266,65 @@ fn mixed(path: &Path) -> Error {
     )
 }
 
-/// Samples that are ranges of the files.
+/// Samples that are ranges of the files or of their packed buffers. Returns the fingerprint of each
+/// shard too: a shard is a file, or one of its buffers.
 fn of_places(
     root: &Path,
     of: &[FileOfSet<'_>],
     pictures: &[ArrowPictures],
     order: Option<&[u64]>,
-) -> Result<IndexContent> {
+) -> Result<(IndexContent, Vec<FileStamp>)> {
     let mut content = IndexContent::default();
     let mut files = Vec::new();
-    for ((path, _), file) in of.iter().zip(pictures) {
+    for ((path, stamp), file) in of.iter().zip(pictures) {
         let ArrowPictures::Places(places) = file else {
             return Err(mixed(path));
         };
         let path = path.strip_prefix(root).unwrap_or(path);
-        files.push((path.as_os_str().as_bytes(), places));
+        files.push((path.as_os_str().as_bytes(), *stamp, places));
     }
     let name = |row| format!("row-{row}");
+    let form = |places: &ArrowPlaces, page: Option<u32>| {
+        let page = page.and_then(|number| places.pages.get(number as usize));
+        page.copied().map(StoredForm::Page)
+    };
+    let mut stamps = Vec::new();
     let Some(order) = order else {
-        for (path, places) in files {
-            content.begin_shard(path);
-            for (row, (at, bytes)) in places.iter().enumerate() {
-                content.push_part(name(row).as_bytes(), *at, *bytes);
+        for (path, stamp, places) in files {
+            let mut last = None;
+            for (row, place) in places.rows.iter().enumerate() {
+                if last != Some(place.page) {
+                    content.begin_form(path, form(places, place.page));
+                    stamps.push(stamp);
+                    last = Some(place.page);
+                }
+                content.push_part(name(row).as_bytes(), place.at, place.bytes);
             }
         }
-        return Ok(content);
+        return Ok((content, stamps));
     };
-    for (path, _) in &files {
-        content.begin_shard(path);
+    // Of each file: its buffers, and last the file itself if some images are ranges of it.
+    let mut shards = Vec::new();
+    for (path, stamp, places) in &files {
+        shards.push(stamps.len());
+        let is_file = places.rows.iter().any(|place| place.page.is_none());
+        let pages = (0..places.pages.len() as u32).map(Some);
+        for page in pages.chain(is_file.then_some(None)) {
+            content.begin_form(path, form(places, page));
+            stamps.push(*stamp);
+        }
     }
     let firsts = firsts(pictures);
     for row in order {
         let (file, row) = find(&firsts, *row);
-        let (at, bytes) = files[file].1[row as usize];
-        content.push_scattered(file as u32, name(row as usize).as_bytes(), at, bytes);
+        let places = files[file].2;
+        let place = places.rows[row as usize];
+        let page = place.page.map_or(places.pages.len(), |page| page as usize);
+        let shard = shards[file] + page;
+        let shard = u32::try_from(shard).map_err(|_| Error::dataset(root, "too many buffers"))?;
+        content.push_scattered(shard, name(row as usize).as_bytes(), place.at, place.bytes);
     }
-    Ok(content)
+    Ok((content, stamps))
 }
 
 /// Samples that are files of their own.

@@ -1,16 +1,73 @@
-//! Finds the images of one column: as ranges of the file, or as paths.
+//! Finds the images of one column: as ranges of the file or of its compressed buffers, or as paths.
 //!
 //! Runs in the consumer, on untrusted bytes. Reads offsets and paths, and no image.
+
+use std::collections::HashMap;
 
 use crate::data::arrow::{ArrowBytes, ArrowColumn, ArrowFile};
 use crate::data::index::arrow::columns::ArrowColumns;
 use crate::data::index::names::shown;
+use crate::data::packed_page::{MOST_PAGE, MOST_WINDOW, PackedPage, PageCodec};
+
+/// The place of one image.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct ArrowPlace {
+    /// The number of its packed buffer. `None` if it is a range of the file.
+    pub(super) page: Option<u32>,
+    /// Its first byte in the file, or in the unpacked buffer.
+    pub(super) at: u64,
+    /// Its length. 0 for a row without an image.
+    pub(super) bytes: u64,
+}
+
+/// The places of the images of one file.
+#[derive(Debug, Default)]
+pub(super) struct ArrowPlaces {
+    pub(super) rows: Vec<ArrowPlace>,
+    /// The packed buffers that hold images.
+    pub(super) pages: Vec<PackedPage>,
+    /// The numbers of the packed buffers, by their offset and length in the file.
+    known: HashMap<(u64, u64), u32>,
+}
+
+impl ArrowPlaces {
+    /// The number of a packed buffer, which is added if it is not known.
+    fn number(&mut self, page: PackedPage) -> Result<u32, String> {
+        let key = (page.at, page.packed);
+        if let Some(known) = self.known.get(&key) {
+            return Ok(*known);
+        }
+        check_page(&page)?;
+        let number = u32::try_from(self.pages.len());
+        let number = number.map_err(|_| "has too many buffers".to_owned())?;
+        self.pages.push(page);
+        self.known.insert(key, number);
+        Ok(number)
+    }
+}
+
+/// Checks that a worker can unpack a buffer.
+fn check_page(page: &PackedPage) -> Result<(), String> {
+    let most = match page.codec {
+        PageCodec::Zstd => MOST_WINDOW,
+        _ => MOST_PAGE,
+    };
+    match page.packed.max(page.unpacked) > most {
+        false => Ok(()),
+        true => Err(format!(
+            "has a compressed buffer of images of more than {} MiB at byte {}, which each worker \
+             would unpack: write it with smaller record batches (pyarrow.feather.write_feather has \
+             chunksize), or without compression",
+            most >> 20,
+            page.at
+        )),
+    }
+}
 
 /// The images of one file, one per row.
 #[derive(Debug)]
 pub(super) enum ArrowPictures {
-    /// The first byte in the file, and the length: 0 for a row without an image.
-    Places(Vec<(u64, u64)>),
+    Places(ArrowPlaces),
     Paths(Vec<Vec<u8>>),
 }
 
@@ -23,19 +80,31 @@ impl ArrowPictures {
             path.transpose()
         };
         let paths = column(&columns.picture.path)?;
-        let mut places = Vec::new();
+        let mut places = ArrowPlaces::default();
         let mut images: u64 = 0;
         if let Some(pictures) = column(&columns.picture.bytes)? {
             for row in 0..file.rows {
                 let place = pictures.place(&mut bytes, row)?;
                 images += u64::from(place.is_some());
-                places.push(place.unwrap_or_default());
+                let place = match place {
+                    Some((place, bytes)) => ArrowPlace {
+                        page: place.page.map(|page| places.number(page)).transpose()?,
+                        at: place.at,
+                        bytes,
+                    },
+                    // In the buffer of the row before it, so that no other one is opened for it.
+                    None => ArrowPlace {
+                        page: places.rows.last().and_then(|place| place.page),
+                        ..ArrowPlace::default()
+                    },
+                };
+                places.rows.push(place);
             }
             if images > 0 {
                 return match paths {
                     None => Ok(Self::Places(places)),
                     Some(paths) => {
-                        check_alone(&mut bytes, &places, &paths, &name)?;
+                        check_alone(&mut bytes, &places.rows, &paths, &name)?;
                         Ok(Self::Places(places))
                     }
                 };
@@ -62,11 +131,12 @@ impl ArrowPictures {
 /// Checks that a row without bytes has no path either: samples are all in the file, or all files.
 fn check_alone(
     bytes: &mut ArrowBytes,
-    places: &[(u64, u64)],
+    places: &[ArrowPlace],
     paths: &ArrowColumn,
     name: &str,
 ) -> Result<(), String> {
-    for (row, _) in (0..).zip(places).filter(|(_, place)| **place == (0, 0)) {
+    let is_none = |place: &ArrowPlace| (place.at, place.bytes) == (0, 0);
+    for (row, _) in (0..).zip(places).filter(|(_, place)| is_none(place)) {
         if paths.text(bytes, row)?.is_some_and(|path| !path.is_empty()) {
             return Err(format!(
                 "row {row}: column '{name}' has a path and no bytes, and other rows have bytes: \

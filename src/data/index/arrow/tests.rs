@@ -33,11 +33,22 @@ fn columns(path: &Path, index: Index) -> Result<Arc<OpenColumns>> {
 }
 
 /// The bytes of each image, as the index places them.
-fn pictures(path: &Path, index: &Index) -> Vec<Vec<u8>> {
-    let bytes = std::fs::read(path).unwrap();
+fn pictures(index: &Index) -> Vec<Vec<u8>> {
     let place = |id| {
-        let range = index.part(id).unwrap().range();
-        bytes[range.start as usize..range.end as usize].to_vec()
+        let bytes = std::fs::read(index.file(id)).unwrap();
+        let part = index.part(id).unwrap();
+        let range = part.range();
+        let range = range.start as usize..range.end as usize;
+        let Some(page) = index.page(part.shard) else {
+            return bytes[range].to_vec();
+        };
+        let mut unpacked = Vec::new();
+        let packed = &bytes[page.at as usize..(page.at + page.packed) as usize];
+        match page.unpack(packed, &mut unpacked) {
+            Ok(()) => unpacked[range].to_vec(),
+            // A worker gives this fault. Tests of whole files compare the bytes.
+            Err(fault) => fault.reason.into_bytes(),
+        }
     };
     (0..index.len()).map(place).collect()
 }
@@ -45,12 +56,12 @@ fn pictures(path: &Path, index: &Index) -> Vec<Vec<u8>> {
 #[test]
 fn images_labels_and_columns_are_those_that_were_written() {
     let dir = tempfile::tempdir().unwrap();
-    for name in ["stream", "file"] {
+    for name in ["stream", "file", "lz4", "zstd"] {
         let path = dir.path().join(format!("{name}.arrow"));
         std::fs::write(&path, golden(name)).unwrap();
         let index = read(&path, &ParquetOptions::default()).unwrap();
         assert_eq!(
-            pictures(&path, &index),
+            pictures(&index),
             [&b"picture 0"[..], b"", b"picture 2!", b"", b"p4"]
         );
         let labels: Vec<Label<'_>> = (0..5).map(|id| index.label(id)).collect();
@@ -124,7 +135,7 @@ fn views_and_names_are_read() {
     let path = dir.path().join("views.feather");
     std::fs::write(&path, golden("views")).unwrap();
     let index = read(&path, &ParquetOptions::default()).unwrap();
-    assert_eq!(pictures(&path, &index), [&[b'x'; 20][..], b"short", b""]);
+    assert_eq!(pictures(&index), [&[b'x'; 20][..], b"short", b""]);
     let labels: Vec<Label<'_>> = (0..3).map(|id| index.label(id)).collect();
     assert_eq!(labels, [1, 0, 1].map(Label::Class));
 }
@@ -148,6 +159,73 @@ fn an_order_beside_the_files_is_the_order_of_the_samples() {
     assert!(e.to_string().contains("no column 'indices'"), "{e}");
 }
 
+#[test]
+fn an_order_of_compressed_files_is_the_order_of_the_samples() {
+    let dir = tempfile::tempdir().unwrap();
+    let names = ["lz4", "stream", "zstd"].map(|name| {
+        let path = dir.path().join(format!("{name}.arrow"));
+        std::fs::write(&path, golden(name)).unwrap();
+        path
+    });
+    let order = dir.path().join("indices.arrow");
+    std::fs::write(&order, golden("order")).unwrap();
+    let files = ArrowFiles {
+        data: names.to_vec(),
+        indices: vec![order],
+    };
+    let (index, _) = open(&files, &ParquetOptions::default()).unwrap();
+    // The order is 14, 0, 7, 4, 12.
+    let names: Vec<_> = (0..5)
+        .map(|id| index.relative_path(id).to_owned())
+        .collect();
+    let rows = ["row-4", "row-0", "row-2", "row-4", "row-2"];
+    assert_eq!(names, rows.map(|row| Path::new(row).to_owned()));
+    let want = [
+        &b"p4"[..],
+        b"picture 0",
+        b"picture 2!",
+        b"p4",
+        b"picture 2!",
+    ];
+    assert_eq!(pictures(&index), want);
+}
+
+#[test]
+fn lengths_that_lie_and_large_buffers_are_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.arrow");
+    for name in ["lz4", "zstd"] {
+        let whole = golden(name);
+        std::fs::write(&path, &whole).unwrap();
+        let index = read(&path, &ParquetOptions::default()).unwrap();
+        let page = index.page(index.part(0).unwrap().shard).unwrap();
+        assert!(index.largest_page() >= page.unpacked);
+        // The length that the buffer of images begins with.
+        let at = page.at as usize - 8;
+        let with = |length: i64| {
+            let mut bytes = whole.clone();
+            bytes[at..at + 8].copy_from_slice(&length.to_le_bytes());
+            std::fs::write(&path, bytes).unwrap();
+            read(&path, &ParquetOptions::default())
+        };
+        for length in [1 << 30, i64::MAX] {
+            let e = with(length).unwrap_err().to_string();
+            assert!(e.contains("chunksize"), "{e}");
+        }
+        for length in [-2, i64::MIN, 0, 5] {
+            let e = with(length).unwrap_err().to_string();
+            assert!(e.contains("is damaged"), "{e}");
+        }
+        for length in [page.unpacked - 1, page.unpacked + 1] {
+            // Its images may end before the end of the buffer.
+            if let Ok(index) = with(length as i64) {
+                let fault = String::from_utf8(pictures(&index)[0].clone()).unwrap();
+                assert!(fault.contains("cannot be unpacked"), "{fault}");
+            }
+        }
+    }
+}
+
 /// Nothing may panic, whatever a file claims; what is accepted lies within the file.
 fn check(path: &PathBuf, bytes: &[u8]) {
     std::fs::write(path, bytes).unwrap();
@@ -160,7 +238,7 @@ fn check(path: &PathBuf, bytes: &[u8]) {
             continue;
         };
         assert!(!index.is_empty());
-        pictures(path, &index);
+        pictures(&index);
         let Ok(open) = columns(path, index) else {
             continue;
         };
@@ -177,7 +255,7 @@ fn check(path: &PathBuf, bytes: &[u8]) {
 fn damaged_files_are_errors() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.arrow");
-    for name in ["stream", "file", "views"] {
+    for name in ["stream", "file", "views", "lz4", "zstd"] {
         let whole = golden(name);
         for cut in (0..whole.len()).step_by(7) {
             check(&path, &whole[..cut]);

@@ -20,9 +20,9 @@ use crate::pool::job::RowParts;
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::random::CropStreams;
 use crate::recipe::{
-    DataType, DecodeMode, MemoryLayout, OrientationMode, RandomCrop, RandomHorizontalFlip,
-    RandomResizedCrop, RandomVerticalFlip, Recipe, ReorderMode, SampleProgram, Span, Step,
-    TruncationPolicy,
+    DataType, DecodeMode, InterpolationMode, MemoryLayout, Op, OrientationMode, RandomCrop,
+    RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Recipe, ReorderMode,
+    SampleProgram, Span, Step, TruncationPolicy,
 };
 
 type Made = std::result::Result<Vec<Vec<u8>>, String>;
@@ -364,5 +364,55 @@ fn memory_is_within_the_bound() {
             let once = 3 * u64::from(size.0) * u64::from(size.1);
             assert!(bound.bytes() < 4 * once + (1 << 20), "{bound:?} of {once}");
         }
+    }
+}
+
+/// The tables of rows for a device are counted, for any draw and both turns of an image.
+#[test]
+fn tables_of_hulls_are_within_the_bound() {
+    let mut filtered = dino().with_decode(DecodeMode::Full);
+    for crop in &mut filtered.crops {
+        for op in &mut crop.recipe.ops {
+            if let Op::RandomResizedCrop(crop) = op {
+                crop.interpolation = InterpolationMode::Lanczos;
+                crop.scale = Span(0.02, 1.0);
+            }
+        }
+    }
+    for recipe in [dino(), filtered] {
+        let program = SampleProgram::compile(&recipe).unwrap();
+        let program = program.with_hulls().unwrap();
+        let rule = program.hulls.clone().unwrap();
+        let mut decoder = SampleDecoder::new(&program, &PictureLimits::default()).unwrap();
+        let mut row = vec![0; rule.row_bytes()];
+        let mut most = 0;
+        for turned in [1, 6] {
+            for (width, height) in [(401, 333), (90, 700), (60, 60)] {
+                let file = fixtures::turned(fixtures::jpeg(width, height, Sampling::S420), turned);
+                for position in 0..20 {
+                    let request = RowRequest {
+                        random: &random(position),
+                        size: None,
+                        part: None,
+                        check_size: &|_| Ok(()),
+                    };
+                    let mut parts = RowParts {
+                        first: &mut row,
+                        further: Vec::new(),
+                    };
+                    let made =
+                        decoder.make_crops(&file, &request, &mut parts, &mut StageMeter::default());
+                    made.unwrap();
+                    most = most.max(decoder.hulls.as_ref().unwrap().held_bytes() as u64);
+                }
+            }
+        }
+        let stored = StoredPicture::baseline_jpeg((333, 401));
+        let bound = stored.scratch_bound(&program, None, &mut Vec::new());
+        assert!(most > 0 && most <= bound.tables, "{most} of {bound:?}");
+        assert!(most > bound.tables / 20, "{most} of {bound:?}");
+        let finished = program.without_hulls();
+        let bound = stored.scratch_bound(&finished, None, &mut Vec::new());
+        assert_eq!(bound.tables, 0);
     }
 }
