@@ -43,7 +43,7 @@ enum MaskFiles {
 
 impl MaskOptions {
     /// Masks in files that `files` names: a pattern of paths
-    /// ([`PathPattern`](crate::index::PathPattern)), or a column of a table, of Parquet or of Arrow
+    /// ([`PathPattern`]), or a column of a table, of Parquet or of Arrow
     /// files.
     pub fn new(files: impl Into<String>) -> Self {
         Self {

@@ -2,5 +2,5 @@
 
 use crate::error::SampleFault;
 
-/// Checks the labels of a row, of [`LABEL`] bytes each.
+/// Checks the labels of a row, of three bytes each.
 pub(crate) type LabelCheck<'a> = &'a dyn Fn(&[u8]) -> Result<(), SampleFault>;
