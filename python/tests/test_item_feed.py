@@ -557,3 +557,14 @@ class Lmdb(Stored):
 
 
 OPENED = {"h5py": Hdf5, "lmdb": Lmdb}
+
+
+def test_a_transform_under_another_name_is_named() -> None:
+    dataset: Any = Stored(transform=None)
+    with pytest.raises(ConfigError, match="the Stored has no transform"):
+        DataLoader(dataset, 4)
+    dataset.image_transform = LEVELS
+    with pytest.raises(ConfigError, match=r"in image_transform.*recipe=dataset\.image_transform"):
+        DataLoader(dataset, 4)
+    with DataLoader(dataset, 4, recipe=dataset.image_transform) as loader:
+        assert next(iter(loader))[0].shape == (4, 3, 16, 16)

@@ -480,10 +480,25 @@ def recipe(files: FileList) -> tuple[Any, int]:
     return recipes[0]
 
 
+def _other_transform(dataset: Any) -> str | None:
+    """An attribute of a data set of one's own that looks like the transform of images."""
+    known = ("transform", "transforms", "target_transform")
+    for name, value in vars(dataset).items():
+        if name.endswith("transform") and name not in known and callable(value):
+            return str(name)
+    return None
+
+
 def _recipe_of(dataset: Any, files: FileList) -> tuple[Any, int]:
     name = type(dataset).__name__
     transform = getattr(dataset, "transform", None)
     if transform is None:
+        other = _other_transform(dataset)
+        if other is not None:
+            raise _refused(
+                f"the {name} has its transform in {other}, and only an attribute transform is "
+                f"read: give recipe=dataset.{other}"
+            )
         raise _refused(
             f"the {name} has no transform, so torch cannot make a batch of its images: give it "
             "one, such as a Resize, a crop and ToTensor, or give recipe"
