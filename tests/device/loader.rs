@@ -161,19 +161,19 @@ fn epochs_may_be_broken_off() {
 #[test]
 fn masks_come_with_their_batch() {
     with_greys("masks_come_with_their_batch", &[], |dir, _| {
-        fs::create_dir(dir.join("masks")).unwrap();
+        let masks = tempfile::tempdir().unwrap();
+        let masks = masks.path();
         for i in 0..GREYS {
             let (width, height) = (60 + 7 * u32::from(i), 150 - 5 * u32::from(i));
             let mask = image::GrayImage::from_fn(width, height, |x, y| {
                 image::Luma([((x + 3 * y) % 250) as u8])
             });
-            mask.save(dir.join(format!("masks/{i:02}.png"))).unwrap();
+            mask.save(masks.join(format!("{i:02}.png"))).unwrap();
         }
         for (recipe, _) in recipes() {
             let make = || {
-                let masks = MaskOptions::new(
-                    dir.join("masks").to_str().unwrap().to_owned() + "/{stem}.png",
-                );
+                let files = format!("{}/{{stem}}.png", masks.display());
+                let masks = MaskOptions::new(files);
                 usual(dir).recipe(recipe.clone()).masks(masks).epochs(1)
             };
             let all = |loader: &mut Loader, see: &dyn Fn(Batch) -> Vec<Row>| -> Vec<Row> {
