@@ -4,6 +4,7 @@
 //! takes its answer. Several processes write: one asks, and others record objects that have changed.
 //! Each appends whole lines under a lock on the file.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -283,10 +284,10 @@ fn read_lines(file: &File, mut take: impl FnMut(Option<AnswerLine>)) -> io::Resu
     }
 }
 
-/// What other lists know about these addresses, as lines. An address whose host was silent is asked
-/// again.
+/// What other lists know about these addresses, as one line for each of them. An address whose host
+/// was silent is asked again.
 fn answers_of_others(own: &Path, numbers: &AddressNumbers, allow_redirects: bool) -> Vec<u8> {
-    let mut lines = Vec::new();
+    let mut newest = BTreeMap::new();
     let entries = own.parent().and_then(|dir| fs::read_dir(dir).ok());
     let mut files: Vec<(SystemTime, PathBuf)> = entries
         .into_iter()
@@ -302,7 +303,7 @@ fn answers_of_others(own: &Path, numbers: &AddressNumbers, allow_redirects: bool
             Some((path.metadata().ok()?.modified().ok()?, path))
         })
         .collect();
-    // The newest answer is the last line.
+    // The newest answer is read last.
     files.sort();
     let first = files.len().saturating_sub(MOST_OTHERS);
     for (_, path) in &files[first..] {
@@ -311,7 +312,8 @@ fn answers_of_others(own: &Path, numbers: &AddressNumbers, allow_redirects: bool
         };
         // What can be read of it is enough.
         let _ = read_lines(&file, |line| {
-            let Some(line) = line.filter(|line| numbers.get(line.of()).is_some()) else {
+            let number = line.as_ref().and_then(|line| numbers.get(line.of()));
+            let (Some(line), Some(number)) = (line, number) else {
                 return;
             };
             let line = match line {
@@ -320,10 +322,15 @@ fn answers_of_others(own: &Path, numbers: &AddressNumbers, allow_redirects: bool
                 } => AnswerLine::Changed { of, changed: true },
                 line => line,
             };
-            if serde_json::to_writer(&mut lines, &line).is_ok() {
-                lines.push(b'\n');
-            }
+            // These files have copied lines themselves, so each address comes many times.
+            newest.insert(number, line);
         });
+    }
+    let mut lines = Vec::new();
+    for line in newest.values() {
+        if serde_json::to_writer(&mut lines, line).is_ok() {
+            lines.push(b'\n');
+        }
     }
     lines
 }

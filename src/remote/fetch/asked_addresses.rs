@@ -667,6 +667,21 @@ mod tests {
         let bytes = [found[0].bytes, found[2].bytes, found[3].bytes];
         assert_eq!(bytes, [3, 2, 1]);
         assert_eq!(found[1].dead, first[2].dead);
+        // Each list takes over one answer for each address, however many lists there were.
+        for count in 0..6 {
+            let name = format!("more{count}.jpg");
+            fs::write(dir.path().join(&name), "4444").unwrap();
+            let longer: Vec<String> = (0..=count).map(|n| at(&format!("more{n}.jpg"))).collect();
+            let list = [&grown[..], &longer].concat();
+            ask(&list).unwrap();
+            let file = answers_file::answers_file(&kept, &listed(&list), false).unwrap();
+            let lines = fs::read_to_string(file).unwrap().lines().count();
+            assert!(
+                lines <= list.len() + 1,
+                "{lines} lines of {} addresses",
+                list.len()
+            );
+        }
     }
 
     #[test]
