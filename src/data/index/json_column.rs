@@ -181,7 +181,10 @@ pub(super) fn beyond_whole(text: &str) -> Option<String> {
                 let end = text.len() - rest.len() + more;
                 let number = &text[end - more - 1..end];
                 rest = &rest[more..];
-                let is_whole = !number.contains(['.', 'e', 'E']);
+                // Anything else, such as -Infinity, is reported by the parser.
+                let digits = number.strip_prefix('-').unwrap_or(number);
+                let is_whole =
+                    !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
                 if is_whole && number.parse::<i64>().is_err() {
                     let shown: String = number.chars().take(40).collect();
                     return Some(format!(
@@ -331,6 +334,9 @@ mod tests {
             "1e30",
             "18446744073709551616.0",
             "-0",
+            "-Infinity",
+            "-",
+            "1-2",
             r#""18446744073709551616""#,
             r#"["\" 18446744073709551616", 1]"#,
             "",
