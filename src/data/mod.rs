@@ -6,6 +6,7 @@
 //! - [`survey`]: the headers of all samples;
 //! - [`packed_page`]: compressed pages of Parquet files, and images of CIFAR batches;
 //! - `pixel_shape`: the shape of images that are stored as raw pixels;
+//! - [`objects`]: boxes, keypoints and outlines of all samples;
 //! - [`sample_sizes`]: the upright size of every sample, in shared memory;
 //! - `linked_folders`: folders that a scan reaches again through links.
 //!
@@ -16,6 +17,7 @@ pub(crate) mod arrow;
 pub mod columns;
 pub mod index;
 mod linked_folders;
+pub(crate) mod objects;
 pub(crate) mod packed_page;
 pub(crate) mod pixel_shape;
 pub(crate) mod sample_sizes;
