@@ -28,14 +28,14 @@ pub mod memory_plan;
 pub mod options;
 pub mod order;
 mod picture;
-#[cfg(feature = "codecs")]
+// Without decoders only the map of elastic deformations is used.
+#[cfg_attr(not(feature = "codecs"), allow(dead_code, unused_imports))]
 mod pixels;
 mod pool;
 pub mod recipe;
 mod remote;
 pub mod scene;
 mod sys;
-#[cfg(feature = "codecs")]
 pub mod targets;
 #[cfg(any(test, feature = "internals"))]
 #[doc(hidden)]
@@ -45,6 +45,7 @@ pub use camera::{Camera, Lens};
 pub use configs::paddle;
 pub use data::columns;
 pub use data::index::{self, Index};
+pub use data::objects;
 pub use data::survey;
 pub use decode_plan::{CropGeometry, RowDescriptor};
 pub use device::{DecodeOn, Device, DeviceRows, UploadMode};
@@ -54,11 +55,13 @@ pub use half::{bf16, f16};
 pub use helper::init;
 pub use jobs::images::batch::{self, Batch, BatchLabels, RowFault};
 pub use jobs::images::mask_views::MaskPixels;
+pub use jobs::images::objects::BatchObjects;
 pub use jobs::item_feed::{ItemFeed, ItemRequest};
 pub use jobs::mask_rule::{MaskRule, MaskType};
+pub use jobs::object_rule::{LabelNumbers, ObjectOverflow, ObjectRule};
 pub use loader::{
     DecodeChoice, DeviceReplay, DrawnRow, Epoch, Loader, LoaderBuilder, LoaderReport, MaskOptions,
-    MemoryPlan, OnError, Source, UploadChoice,
+    MemoryPlan, ObjectOptions, OnError, Source, UploadChoice,
 };
 pub use order::{EpochTail, Position, Rank, RowStatus, Sampler, State};
 pub use picture::LabelForm;

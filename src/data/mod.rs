@@ -17,7 +17,7 @@ pub(crate) mod arrow;
 pub mod columns;
 pub mod index;
 mod linked_folders;
-pub(crate) mod objects;
+pub mod objects;
 pub(crate) mod packed_page;
 pub(crate) mod pixel_shape;
 pub(crate) mod sample_sizes;

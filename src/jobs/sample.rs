@@ -7,7 +7,7 @@
 //! - `crop`: the row, if a device finishes the batch's rows;
 //! - `crop_set`: several crops of one image, from one decode;
 //! - `hull_writer`, `level_steps`: the row, if a device makes the crops;
-//! - `mask`: the mask of an image, from a file of labels;
+//! - `mask`: the mask of an image, from a file of labels; `objects`: its boxes and keypoints;
 //! - `raw`: files whose pixels are not compressed.
 
 mod crop;
@@ -15,6 +15,7 @@ mod crop_set;
 mod hull_writer;
 mod level_steps;
 pub(crate) mod mask;
+pub(crate) mod objects;
 mod raw;
 
 use self::crop::CropWriter;
@@ -37,10 +38,11 @@ use crate::pool::worker::meter::StageMeter;
 use crate::recipe::ChannelScaling;
 use crate::recipe::random::RandomStreams;
 use crate::recipe::steps::OpStep;
-use crate::recipe::{PixelPlacement, SampleProgram, Step};
+use crate::recipe::{PixelPlacement, SampleProgram, Size, Step};
 use crate::sys::cpu::CpuLevel;
 use crate::sys::memory;
 use crate::sys::panics::catch_panic;
+use crate::targets::SampleMotion;
 
 /// Bytes of a decoded pixel.
 const PIXEL: usize = 3;
@@ -76,6 +78,8 @@ pub(crate) struct SampleDecoder {
     hulls: Option<HullWriter>,
     /// Height and width of the last upright image, without the sample's box.
     image: (u32, u32),
+    /// The size of what the steps of the last image began with: the image, or its box.
+    source: (u32, u32),
 }
 
 /// How one crop of a sample is made. A row of one image has one.
@@ -134,6 +138,7 @@ impl SampleDecoder {
             parts: program.crop_programs().iter().map(PartMaker::new).collect(),
             hulls: program.hulls.clone().map(HullWriter::new),
             image: (0, 0),
+            source: (0, 0),
         })
     }
 
@@ -145,6 +150,13 @@ impl SampleDecoder {
     /// Height and width of the last upright image whose row was planned, without the sample's box.
     pub(crate) fn last_image(&self) -> (u32, u32) {
         self.image
+    }
+
+    /// What the steps of the last image did to coordinates.
+    pub(crate) fn last_motion(&self) -> SampleMotion {
+        let (height, width) = self.source;
+        let steps = self.parts[ONLY].steps.iter();
+        SampleMotion::of(Size { height, width }, steps.map(|of| (of.op, &of.step)))
     }
 
     /// Fills the row `out` from the bytes of a file. `out` may be longer than the row. After a
@@ -479,7 +491,7 @@ impl SampleDecoder {
         change: impl FnOnce(&mut Vec<OpStep>),
     ) -> Result<DecodePlan, SampleFault> {
         (request.check_size)(stored.upright_size())?;
-        self.image = stored.whole_size();
+        (self.image, self.source) = (stored.whole_size(), stored.upright_size());
         let PartMaker { program, steps, .. } = &mut self.parts[ONLY];
         program.steps(stored.upright_size(), request.size, request.random, steps)?;
         change(steps);

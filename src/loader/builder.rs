@@ -12,6 +12,7 @@ use crate::jobs::item_feed::ItemFeed;
 use crate::loader::hull_room;
 use crate::loader::jpeg_decoding;
 use crate::loader::mask_source::MaskOptions;
+use crate::loader::object_source::ObjectOptions;
 use crate::loader::source::Source;
 use crate::loader::upload::UploadPlanner;
 use crate::memory_plan::run_memory as forecast_memory;
@@ -53,6 +54,7 @@ pub struct LoaderBuilder {
     pub(super) limits: PictureLimits,
     pub(super) columns: Vec<String>,
     pub(super) masks: Option<MaskOptions>,
+    pub(super) objects: Option<ObjectOptions>,
 }
 
 impl LoaderBuilder {
@@ -80,6 +82,7 @@ impl LoaderBuilder {
             limits: PictureLimits::default(),
             columns: Vec::new(),
             masks: None,
+            objects: None,
         }
     }
 
@@ -319,6 +322,15 @@ impl LoaderBuilder {
         self
     }
 
+    /// Objects in the images: boxes, labels, keypoints ([`Batch::objects`](crate::Batch::objects)).
+    /// They move with their image, and a style says which are dropped. With [`Device::Cuda`] workers
+    /// decode all images, and objects stay in the memory of the host. Default: none. Not with
+    /// several crops or mixed batches.
+    pub fn objects(mut self, objects: ObjectOptions) -> Self {
+        self.objects = Some(objects);
+        self
+    }
+
     /// Most pixels that an image may have. Default 178,956,970, as Pillow.
     pub fn max_pixels(mut self, pixels: u64) -> Self {
         self.limits.max_pixels = pixels;
@@ -342,6 +354,10 @@ impl LoaderBuilder {
         let program = SampleProgram::compile(&self.recipe)?;
         if self.masks.is_some() {
             self.check_masks(&program)?;
+        }
+        if let Some(objects) = &self.objects {
+            objects.check()?;
+            self.check_objects(&program)?;
         }
         Ok(match self.device {
             Device::Cpu => program,
@@ -378,6 +394,28 @@ impl LoaderBuilder {
         checked
             .map(|_| ())
             .map_err(|fault| fault.into_error(&self.recipe.name))
+    }
+
+    /// Rejects runs whose images cannot have objects.
+    fn check_objects(&self, program: &SampleProgram) -> Result<()> {
+        let refused = |what: &str| Err(Error::option("objects", format!("objects: {what}")));
+        if self.feed.is_some() {
+            return refused("a method gives the bytes of images, and no objects: use image files");
+        }
+        if program.is_crop_set() {
+            return refused(
+                "several crops of an image have no objects: use a recipe with one output",
+            );
+        }
+        if self.recipe.mixing.is_some() {
+            return refused("mixed batches have no objects: remove the mixing from the recipe");
+        }
+        if self.device != Device::Cpu && self.decode_on == DecodeOn::Gpu {
+            return refused(
+                "workers decode the images, so `decode_on` gpu cannot be: leave it out",
+            );
+        }
+        Ok(())
     }
 
     /// The same program for a device that makes several crops, if its memory and the ring suffice.
@@ -420,6 +458,8 @@ impl LoaderBuilder {
         };
         // A device's decoder reads files again that it cannot decode.
         let decode_on = match (&self.feed, self.decode_on) {
+            // Workers move objects, and substitutes of what a device rejects have others.
+            (None, _) if self.objects.is_some() => DecodeOn::Cpu,
             (Some(_), DecodeOn::Gpu) => {
                 return Err(Error::option(
                     "decode_on",

@@ -1,7 +1,7 @@
 //! Loaders: from a data set and a recipe to epochs of batches.
 //!
 //! - `builder`: the options; `source`: where samples come from; `column_source`: where their
-//!   columns are; `mask_source`: where masks are;
+//!   columns are; `mask_source`: where masks are; `object_source`: where objects are;
 //! - `start`: starts a run: coordinator, index, ring, workers;
 //! - `prepared_run`: data, order and sizes of a run, before anything is allocated;
 //! - `sampler_table`: the table of a sampler, from index, weights and sizes;
@@ -21,6 +21,7 @@ mod image_loader;
 mod jpeg_decoding;
 mod mask_source;
 mod memory_plan;
+mod object_source;
 mod prepared_run;
 mod report;
 pub(crate) mod sampler_table;
@@ -36,6 +37,7 @@ pub use image_loader::{Epoch, Loader};
 pub use jpeg_decoding::DecodeChoice;
 pub use mask_source::MaskOptions;
 pub use memory_plan::{DrawnRow, MemoryPlan};
+pub use object_source::ObjectOptions;
 pub use report::LoaderReport;
 pub(crate) use source::DeadAddresses;
 pub use source::Source;

@@ -5,19 +5,24 @@
 
 use crate::data::index::{Index, ScanReport};
 use std::path::Path;
+use std::sync::Arc;
 
+use crate::data::objects::ObjectTable;
 use crate::data::sample_sizes::SampleSizes;
 use crate::data::survey;
 use crate::error::{Error, Result, size_rounded_down};
 use crate::jobs::images::batch_mixing;
+use crate::jobs::images::object_section::ObjectSection;
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::SlotPacking;
 use crate::jobs::item_feed::ItemFeed;
 use crate::jobs::mask_rule::MaskRule;
+use crate::jobs::object_rule::ObjectRule;
 use crate::jobs::open_shards::MAPPED_SHARDS;
 use crate::loader::coded_room::CodedRoom;
 use crate::loader::hull_room;
 use crate::loader::mask_source::{MaskOptions, MaskSource};
+use crate::loader::object_source::ObjectOptions;
 use crate::loader::sampler_table;
 use crate::loader::source::{DeadAddresses, Source};
 use crate::loader::upload::{UploadChoice, UploadPlanner};
@@ -34,6 +39,8 @@ pub(super) struct PreparedRun {
     pub(super) index: Index,
     /// The files of masks, one for each sample, and how their labels become numbers.
     pub(super) masks: Option<(Index, MaskRule)>,
+    /// The objects of all samples, and how they move.
+    pub(super) objects: Option<(Arc<ObjectTable>, ObjectRule)>,
     pub(super) scan: Option<ScanReport>,
     /// Downloads shards of a remote data set.
     pub(super) fetcher: Option<Fetcher>,
@@ -69,6 +76,7 @@ pub(super) struct RunRequest<'a> {
     pub(super) feed: Option<&'a ItemFeed>,
     pub(super) on_error: OnError,
     pub(super) masks: Option<&'a MaskOptions>,
+    pub(super) objects: Option<&'a ObjectOptions>,
     /// Whether to read all headers for their memory needs.
     pub(super) plans_memory: bool,
     /// The rows for coded JPEGs. None unless a device decodes.
@@ -136,6 +144,10 @@ impl PreparedRun {
             }
             _ => None,
         };
+        let objects = request
+            .objects
+            .map(|options| options.open(&index))
+            .transpose()?;
         let (program, limits) = (request.program, request.limits);
         if request.feed.is_some() {
             check_feed(request)?;
@@ -208,9 +220,14 @@ impl PreparedRun {
         let (program, windows) = with_room.flatten().unwrap_or_else(|| (program.clone(), 0));
         let packing = SlotPacking::new(&program, plan.clone(), tries, limits, sizes)?;
         let packing = packing.with_masks(masks.as_ref().map(|(_, rule)| rule));
+        let section = objects
+            .as_ref()
+            .map(|(table, rule)| ObjectSection::new(table.clone(), rule));
+        let packing = packing.with_objects(section);
         Ok(Self {
             index,
             masks,
+            objects,
             scan,
             fetcher,
             plan,
@@ -404,6 +421,7 @@ impl PreparedRun {
             }),
             table_bytes: self.index.bytes()
                 + self.masks.as_ref().map_or(0, |(masks, _)| masks.bytes())
+                + self.objects.as_ref().map_or(0, |(table, _)| table.bytes())
                 + classes
                 + sizes
                 + table

@@ -76,6 +76,7 @@ impl LoaderBuilder {
             feed: self.feed.as_ref(),
             on_error: self.on_error,
             masks: self.masks.as_ref(),
+            objects: self.objects.as_ref(),
             plans_memory: self.memory_limit.is_some(),
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
@@ -110,6 +111,7 @@ impl LoaderBuilder {
         let PreparedRun {
             index,
             masks,
+            objects,
             scan,
             mut fetcher,
             plan,
@@ -131,6 +133,7 @@ impl LoaderBuilder {
             index_hash: format!("{:032x}", index.hash()),
             recipe_hash: format!("{:016x}", self.recipe.hash()),
             masks: (masks.as_ref()).map(|(files, rule)| rule.fingerprint(files.hash())),
+            objects: (objects.as_ref()).map(|(table, rule)| rule.fingerprint(table.hash())),
             profile: NumericProfile::of(&program),
             max_pixels: self.limits.max_pixels,
             max_scratch: self.limits.max_scratch,
@@ -187,6 +190,7 @@ impl LoaderBuilder {
             tries,
             jpegs: work.jpeg_limits(),
             masks: masks.as_ref().map(|(_, rule)| rule.clone()),
+            objects: objects.as_ref().map(|(_, rule)| rule.clone()),
             handed: handed_shape,
             evicts_shards: fetcher.as_ref().is_some_and(Fetcher::evicts),
         };
@@ -197,6 +201,7 @@ impl LoaderBuilder {
         let data = ImageJobData {
             index: &index,
             masks: masks.as_ref().map(|(files, _)| files),
+            objects: objects.as_ref().map(|(table, _)| &**table),
             sizes: sizes.as_ref(),
             table: plan.table(),
             handed: handed_fd,

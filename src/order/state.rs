@@ -42,6 +42,10 @@ pub struct State {
     /// masks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub masks: Option<String>,
+    /// Fingerprint of the table of objects and of their rule, as hexadecimal digits; `None` without
+    /// objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<String>,
     pub profile: NumericProfile,
     /// Limits that decide which samples fail.
     pub max_pixels: u64,
@@ -73,6 +77,7 @@ impl State {
         same("the recipe", &self.recipe_hash, &now.recipe_hash, text)?;
         let hash = |hash: &Option<String>| hash.clone().unwrap_or_else(|| "none".to_owned());
         same("the masks", &self.masks, &now.masks, hash)?;
+        same("the objects", &self.objects, &now.objects, hash)?;
         if let Some((name, then, now)) = self.profile.difference(&now.profile) {
             let what = format!("the numeric profile's {name}");
             same(&what, &then, &now, text)?;
@@ -180,6 +185,7 @@ mod tests {
             index_hash: "aa".into(),
             recipe_hash: "bb".into(),
             masks: None,
+            objects: None,
             profile: NumericProfile {
                 featherload: "0.1.0".into(),
                 decoder: "d".into(),
@@ -205,7 +211,10 @@ mod tests {
         let base = state();
         assert!(base.check_resumable(&state()).is_ok());
         type Change = fn(&mut State);
-        let changes: [(&str, Change); 14] = [
+        let changes: [(&str, Change); 15] = [
+            ("the objects was none and is now", |s| {
+                s.objects = Some("x".into())
+            }),
             ("the masks was none and is now", |s| {
                 s.masks = Some("x".into())
             }),

@@ -250,12 +250,15 @@ pub struct DropCounts {
     pub hidden: u32,
     /// Boxes that are too long for their width.
     pub elongated: u32,
+    /// Objects beyond the most that a picture may have.
+    pub over: u32,
 }
 
 impl DropCounts {
     /// All dropped objects.
     #[must_use]
     pub fn total(&self) -> u32 {
-        self.crowd + self.lost + self.degenerate + self.small + self.hidden + self.elongated
+        let (outside, shape) = (self.lost + self.hidden, self.degenerate + self.elongated);
+        self.crowd + outside + shape + self.small + self.over
     }
 }

@@ -32,6 +32,8 @@ pub fn rows(batch: &Batch) -> Vec<Row> {
             repeated: batch.repeated()[row],
             pixels: {
                 let mut hash = XxHash3_128::new();
+                let objects = batch.objects();
+                hash.write(&objects.map_or(Vec::new(), |objects| objects.row_bytes(row)));
                 let row = batch.row(row).unwrap();
                 for part in row.parts().unwrap().into_iter().chain(row.mask().unwrap()) {
                     hash.write(part);

@@ -55,6 +55,7 @@ const LAYERS: Layers<'_> = &[
             "order",
             "decode_plan",
             "pixels",
+            "targets",
             "pool",
             "device",
         ],

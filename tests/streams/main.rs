@@ -12,6 +12,7 @@ mod full;
 mod labels;
 mod masks;
 mod mixing;
+mod objects;
 mod sampler;
 mod stream;
 mod substitute;

@@ -2,9 +2,10 @@
 //!
 //! One xxh3-128 for each epoch, over rows in delivery order. Each row adds: id (u64), label (i64;
 //! -1 for none; the bits of each number for a vector), status (u8), pixel bytes of each crop, bytes
-//! of the mask.
-//! Numbers are little-endian. Masked rows are zero, and their masks have `fill`. A substituted row (status 4) has id, label and pixels of
-//! the substitute. A failed row (status 3) carries label -1 or zeros, but is hashed with the label
+//! of the mask. If images have objects, these
+//! follow the status: label, id, crowd, box and area of each, keypoints, rotated boxes, sizes.
+//! Numbers are little-endian. Masked rows are zero, and their masks have `fill`. A substituted row
+//! (status 4) has id, label and pixels of the substitute. A failed row (status 3) carries label -1 or zeros, but is hashed with the label
 //! that the index has for its sample.
 
 use featherload::index::Label;
@@ -77,6 +78,8 @@ fn add_rows(hash: &mut XxHash3_128, batch: &Batch, rows: usize, index: &Index) -
             _ => hash.write(&(-1i64).to_le_bytes()),
         }
         hash.write(&[batch.status()[row] as u8]);
+        let objects = batch.objects().map(|objects| objects.row_bytes(row));
+        hash.write(&objects.unwrap_or_default());
         let row = batch.row(row)?;
         for part in row.parts()?.into_iter().chain(row.mask()?) {
             hash.write(part);

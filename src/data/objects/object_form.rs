@@ -16,6 +16,17 @@ pub enum BoxForm {
     Cxcywh,
 }
 
+impl BoxForm {
+    /// Left, top, right and bottom of a box.
+    pub(crate) fn corners(self, [a, b, c, d]: [f64; 4]) -> [f64; 4] {
+        match self {
+            Self::Xyxy => [a, b, c, d],
+            Self::Xywh => [a, b, a + c, b + d],
+            Self::Cxcywh => [a - c / 2.0, b - d / 2.0, a + c / 2.0, b + d / 2.0],
+        }
+    }
+}
+
 /// The numbers of a rotated box in an annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -12,6 +12,7 @@ use crate::device::DeviceRows;
 use crate::error::{Error, Result, SampleFault};
 use crate::jobs::images::crop_extents::{CropExtents, several_crops};
 use crate::jobs::images::mask_extent::BatchMasks;
+use crate::jobs::images::objects::BatchObjects;
 pub use crate::jobs::images::pixel_views::{BatchPixels, DensePixels, PackedPixels, PixelElement};
 use crate::jobs::images::pixel_views::{cast, no_tensor};
 use crate::order::{EpochMark, RowStatus};
@@ -83,6 +84,8 @@ pub struct Batch {
     pub(crate) columns: BatchColumns,
     /// The masks of the rows, if images have masks.
     pub(crate) masks: Option<BatchMasks>,
+    /// If images have objects.
+    pub(crate) objects: Option<BatchObjects>,
 }
 
 /// The sizes of the rows.
@@ -320,6 +323,13 @@ impl Batch {
     #[must_use]
     pub fn columns(&self) -> &BatchColumns {
         &self.columns
+    }
+
+    /// The objects of all rows: boxes, labels, keypoints. None if the loader was built without
+    /// [`LoaderBuilder::objects`](crate::LoaderBuilder::objects).
+    #[must_use]
+    pub fn objects(&self) -> Option<&BatchObjects> {
+        self.objects.as_ref()
     }
 
     /// The samples that could not be used, with paths and reasons: for masked rows and for rows

@@ -2,7 +2,7 @@
 //!
 //! - `spec`: what a worker needs, and how the job is ordered;
 //! - `packing`: which bytes of a slot belong to which row; `crop_sections`: the same for samples
-//!   with several crops.
+//!   with several crops; `object_section`: for objects.
 //!
 //! The worker side, in workers, and in the consumer with zero workers or for images that a device
 //! flags:
@@ -14,7 +14,7 @@
 //! - `run`: from filled rows to a batch; `mix`, `batch_mixing`: mixes the rows of batches;
 //! - `on_error`: what happens to a row whose sample fails; [`batch`], `pixel_views`,
 //!   `crop_views`, `mask_views`: batches and views of their pixels; `crop_extents`: the crops of a batch;
-//!   `mask_extent`: its masks.
+//!   `mask_extent`: its masks; [`objects`]: its objects.
 //!
 //! Never in here: the life of processes, how a file's bytes become a row (`jobs::sample`).
 
@@ -30,6 +30,8 @@ pub(crate) mod jpeg_batches;
 pub(crate) mod mask_extent;
 pub(crate) mod mask_views;
 pub(crate) mod mix;
+pub(crate) mod object_section;
+pub mod objects;
 pub(crate) mod on_error;
 pub(crate) mod packing;
 pub(crate) mod pixel_views;

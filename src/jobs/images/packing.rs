@@ -11,6 +11,7 @@ use crate::data::sample_sizes::SampleSizes;
 use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::error::{self, Error, FaultKind, Result, SampleFault};
 use crate::jobs::images::crop_sections::CropSections;
+use crate::jobs::images::object_section::ObjectSection;
 use crate::jobs::mask_rule::MaskRule;
 use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus};
 use crate::picture::PictureLimits;
@@ -27,6 +28,8 @@ pub(crate) struct SlotPacking {
     /// Substitutes of a row's sample. The row has room for each of them.
     tries: u32,
     rule: PackingRule,
+    /// The records of objects, which follow everything else.
+    objects: Option<ObjectSection>,
 }
 
 #[derive(Debug)]
@@ -82,6 +85,9 @@ pub(crate) struct PackedBatch {
     /// The position of the batch.
     mark: Option<EpochMark>,
     rows: Vec<Range<usize>>,
+    /// The same for records of objects.
+    records_mark: Option<EpochMark>,
+    records: Vec<Range<usize>>,
 }
 
 impl SlotPacking {
@@ -132,7 +138,12 @@ impl SlotPacking {
                 )));
             }
         };
-        Ok(Self { plan, tries, rule })
+        Ok(Self {
+            plan,
+            tries,
+            rule,
+            objects: None,
+        })
     }
 
     /// The same, with room for masks. Without effect unless all rows have one size.
@@ -143,8 +154,41 @@ impl SlotPacking {
         self
     }
 
+    /// The same, with room for objects. Not with several crops.
+    pub(crate) fn with_objects(self, objects: Option<ObjectSection>) -> Self {
+        Self { objects, ..self }
+    }
+
     /// Bytes of a slot that has room for any batch of any epoch in any order.
     pub(crate) fn slot_bytes(&self) -> u64 {
+        let pixels = self.pixel_bytes();
+        match self.record_bytes() {
+            None => pixels,
+            Some(records) => (pixels.checked_next_multiple_of(ROW_ALIGNMENT as u64))
+                .map_or(u64::MAX, |start| start.saturating_add(records)),
+        }
+    }
+
+    pub(crate) fn objects(&self) -> Option<&ObjectSection> {
+        self.objects.as_ref()
+    }
+
+    /// Most bytes of the records of a slot. None without objects.
+    pub(crate) fn record_bytes(&self) -> Option<u64> {
+        let objects = self.objects.as_ref()?;
+        let rows = self.plan.most_rows_per_sample(self.tries) as usize;
+        let most = self.plan.most_rows() as usize;
+        let all = (0..self.plan.samples()).map(|id| (objects.record_bytes(id), id));
+        let largest = largest_of(all, most.div_ceil(rows));
+        Some(fill_rows(
+            largest.iter().map(|(bytes, _)| *bytes),
+            rows,
+            most,
+        ))
+    }
+
+    /// The same without records of objects.
+    fn pixel_bytes(&self) -> u64 {
         match &self.rule {
             PackingRule::Equal { size, row, mask } => {
                 let of_scale = |(size, rows)| {
@@ -165,11 +209,21 @@ impl SlotPacking {
         }
     }
 
-    /// Bytes of a row, if all rows of all batches have the same number.
+    /// Bytes of a row, if all rows of all batches have the same number: with the largest record of
+    /// objects.
     pub(crate) fn row_bytes(&self) -> Option<u64> {
         match &self.rule {
             PackingRule::Equal { size, row, mask } if self.plan.scales().next().is_none() => {
-                Some(row.bytes(*size).saturating_add(mask_bytes(*size, *mask)))
+                let record = self
+                    .objects
+                    .as_ref()
+                    .map_or(0, ObjectSection::largest_record);
+                let masks = mask_bytes(*size, *mask);
+                Some(
+                    row.bytes(*size)
+                        .saturating_add(masks)
+                        .saturating_add(record),
+                )
             }
             PackingRule::Crops(sections) => Some(sections.sample_bytes()),
             PackingRule::Hulls { row, .. } => Some(*row as u64),
@@ -186,10 +240,8 @@ impl SlotPacking {
     /// Bytes of a slot for samples of these sizes, largest first.
     fn bound(&self, table: usize, samples: impl Iterator<Item = u64>) -> u64 {
         let rows = self.plan.most_rows_per_sample(self.tries) as usize;
-        samples
-            .flat_map(|bytes| std::iter::repeat_n(bytes, rows))
-            .take(self.plan.options().batch as usize)
-            .fold(table as u64, u64::saturating_add)
+        let most = self.plan.options().batch as usize;
+        (table as u64).saturating_add(fill_rows(samples, rows, most))
     }
 
     /// Bytes of a slot if the `few` largest images were as small as the next one. None if rows are
@@ -209,20 +261,11 @@ impl SlotPacking {
         let PackingRule::Own { sizes, .. } = &self.rule else {
             return Vec::new();
         };
-        let mut heap = BinaryHeap::new();
-        for (id, size) in (0..).zip(sizes.iter()) {
+        let all = (0..).zip(sizes.iter()).map(|(id, size)| {
             let bytes = self.own_bytes(size).unwrap_or(0);
-            let padded = bytes.next_multiple_of(ROW_ALIGNMENT) as u64;
-            heap.push(Reverse((padded, Reverse(id))));
-            if heap.len() > count {
-                heap.pop();
-            }
-        }
-        let sorted = heap.into_sorted_vec();
-        sorted
-            .into_iter()
-            .map(|Reverse((bytes, Reverse(id)))| (bytes, id))
-            .collect()
+            (bytes.next_multiple_of(ROW_ALIGNMENT) as u64, id)
+        });
+        largest_of(all, count)
     }
 
     /// Height and width of a sample when headers were read. None if they were not read, or could
@@ -295,9 +338,57 @@ impl SlotPacking {
         }
     }
 
-    /// The ranges of a row after that of [`SlotPacking::place`]: its mask, or its further crops and
-    /// their geometries.
-    pub(crate) fn further_places(&self, at: EpochMark, row: u32) -> Vec<Range<usize>> {
+    /// The ranges of a row after that of [`SlotPacking::place`]: its mask and its record of objects,
+    /// or its further crops and their geometries.
+    pub(crate) fn further_places(
+        &self,
+        packed: &mut PackedBatch,
+        at: EpochMark,
+        row: u32,
+    ) -> Vec<Range<usize>> {
+        let mut places = self.further_pixels(at, row);
+        places.extend(self.record_place(packed, at, row));
+        places
+    }
+
+    /// The range of a row's record of objects. None without objects.
+    pub(crate) fn record_place(
+        &self,
+        packed: &mut PackedBatch,
+        at: EpochMark,
+        row: u32,
+    ) -> Option<Range<usize>> {
+        let objects = self.objects.as_ref()?;
+        if packed.records_mark != Some(at) {
+            self.pack_records(objects, packed, at);
+        }
+        let end = packed.records.last().map_or(0, |record| record.end);
+        // Padding has no bytes.
+        Some((packed.records.get(row as usize).cloned()).unwrap_or(end..end))
+    }
+
+    fn pack_records(&self, objects: &ObjectSection, packed: &mut PackedBatch, at: EpochMark) {
+        let rows = self.plan.rows_at(at);
+        let pixels = match self.masks_at(at) {
+            None => self.batch_bytes(packed, at, rows),
+            Some(_) => (rows.checked_sub(1))
+                .and_then(|last| self.further_pixels(at, last).pop())
+                .map_or(0, |mask| mask.end),
+        };
+        let mut end = pixels.next_multiple_of(ROW_ALIGNMENT);
+        packed.records.clear();
+        for row in 0..self.plan.filled_rows_at(at) {
+            let start = end;
+            let ids = (0..=self.tries).map(|attempt| self.plan.attempt_at(at, row, attempt).id);
+            let largest = ids.map(|id| objects.record_bytes(id)).max();
+            end = start.saturating_add(largest.unwrap_or(0) as usize);
+            packed.records.push(start..end);
+        }
+        packed.records_mark = Some(at);
+    }
+
+    /// The ranges of a row's mask, or of its further crops and their geometries.
+    fn further_pixels(&self, at: EpochMark, row: u32) -> Vec<Range<usize>> {
         match &self.rule {
             PackingRule::Equal { size, mask, .. } if *mask > 0 => {
                 let size = self.plan.size_at(at).unwrap_or(*size);
@@ -413,6 +504,30 @@ impl SlotPacking {
         };
         Some((0..).zip(rows).map(describe).collect())
     }
+}
+
+/// The `count` samples with the most bytes, largest first: bytes and id.
+fn largest_of(all: impl Iterator<Item = (u64, u64)>, count: usize) -> Vec<(u64, u64)> {
+    let mut heap = BinaryHeap::new();
+    for (bytes, id) in all {
+        heap.push(Reverse((bytes, Reverse(id))));
+        if heap.len() > count {
+            heap.pop();
+        }
+    }
+    let sorted = heap.into_sorted_vec();
+    (sorted.into_iter())
+        .map(|Reverse((bytes, Reverse(id)))| (bytes, id))
+        .collect()
+}
+
+/// Bytes of at most `most` rows of samples of these sizes, largest first. A sample may be in `rows`
+/// rows.
+fn fill_rows(samples: impl Iterator<Item = u64>, rows: usize, most: usize) -> u64 {
+    samples
+        .flat_map(|bytes| std::iter::repeat_n(bytes, rows))
+        .take(most)
+        .fold(0, u64::saturating_add)
 }
 
 /// Bytes of a mask of this height and width, with `pixel` bytes per pixel.

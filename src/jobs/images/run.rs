@@ -16,6 +16,7 @@ use crate::jobs::images::batch::{Batch, BatchLabels, BatchStorage, RowFault, Row
 use crate::jobs::images::batch_mixing::BatchMixing;
 use crate::jobs::images::crop_extents::CropExtents;
 use crate::jobs::images::mask_extent::BatchMasks;
+use crate::jobs::images::objects::BatchObjects;
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::{PackedBatch, SlotPacking};
 use crate::jobs::item_feed::ItemFeed;
@@ -95,7 +96,7 @@ impl ImageRun {
         storage: BatchStorage,
         bad: Vec<BadRow>,
     ) -> Result<Batch> {
-        let mut batch = self.batch(place, storage, bad);
+        let mut batch = self.batch(place, storage, bad)?;
         if self.on_error == OnError::Stop
             && let Some(first) = batch.faults.first()
         {
@@ -149,7 +150,7 @@ impl ImageRun {
         place: &BatchRequest,
         mut storage: BatchStorage,
         bad: Vec<BadRow>,
-    ) -> Batch {
+    ) -> Result<Batch> {
         let at = EpochMark::from(place.key);
         let mut rows: Vec<_> = (0..place.rows)
             .map(|row| self.plan.row_at(at, row))
@@ -164,7 +165,8 @@ impl ImageRun {
             .map(|bad| self.apply_bad_row(at, bad, &mut rows))
             .collect();
         let extent = self.write_row_layout(at, &rows, &mut storage);
-        Batch {
+        let objects = self.objects(at, &rows, storage.bytes_mut())?;
+        Ok(Batch {
             storage,
             owner: getpid(),
             at,
@@ -190,7 +192,38 @@ impl ImageRun {
             ),
             repeated,
             faults,
+            objects,
+        })
+    }
+
+    /// The objects of the rows. None if images have none.
+    ///
+    /// # Errors
+    /// A record in damaged shared memory.
+    fn objects(
+        &mut self,
+        at: EpochMark,
+        rows: &[RowPlan],
+        bytes: &[u8],
+    ) -> Result<Option<BatchObjects>> {
+        let (packing, packed) = (&self.packing, &mut self.packed);
+        let Some(section) = packing.objects() else {
+            return Ok(None);
+        };
+        let mut objects = BatchObjects::new(section.table().form());
+        for (number, row) in (0..).zip(rows) {
+            let place = packing.record_place(packed, at, number).unwrap_or(0..0);
+            let record = bytes.get(place).unwrap_or_default();
+            if row.status.is_masked() {
+                objects.push_masked();
+            } else if !objects.push_row(section, row.id, record) {
+                return Err(Error::protocol(format!(
+                    "the objects of row {number} are damaged: another process wrote into the \
+                     shared memory of the run"
+                )));
+            }
         }
+        Ok(Some(objects))
     }
 
     /// Mixes the rows of a batch, if the recipe does so.
@@ -223,10 +256,11 @@ impl ImageRun {
             .filter(|(_, r)| r.status.is_masked())
         {
             bytes[self.packing.place(packed, at, row)].fill(0);
-            for place in self.packing.further_places(at, row) {
+            // The records of objects of these rows are not read.
+            for (n, place) in (0..).zip(self.packing.further_places(packed, at, row)) {
                 match &self.masks {
-                    Some(rule) => rule.fill_empty(&mut bytes[place]),
-                    None => bytes[place].fill(0),
+                    Some(rule) if n == 0 => rule.fill_empty(&mut bytes[place]),
+                    _ => bytes[place].fill(0),
                 }
             }
         }

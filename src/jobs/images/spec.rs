@@ -7,11 +7,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use serde::{Deserialize, Serialize};
 
 use crate::data::index::Index;
+use crate::data::objects::ObjectTable;
 use crate::data::sample_sizes::SampleSizes;
 use crate::device::jpeg_part::PartLimits;
 use crate::error::Result;
 use crate::jobs::handed_items::HandedShape;
 use crate::jobs::mask_rule::MaskRule;
+use crate::jobs::object_rule::ObjectRule;
 use crate::order::{EpochMark, OrderOptions, SamplerTable};
 use crate::picture::PictureLimits;
 use crate::pool::job::JobRequest;
@@ -50,6 +52,8 @@ pub(crate) struct ImageSpec {
     pub(crate) handed: Option<HandedShape>,
     /// The masks of images, whose index comes separately. None: images have no masks.
     pub(crate) masks: Option<MaskRule>,
+    /// The objects of images, whose table comes separately. None: images have no objects.
+    pub(crate) objects: Option<ObjectRule>,
     /// Whether shards may be deleted during the run. Then no shard is kept open.
     pub(crate) evicts_shards: bool,
 }
@@ -60,6 +64,8 @@ pub(crate) struct ImageJobData<'a> {
     pub(crate) index: &'a Index,
     /// The files of masks, if images have masks: one for each sample.
     pub(crate) masks: Option<&'a Index>,
+    /// If images have objects.
+    pub(crate) objects: Option<&'a ObjectTable>,
     /// If rows have their own sizes.
     pub(crate) sizes: Option<&'a SampleSizes>,
     /// If the sampler needs one.
@@ -72,9 +78,11 @@ impl ImageSpec {
     /// Orders the job.
     pub(crate) fn order<'a>(&self, data: &ImageJobData<'a>) -> Result<JobRequest<'a>> {
         let masks = data.masks.into_iter().flat_map(Index::descriptors);
+        let objects = data.objects.map(|objects| objects.as_fd());
         let sizes = data.sizes.map(|sizes| sizes.as_fd());
         let table = data.table.map(|table| table.as_fd());
         let descriptors = (data.index.descriptors().chain(masks))
+            .chain(objects)
             .chain(sizes)
             .chain(table)
             .chain(data.handed);

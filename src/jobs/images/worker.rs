@@ -4,18 +4,22 @@
 //! Chooses the sample and reads its file. `sample` does the rest.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::data::index::Index;
+use crate::data::objects::ObjectTable;
 use crate::data::sample_sizes::SampleSizes;
 use crate::device::jpeg_part::PartLimits;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::handed_items::HandedItems;
+use crate::jobs::images::object_section::ObjectSection;
 use crate::jobs::images::packing::{PackedBatch, SlotPacking};
 use crate::jobs::images::spec::{ImageSpec, NAME};
 use crate::jobs::mask_rule::MaskRule;
 use crate::jobs::open_shards::{AccessPattern, HomeShard};
 use crate::jobs::sample;
 use crate::jobs::sample::mask::MaskDecoder;
+use crate::jobs::sample::objects::{MovedPicture, ObjectMaker};
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::sample_input::{InputMode, SampleInput};
 use crate::order::{EpochMark, EpochPlan, RowStatus, SamplerTable};
@@ -37,6 +41,7 @@ pub(crate) struct ImageJob {
     handed_bytes: Vec<u8>,
     decoder: SampleDecoder,
     masks: Option<MaskInput>,
+    objects: Option<ObjectMaker>,
     packing: SlotPacking,
     packed: PackedBatch,
     max_scratch: u64,
@@ -97,6 +102,14 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
         None => None,
         Some(rule) => Some((rule, Index::from_descriptors(&mut fds)?)),
     };
+    let objects = match &spec.objects {
+        None => None,
+        Some(_) => {
+            let fd = fds.next();
+            let fd = fd.ok_or_else(|| Error::protocol("an image job came without its objects"))?;
+            Some(ObjectTable::from_fd(fd, index.len())?)
+        }
+    };
     let sizes = match spec.program.extent {
         RowExtent::Fixed { .. } => None,
         RowExtent::Own => fds.next(),
@@ -127,15 +140,17 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     Ok(Box::new(ImageJob {
         handed,
         masks: masks.transpose()?,
-        ..ImageJob::new(&spec, index, sizes, table, mode)?
+        ..ImageJob::new(&spec, index, objects, sizes, table, mode)?
     }))
 }
 
 impl ImageJob {
-    /// `sizes`: if rows have their own sizes. `table`: if the sampler needs one.
+    /// `objects`: if images have objects. `sizes`: if rows have their own sizes. `table`: if the
+    /// sampler needs one.
     pub(crate) fn new(
         spec: &ImageSpec,
         index: Index,
+        objects: Option<ObjectTable>,
         sizes: Option<SampleSizes>,
         table: Option<SamplerTable>,
         mode: InputMode,
@@ -143,7 +158,14 @@ impl ImageJob {
         let plan = EpochPlan::with_table(index.len(), spec.plan.clone(), table)?;
         let limits = spec.limits;
         let packing = SlotPacking::new(&spec.program, plan.clone(), spec.tries, limits, sizes)?;
-        let packing = packing.with_masks(spec.masks.as_ref());
+        let objects = spec.objects.as_ref().zip(objects.map(Arc::new));
+        let section = objects
+            .as_ref()
+            .map(|(rule, table)| ObjectSection::new(table.clone(), rule));
+        let packing = (packing.with_masks(spec.masks.as_ref())).with_objects(section);
+        let objects = objects.map(|(rule, table)| ObjectMaker::new(table, rule));
+        let objects = objects.transpose();
+        let objects = objects.map_err(|fault| Error::option("objects", fault.to_string()))?;
         let pattern = AccessPattern::of(&spec.plan.sampler);
         let input = SampleInput::new(mode, spec.limits.max_scratch, pattern);
         Ok(Self {
@@ -155,6 +177,7 @@ impl ImageJob {
                 false => input,
             },
             masks: None,
+            objects,
             handed: None,
             handed_bytes: Vec::new(),
             decoder: SampleDecoder::new(&spec.program, &spec.limits)?,
@@ -172,7 +195,7 @@ impl Job for ImageJob {
     }
 
     fn further_ranges(&mut self, ticket: &Ticket, row: u32) -> Vec<Range<usize>> {
-        self.packing.further_places(ticket.key.into(), row)
+        (self.packing).further_places(&mut self.packed, ticket.key.into(), row)
     }
 
     fn fill(
@@ -241,16 +264,27 @@ impl Job for ImageJob {
             Some(limits) => decoder.fill_or_copy_coded(bytes, &request, limits, first, meter)?,
             None => decoder.make_row(bytes, &request, first, meter)?,
         }
-        match (&mut self.masks, &mut out.further[..]) {
-            (None, []) => Ok(()),
-            (Some(masks), [out]) => {
-                masks.fill(row.id, self.decoder.last_image(), &request, out, meter)
-            }
-            _ => Err(SampleFault::new(
+        let parts = usize::from(self.masks.is_some()) + usize::from(self.objects.is_some());
+        if out.further.len() != parts {
+            return Err(SampleFault::new(
                 FaultKind::Corrupt,
                 "its ticket names a row with another number of parts",
-            )),
+            ));
         }
+        let image = self.decoder.last_image();
+        if let (Some(masks), [out, ..]) = (&mut self.masks, &mut out.further[..]) {
+            masks.fill(row.id, image, &request, out, meter)?;
+        }
+        if let (Some(objects), [.., out]) = (&self.objects, &mut out.further[..]) {
+            let motion = &self.decoder.last_motion();
+            let picture = MovedPicture {
+                size: image,
+                part: request.part,
+                motion,
+            };
+            objects.write(row.id, picture, out)?;
+        }
+        Ok(())
     }
 
     fn has_preferences(&self) -> bool {
@@ -273,6 +307,7 @@ impl Job for ImageJob {
             .saturating_mul(decoders)
             .saturating_add(sample::BESIDE_SCRATCH)
             .saturating_add(self.index.largest_page())
+            .saturating_add((self.objects.as_ref()).map_or(0, ObjectMaker::memory))
             .saturating_add((self.masks.as_ref()).map_or(0, |masks| masks.index.largest_page()))
     }
 

@@ -21,14 +21,18 @@ pub use torchvision::{
 };
 pub use ultralytics::UltralyticsRules;
 
+use serde::{Deserialize, Serialize};
+
 use super::fault::TargetFault;
 use super::objects::{DropCounts, KeypointSwap, SampleObjects};
 use super::sample_motion::SampleMotion;
 use moved_sample::MovedSample;
 
 /// The library whose rules objects follow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TargetStyle {
+    #[default]
     Torchvision,
     Albumentations,
     Detectron2,

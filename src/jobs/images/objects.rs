@@ -1,0 +1,158 @@
+//! The objects of a batch: flat arrays with an offset for each row.
+//!
+//! In the consumer. Copies the few bytes that objects have, so that they outlive their slot.
+
+use crate::data::objects::ObjectForm;
+use crate::jobs::images::object_section::ObjectSection;
+use crate::jobs::object_record::ObjectRecord;
+#[cfg(doc)]
+use crate::jobs::object_rule::ObjectRule;
+use crate::targets::DropCounts;
+
+/// The objects of all rows of a batch. Objects `offsets[n]..offsets[n + 1]` belong to row `n`.
+///
+/// A masked row has no objects. All arrays have a value for each object, or a group of values,
+/// unless they say otherwise. An array that the annotations lack is empty.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct BatchObjects {
+    /// One more than rows. The first is 0, the last the number of objects.
+    pub offsets: Vec<u64>,
+    /// Left, top, right and bottom in pixels of the row, from 0 to its width and height.
+    pub boxes: Vec<[f32; 4]>,
+    /// By [`ObjectRule::labels`]: the place of the category in [`ObjectForm::categories`], or its
+    /// number.
+    pub labels: Vec<i64>,
+    /// Square pixels as the style moves them, from those of the annotation.
+    pub area: Vec<f32>,
+    /// Whether the object is a crowd.
+    pub crowd: Vec<bool>,
+    /// The number of the object in the annotation. -1 if it has none.
+    pub ids: Vec<i64>,
+    /// [`ObjectForm::keypoints`] of each object: x, y and visibility (0 not labelled, 1 hidden, 2
+    /// visible).
+    pub keypoints: Vec<[f32; 3]>,
+    /// Numbers of rotated boxes: 5 or 8 of each object, by [`ObjectForm::rotated`].
+    pub rotated: Vec<f32>,
+    /// For each row: the number of the picture in the annotation. -1 if it has none.
+    pub image_ids: Vec<i64>,
+    /// For each row: height and width of the upright picture. 0 for a masked row.
+    pub source_sizes: Vec<[u32; 2]>,
+    /// For each row: height and width of its pixels. 0 for a masked row.
+    pub sizes: Vec<[u32; 2]>,
+    /// For each row: how many objects were dropped, and why.
+    pub dropped: Vec<DropCounts>,
+    keypoints_each: usize,
+    rotated_each: usize,
+}
+
+impl BatchObjects {
+    pub(crate) fn new(form: &ObjectForm) -> Self {
+        Self {
+            offsets: vec![0],
+            keypoints_each: form.keypoints,
+            rotated_each: form.rotated.map_or(0, |form| form.numbers()),
+            ..Self::default()
+        }
+    }
+
+    /// The number of objects.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// The objects of a row. Empty for a row that the batch lacks.
+    #[must_use]
+    pub fn row(&self, row: usize) -> std::ops::Range<usize> {
+        match self.offsets.get(row..row.saturating_add(2)) {
+            Some([start, end]) => *start as usize..*end as usize,
+            _ => 0..0,
+        }
+    }
+
+    /// Keypoints of an object. 0: none.
+    #[must_use]
+    pub fn keypoints_per_object(&self) -> usize {
+        self.keypoints_each
+    }
+
+    /// Numbers of a rotated box. 0: none.
+    #[must_use]
+    pub fn rotated_numbers(&self) -> usize {
+        self.rotated_each
+    }
+
+    /// The bytes of everything that a row's objects consist of, for fingerprints. Numbers are
+    /// little-endian.
+    #[must_use]
+    pub fn row_bytes(&self, row: usize) -> Vec<u8> {
+        let objects = self.row(row);
+        let of = |each: usize| objects.start * each..objects.end * each;
+        let mut bytes = Vec::new();
+        let mut add = |words: &[u8]| bytes.extend_from_slice(words);
+        for object in objects.clone() {
+            add(&self.labels[object].to_le_bytes());
+            add(&self.ids[object].to_le_bytes());
+            add(&[u8::from(self.crowd[object])]);
+            let area = self.area.get(object).into_iter();
+            (self.boxes[object].iter().chain(area)).for_each(|v| add(&v.to_le_bytes()));
+        }
+        let keypoints = self.keypoints[of(self.keypoints_each)].iter().flatten();
+        let rotated = self.rotated[of(self.rotated_each)].iter();
+        keypoints.chain(rotated).for_each(|v| add(&v.to_le_bytes()));
+        if let (Some(id), Some(source), Some(size)) = (
+            self.image_ids.get(row),
+            self.source_sizes.get(row),
+            self.sizes.get(row),
+        ) {
+            add(&id.to_le_bytes());
+            (source.iter().chain(size)).for_each(|n| add(&n.to_le_bytes()));
+        }
+        bytes
+    }
+
+    /// Adds a row without objects.
+    pub(crate) fn push_masked(&mut self) {
+        self.push_record(ObjectRecord::default(), -1);
+    }
+
+    /// Adds the objects of the next row, which holds sample `id`. False if the record is damaged:
+    /// then nothing is added.
+    #[must_use]
+    pub(crate) fn push_row(&mut self, section: &ObjectSection, id: u64, bytes: &[u8]) -> bool {
+        let table = section.table();
+        let Some(record) = section.layout().read(bytes) else {
+            return false;
+        };
+        let stated = table.sample(id);
+        let objects = record.number.iter().map(|n| *n as usize);
+        if !objects.clone().all(|object| object < stated.len()) {
+            return false;
+        }
+        for object in objects {
+            self.labels.push(section.label(stated.labels[object]));
+            self.ids.push(stated.ids[object]);
+            self.crowd.push(stated.crowds[object] != 0);
+        }
+        self.push_record(record, table.image_id(id));
+        true
+    }
+
+    fn push_record(&mut self, record: ObjectRecord, image_id: i64) {
+        self.offsets.push(self.labels.len() as u64);
+        self.boxes.extend(record.boxes);
+        self.area.extend(record.area);
+        self.keypoints.extend(record.keypoints);
+        self.rotated.extend(record.rotated);
+        self.image_ids.push(image_id);
+        self.source_sizes.push(record.head.source);
+        self.sizes.push(record.head.output);
+        self.dropped.push(record.head.drops());
+    }
+}

@@ -1,0 +1,267 @@
+//! The objects of a sample: from the table to the record of a row.
+//!
+//! Runs where `sample` does. The steps of the sample's picture say how its objects move.
+
+use std::sync::Arc;
+
+use crate::data::objects::{ObjectTable, ObjectsOfSample, RotatedForm};
+use crate::error::{FaultKind, Result, SampleFault};
+use crate::jobs::object_record::{ObjectRecord, RecordHead, RecordLayout};
+use crate::jobs::object_rule::{ObjectOverflow, ObjectRule};
+use crate::picture::PixelBox;
+use crate::recipe::Size;
+use crate::sys::panics::catch_panic;
+use crate::targets::{
+    BoxFormat, DropCounts, KeypointSwap, RotatedFormat, SampleMotion, SampleObjects, TargetFault,
+    TargetRules, box_in_pixels, sanitize_boxes,
+};
+
+/// Makes the records of rows.
+#[derive(Debug)]
+pub(crate) struct ObjectMaker {
+    table: Arc<ObjectTable>,
+    rule: ObjectRule,
+    rules: TargetRules,
+    swap: Option<KeypointSwap>,
+    layout: RecordLayout,
+}
+
+/// The picture of a sample whose row was made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MovedPicture<'a> {
+    /// Height and width of the whole upright picture.
+    pub(crate) size: (u32, u32),
+    /// The sample's box, if it has one. Everything else treats the box as the picture.
+    pub(crate) part: Option<PixelBox>,
+    pub(crate) motion: &'a SampleMotion,
+}
+
+impl ObjectMaker {
+    /// # Errors
+    /// Partners of keypoints that are no pairs.
+    pub(crate) fn new(table: Arc<ObjectTable>, rule: &ObjectRule) -> Result<Self, TargetFault> {
+        let form = table.form();
+        let swap = match &rule.keypoint_swap {
+            Some(swap) => Some(swap.clone()),
+            None => Some(form.keypoint_swap.clone()).filter(|swap| !swap.is_empty()),
+        };
+        Ok(Self {
+            swap: swap.map(KeypointSwap::new).transpose()?,
+            rules: rule.rules(form),
+            layout: RecordLayout::of(form),
+            rule: rule.clone(),
+            table,
+        })
+    }
+
+    /// Most bytes that the objects of a sample take while they move.
+    pub(crate) fn scratch_bytes(table: &ObjectTable) -> u64 {
+        let form = table.form();
+        let rotated = form.rotated.map_or(0, |form| form.numbers());
+        // Numbers of eight bytes: number, box, area, crowd, keypoints with visibility, rotated box.
+        let words = 1 + 4 + 1 + 1 + 3 * form.keypoints + rotated;
+        // As stated, moved, sorted, and as a record.
+        4 * 8 * words as u64 * table.most_objects() as u64
+    }
+
+    /// The same for the objects of this table.
+    pub(crate) fn memory(&self) -> u64 {
+        Self::scratch_bytes(&self.table)
+    }
+
+    /// Writes the record of sample `id` into `out`.
+    ///
+    /// # Errors
+    /// A picture of another size than its annotation states; more objects than the rule allows;
+    /// keypoints without partners in a mirrored picture.
+    pub(crate) fn write(
+        &self,
+        id: u64,
+        picture: MovedPicture<'_>,
+        out: &mut [u8],
+    ) -> Result<(), SampleFault> {
+        let write = || self.write_record(id, picture, out);
+        catch_panic(write).unwrap_or_else(|| {
+            Err(FaultKind::Corrupt
+                .fault("moving the objects of this sample panicked: please report it"))
+        })
+    }
+
+    fn write_record(
+        &self,
+        id: u64,
+        picture: MovedPicture<'_>,
+        out: &mut [u8],
+    ) -> Result<(), SampleFault> {
+        let record = self.record(id, picture)?;
+        match self.layout.write(&record, out) {
+            true => Ok(()),
+            false => Err(FaultKind::Corrupt.fault("its objects do not fit the room of its row")),
+        }
+    }
+
+    fn record(&self, id: u64, picture: MovedPicture<'_>) -> Result<ObjectRecord, SampleFault> {
+        self.check_size(id, picture.size)?;
+        let stated = self.table.sample(id);
+        let mut objects = self.objects(&stated, picture);
+        let moved = (self.rules).move_objects(picture.motion, &mut objects, self.swap.as_ref());
+        let mut drops =
+            moved.map_err(|fault| FaultKind::Unsupported.fault(format!("its objects: {fault}")))?;
+        let output = picture.motion.output();
+        if let (Some((side, area)), TargetRules::Torchvision(rules)) =
+            (self.rule.sanitizing(), &self.rules)
+        {
+            let keep = sanitize_boxes(rules, &objects, output, side, area);
+            drops.small += keep.iter().filter(|keep| !**keep).count() as u32;
+            objects.retain(&keep);
+        }
+        self.limit_objects(&mut objects, &mut drops)?;
+        let whole = Size {
+            height: picture.size.0,
+            width: picture.size.1,
+        };
+        let points = objects.keypoints.points.iter();
+        Ok(ObjectRecord {
+            head: RecordHead::new(whole, output, drops),
+            number: objects.number,
+            boxes: (objects.boxes.iter())
+                .map(|values| values.map(|v| v as f32))
+                .collect(),
+            area: objects.area.iter().map(|v| *v as f32).collect(),
+            keypoints: (points.zip(&objects.keypoints.visibility))
+                .map(|([x, y], seen)| [*x as f32, *y as f32, f32::from(*seen)])
+                .collect(),
+            rotated: objects.rotated.values.iter().map(|v| *v as f32).collect(),
+        })
+    }
+
+    fn check_size(&self, id: u64, (height, width): (u32, u32)) -> Result<(), SampleFault> {
+        let stated = self.table.stated_size(id).filter(|_| !self.rule.any_size);
+        match stated {
+            Some((h, w)) if (h, w) != (height, width) => {
+                let advice = match (w, h) == (height, width) {
+                    true => {
+                        "if the annotation is of the image as stored, use orientation 'stored', \
+                         and if of the upright image, 'exif'"
+                    }
+                    false => {
+                        "use the images that were annotated, or set `any_size` to take coordinates \
+                         as they are"
+                    }
+                };
+                Err(FaultKind::Unsupported.fault(format!(
+                    "its annotation states {w} x {h} pixels, and the image has {width} x {height}: \
+                     {advice}"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The objects in pixels of the picture. Boxes become left, top, right, bottom, as torchvision
+    /// converts them before its first transform.
+    fn objects(&self, stated: &ObjectsOfSample<'_>, picture: MovedPicture<'_>) -> SampleObjects {
+        let form = self.table.form();
+        let size = Size {
+            height: picture.size.0,
+            width: picture.size.1,
+        };
+        let in_pixels = |values: [f64; 4]| match form.shares {
+            true => box_in_pixels(values, size),
+            false => values,
+        };
+        let (wide, high) = match form.shares {
+            true => (f64::from(size.width), f64::from(size.height)),
+            false => (1.0, 1.0),
+        };
+        let (left, top) = (picture.part).map_or((0.0, 0.0), |part| {
+            (f64::from(part.left), f64::from(part.top))
+        });
+        let boxes = stated.numbers.iter().map(|values| {
+            let [x0, y0, x1, y1] = form.boxes.corners(in_pixels(*values));
+            [x0 - left, y0 - top, x1 - left, y1 - top]
+        });
+        let mut objects = SampleObjects {
+            number: (0..stated.len() as u32).collect(),
+            boxes: boxes.collect(),
+            box_format: BoxFormat::Xyxy,
+            area: stated.areas.to_vec(),
+            crowd: stated.crowds.iter().map(|crowd| *crowd != 0).collect(),
+            ..SampleObjects::default()
+        };
+        objects.keypoints.per_object = form.keypoints;
+        for [x, y, seen] in stated.keypoints {
+            let point = [f64::from(*x) * wide - left, f64::from(*y) * high - top];
+            objects.keypoints.points.push(point);
+            objects.keypoints.visibility.push(*seen as u8);
+        }
+        if let Some(rotated) = form.rotated {
+            objects.rotated.format = Some(rotated_format(rotated));
+            let mut values = stated.rotated.to_vec();
+            for values in values.chunks_exact_mut(rotated.numbers()) {
+                place_rotated(values, rotated, [wide, high], [left, top]);
+            }
+            objects.rotated.values = values;
+        }
+        objects
+    }
+
+    /// Drops what is over the most objects of a picture.
+    fn limit_objects(
+        &self,
+        objects: &mut SampleObjects,
+        drops: &mut DropCounts,
+    ) -> Result<(), SampleFault> {
+        let most = (self.rule.max_objects).map_or(usize::MAX, |most| most as usize);
+        let count = objects.len();
+        if count <= most {
+            return Ok(());
+        }
+        let mut keep = vec![false; count];
+        match self.rule.overflow {
+            ObjectOverflow::First => keep[..most].fill(true),
+            ObjectOverflow::Largest => {
+                let area = |n: &usize| {
+                    let [x0, y0, x1, y1] = objects.boxes[*n];
+                    (x1 - x0) * (y1 - y0)
+                };
+                let mut order: Vec<usize> = (0..count).collect();
+                // Stable: of equal boxes the first is kept.
+                order.sort_by(|a, b| area(b).total_cmp(&area(a)));
+                order[..most].iter().for_each(|n| keep[*n] = true);
+            }
+            ObjectOverflow::Error => {
+                return Err(FaultKind::Unsupported.fault(format!(
+                    "it has {count} objects, over `max_objects` = {most}: raise it, or set \
+                     `overflow` to first or largest"
+                )));
+            }
+        }
+        objects.retain(&keep);
+        drops.over += (count - most) as u32;
+        Ok(())
+    }
+}
+
+fn rotated_format(form: RotatedForm) -> RotatedFormat {
+    match form {
+        RotatedForm::Corners => RotatedFormat::Xyxyxyxy,
+        RotatedForm::Centre => RotatedFormat::Cxcywhr,
+    }
+}
+
+/// Makes pixels of a rotated box, and moves it by the corner of the sample's part.
+fn place_rotated(values: &mut [f64], form: RotatedForm, scale: [f64; 2], corner: [f64; 2]) {
+    let points = match form {
+        RotatedForm::Corners => 4,
+        RotatedForm::Centre => 1,
+    };
+    let (moved, sides) = values.split_at_mut(2 * points);
+    for (n, v) in moved.iter_mut().enumerate() {
+        *v = *v * scale[n % 2] - corner[n % 2];
+    }
+    if form == RotatedForm::Centre {
+        sides[0] *= scale[0];
+        sides[1] *= scale[1];
+    }
+}
