@@ -8,8 +8,8 @@ use featherload::batch::BatchRow;
 use featherload::columns::{BatchColumns, ColumnValues, NumberValues};
 use featherload::index::Index;
 use featherload::{
-    Batch, BatchLabels, CropGeometry, DataType, Device, DeviceRows, MaskType, MemoryLayout, Result,
-    RowFault, RowStatus,
+    Batch, BatchLabels, BatchObjects, CropGeometry, DataType, Device, DeviceRows, MaskType,
+    MemoryLayout, Result, RowFault, RowStatus,
 };
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -17,6 +17,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList};
 
 use crate::dlpack::ElementType;
 use crate::errors::raised;
+use crate::objects;
 use crate::tensor::{PER_THREAD_DEFAULT, Tensor, TensorMemory, per_thread};
 
 /// Boxes, sizes of images, and turns of each crop.
@@ -73,6 +74,8 @@ struct Facts {
     index: Arc<Index>,
     /// Reads further values of the samples.
     columns: BatchColumns,
+    /// Boxes, labels and keypoints. `None` if the images have none.
+    objects: Option<BatchObjects>,
 }
 
 /// The form of a batch's arrays, if it differs from that of the library's batch.
@@ -147,6 +150,7 @@ impl RawBatch {
                     .transpose()?,
                 index,
                 columns: batch.columns().clone(),
+                objects: batch.objects().cloned(),
             }),
             held: Some(Arc::new(HeldBatch {
                 batch,
@@ -255,6 +259,15 @@ impl RawBatch {
             Tensor::new(held.clone(), at, element, &shape)
         };
         Ok(held.batch.mask_layout().map(tensor))
+    }
+
+    /// The arrays of the objects of all rows, as bytes: see `objects::arrays`. None if the images
+    /// have none.
+    fn objects<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let objects = self.facts.objects.as_ref();
+        objects
+            .map(|objects| objects::arrays(py, objects))
+            .transpose()
     }
 
     /// The pixels of each crop, as one tensor over all rows. None if a sample is one image.

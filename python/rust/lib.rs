@@ -23,6 +23,7 @@ mod held_step;
 mod items;
 mod json;
 mod logs;
+mod objects;
 mod options;
 mod raw_view;
 mod ray_batch;
@@ -49,6 +50,8 @@ mod _featherload {
     use crate::items::{RawItems, usual_image_columns, usual_label_column, usual_path_column};
     #[pymodule_export]
     use crate::logs::tell_warnings;
+    #[pymodule_export]
+    use crate::objects::RawObjects;
     #[pymodule_export]
     use crate::options::{
         option_names, plan, rays_option_names, recipe_json, size_in_bytes, views_option_names,

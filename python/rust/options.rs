@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::errors::mistake;
 use crate::items::RawItems;
 use crate::json::json;
+use crate::objects::RawObjects;
 use crate::wait::in_thread;
 
 /// Default rows of a batch, if neither the caller nor a config sets it. The docs of `Loader` state
@@ -129,6 +130,15 @@ impl LoaderKeywords {
         self
     }
 
+    /// The same options, with objects that Python lists.
+    pub fn with_objects(mut self, objects: Option<&RawObjects>) -> Self {
+        if let Some(objects) = objects {
+            let rule = self.loader.objects.take();
+            self.loader.objects = Some(objects.options().with_rule_of(rule));
+        }
+        self
+    }
+
     /// Builds the request, with the config if one is named.
     /// `items`: the samples, if no source is named.
     pub fn wanted(self, items: Option<Index>) -> Result<LoaderRequest> {
@@ -201,19 +211,21 @@ pub fn recipe_json(py: Python<'_>, name: &str) -> PyResult<String> {
 }
 
 /// The memory plan of a loader with these options, as JSON. Starts nothing. `feed_limit`: the bytes of
-/// `items` come while the run goes on, at most this number at one time. `masks`: those that Python
-/// lists.
+/// `items` come while the run goes on, at most this number at one time. `masks`, `objects`: those
+/// that Python lists.
 #[pyfunction]
-#[pyo3(signature = (options, items=None, feed_limit=None, *, masks=None))]
+#[pyo3(signature = (options, items=None, feed_limit=None, *, masks=None, objects=None))]
 pub fn plan(
     py: Python<'_>,
     options: &str,
     items: Option<&RawItems>,
     feed_limit: Option<u64>,
     masks: Option<&RawItems>,
+    objects: Option<&RawObjects>,
 ) -> PyResult<String> {
     let options: LoaderKeywords = parse(py, options)?;
     let options = options.with_masks(masks.map(RawItems::index).transpose()?);
+    let options = options.with_objects(objects);
     let items = items.map(RawItems::index).transpose()?;
     in_thread(py, move || {
         let feed = feed_limit.map(ItemFeed::new).transpose()?;

@@ -11,6 +11,7 @@ use crate::batch::{BatchForm, RawBatch};
 use crate::feed::RawFeed;
 use crate::items::RawItems;
 use crate::json::json;
+use crate::objects::RawObjects;
 use crate::options::{self, LoaderKeywords};
 use crate::stream_state::{StreamState, StreamTexts, parse_state};
 use crate::wait::{LOOK, in_thread, look};
@@ -46,10 +47,10 @@ impl Stream {
     /// Builds the loader that `options` describe. Ctrl-C ends the wait; the building thread then
     /// ends by itself.
     /// `items` are the samples, if the options name no source. `has_one_channel`: images are grey,
-    /// and have one channel. `feed`: gives the bytes of `items` while the run goes on. `masks`: those
-    /// that Python lists.
+    /// and have one channel. `feed`: gives the bytes of `items` while the run goes on. `masks`,
+    /// `objects`: those that Python lists.
     #[new]
-    #[pyo3(signature = (options, items=None, *, has_one_channel=false, feed=None, masks=None))]
+    #[pyo3(signature = (options, items=None, *, has_one_channel=false, feed=None, masks=None, objects=None))]
     fn new(
         py: Python<'_>,
         options: &str,
@@ -57,9 +58,11 @@ impl Stream {
         has_one_channel: bool,
         feed: Option<&RawFeed>,
         masks: Option<&RawItems>,
+        objects: Option<&RawObjects>,
     ) -> PyResult<Self> {
         let options: LoaderKeywords = options::parse(py, options)?;
         let options = options.with_masks(masks.map(RawItems::index).transpose()?);
+        let options = options.with_objects(objects);
         let form = BatchForm {
             // A column of a file has one float a sample, or vectors of several.
             has_float_labels: items.is_none_or(RawItems::has_float_labels),
@@ -241,6 +244,11 @@ impl Stream {
                 .map(|name| name.to_string_lossy().into_owned());
             Ok(names.collect())
         })
+    }
+
+    /// What the objects of all images have in common, as JSON. `null` without objects.
+    fn object_form(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |loader| json(&loader.object_form()))
     }
 
     /// Number of rows of an epoch on this rank, before a batch is dropped.

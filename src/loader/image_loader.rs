@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::data::index::{Index, ScanReport};
+use crate::data::objects::ObjectForm;
 use crate::device::DeviceMemory;
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::Batch;
@@ -222,6 +223,12 @@ impl Loader {
     /// The same index, for a caller that keeps it after the loader is dropped.
     pub fn shared_index(&self) -> Arc<Index> {
         self.run.index.clone()
+    }
+
+    /// What the objects of all images have in common: categories, keypoints. None without objects.
+    pub fn object_form(&self) -> Option<&ObjectForm> {
+        let objects = self.run.packing.objects();
+        objects.map(|objects| objects.table().form())
     }
 
     /// Which files the scan of the data set left out, and why. None for a saved index.

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::device::{DecodeOn, Device, UploadMode};
 use crate::error::{Error, Result};
 use crate::jobs::images::on_error::OnError;
-use crate::loader::MaskOptions;
+use crate::loader::{MaskOptions, ObjectOptions};
 #[cfg(feature = "cli")]
 use crate::options::cli::{self, one_of};
 use crate::options::rank::read_rank;
@@ -70,6 +70,16 @@ pub struct LoaderOptions {
     /// filter (floor, center, pillow), form (numbers, colors), dtype (uint8, int32, int64).
     #[cfg_attr(feature = "cli", arg(long, value_name = "FILES", value_parser = MaskOptions::from_str, help_heading = cli::SOURCE))]
     pub masks: Option<MaskOptions>,
+
+    /// Objects in the images: a COCO file, or a pattern of paths of YOLO's or Pascal VOC's files,
+    /// such as ../labels/{stem}.txt or ../Annotations/{stem}.xml.
+    ///
+    /// With a COCO file and a folder, the images are those of the file. Or a JSON object with
+    /// `files` and the fields of a rule: style (torchvision, albumentations, detectron2,
+    /// ultralytics, hf), min_size, min_area, min_visibility, max_objects, overflow (first, largest,
+    /// error), keypoint_swap, labels (contiguous, ids), any_size.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "FILES", value_parser = ObjectOptions::from_str, help_heading = cli::SOURCE))]
+    pub objects: Option<ObjectOptions>,
 
     /// Rows per batch (default: 64; 256 in Python).
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = cli::ORDER))]

@@ -184,7 +184,7 @@ impl LoaderOptions {
             b = b.upload(upload);
         }
         set_given!(b, self,
-            masks sample_weights decode_on gpu_memory_limit depth memory_limit sandbox row_limit
+            masks objects sample_weights decode_on gpu_memory_limit depth memory_limit sandbox row_limit
             hold_timeout max_pixels max_scratch epochs start resume helper);
         b
     }

@@ -17,6 +17,7 @@ from . import _columns
 from ._columns import HeldColumns
 from ._errors import ConfigError
 from ._featherload import RawBatch, Tensor
+from ._objects import Objects
 from ._values import handle
 
 Framework = Literal["numpy", "torch", "jax"]
@@ -102,6 +103,7 @@ class Batch(tuple[Any, Any]):
     # Columns that Python holds. None if the library reads them.
     _columns: HeldColumns | None
     _masks: Any
+    _objects: Objects | None
 
     def __new__(
         cls,
@@ -109,9 +111,11 @@ class Batch(tuple[Any, Any]):
         raw: RawBatch | None = None,
         columns: HeldColumns | None = None,
         masks: Any = None,
+        objects: Objects | None = None,
     ) -> Batch:
         batch = super().__new__(cls, tuple(pair))
         batch._raw, batch._columns, batch._masks = raw, columns, masks
+        batch._objects = objects
         return batch
 
     def __getitem__(self, key: Any) -> Any:
@@ -172,6 +176,25 @@ class Batch(tuple[Any, Any]):
                 "masks='../masks/{stem}.png'"
             )
         return self._masks
+
+    @property
+    def objects(self) -> Objects:
+        """The objects of all rows as flat arrays, where the loader has ``objects``."""
+        if self._objects is None:
+            raise AttributeError(
+                "this batch has no objects: give the loader objects, such as "
+                "objects='annotations/instances_train.json'"
+            )
+        return self._objects
+
+    @property
+    def targets(self) -> Any:
+        """The objects in the form that ``targets`` of the loader names. They are in the place of
+        the labels: ``images, targets = batch``.
+        """
+        if self._objects is None:
+            return self.objects
+        return self[1]
 
     @property
     def _of_loader(self) -> RawBatch:
@@ -282,20 +305,23 @@ class Batch(tuple[Any, Any]):
         there = elsewhere(images)
         where = there[0] if isinstance(there, list) else there
         at = labels
-        if labels is not None and labels.device != where.device:
-            waits = {k: v for k, v in options.items() if k in ("non_blocking", "copy")}
-            at = labels.to(where.device, **waits)
+        waits = {k: v for k, v in options.items() if k in ("non_blocking", "copy")}
+        if labels is not None:
+            at = _on_device(labels, where.device, waits)
         masks = self._masks
         if masks is not None and (masks.device != where.device or there is not images):
             # A dtype is that of the images. Copies do not use the loader's memory.
             waits = {k: v for k, v in options.items() if k == "non_blocking"}
             masks = masks.to(where.device, copy=True, **waits)
-        if there is images and at is labels and masks is self._masks:
+        objects = self._objects
+        if objects is not None and objects.boxes.device != where.device:
+            objects = objects.to(where.device, **waits)
+        if there is images and at is labels and masks is self._masks and objects is self._objects:
             return self
         raw = self._raw
         if raw is not None and there is not images:
             raw = raw.without_pixels()
-        return Batch((there, at), raw, self._columns, masks)
+        return Batch((there, at), raw, self._columns, masks, objects)
 
     def numpy(self) -> tuple[Any, Any]:
         """Images and labels as NumPy arrays: views, or copies if they are on a device."""
@@ -343,6 +369,19 @@ class Batch(tuple[Any, Any]):
             shape = "rows of own sizes"
         device = raw.device if raw.has_pixels else getattr(first, "device", raw.device)
         return f"<featherload.Batch {raw.number} of epoch {raw.epoch}: {shape}, {device}>"
+
+
+def _on_device(labels: Any, device: Any, options: dict[str, Any]) -> Any:
+    """Labels, or the arrays of targets, on this device: the same object if they are there."""
+    if isinstance(labels, dict):
+        moved = {name: _on_device(value, device, options) for name, value in labels.items()}
+        return labels if all(moved[name] is labels[name] for name in labels) else moved
+    if isinstance(labels, list):
+        parts = [_on_device(value, device, options) for value in labels]
+        return labels if all(map(operator.is_, parts, labels)) else parts
+    if not hasattr(labels, "device") or labels.device == device:
+        return labels
+    return labels.to(device, **options)
 
 
 def _host(array: Any) -> Any:

@@ -24,6 +24,7 @@ from . import (
     _items,
     _labels,
     _masks,
+    _objects,
     _options,
     _preview,
     _progress,
@@ -101,6 +102,16 @@ class Loader:
         each image. Or a dict with ``files`` and how labels become numbers: ``{"files": ...,
         "ignore": 255, "reduce_zero_label": True}``. ``batch.masks`` has them, N x H x W.
         ``docs/segmentation.md`` describes them.
+    ``objects``
+        Objects in the images: a COCO file, a pattern of YOLO's or Pascal VOC's files such as
+        ``"../labels/{stem}.txt"``, or a list with a dict for each image (``boxes``, ``labels``,
+        ``keypoints``...). Or a dict with ``files`` and how objects move with their image:
+        ``{"files": ..., "style": "albumentations", "min_visibility": 0.1}``. ``batch.objects`` has
+        them as flat arrays. ``docs/targets.md`` describes them.
+    ``targets``
+        The form of objects in ``images, targets = batch``: ``"list"`` (default, a dict for each
+        image), ``"flat"`` (with ``batch_idx``), ``"padded"`` (with ``valid``), ``"detr"`` (with
+        ``pixel_mask``).
     ``recipe``
         The operations on each image. ``"train224"``, ``"eval224"``, ``"full"``, a recipe file
         (.yaml, .toml, .json), a PaddleClas config, a dict as in a recipe file, or torchvision
@@ -217,6 +228,7 @@ class Loader:
         allow_redirects: bool | None = None,
         columns: Sequence[str] | None = None,
         masks: _masks.Masks | None = None,
+        objects: _objects.ObjectSource | None = None,
         epochs: int | None = None,
         sandbox: Literal["auto", "require", "off"] | None = None,
         row_limit: float | None = None,
@@ -225,10 +237,11 @@ class Loader:
         max_scratch: int | str | None = None,
         mode: str | None = None,
         skip_unknown_ops: bool | None = None,
+        targets: _objects.TargetForm | None = None,
         then: Callable[[Any], Any] | None = None,
     ) -> None:
         keywords = {name: value for name, value in locals().items() if name != "self"}
-        del keywords["framework"], keywords["then"]
+        del keywords["framework"], keywords["targets"], keywords["then"]
         _then.check(then)
         self._then = then
         if num_workers == 0:
@@ -246,6 +259,9 @@ class Loader:
             keywords["columns"] = None
         self._has_masks = masks is not None
         self._masks = _masks.taken(keywords)
+        self._targets = _objects.checked_form(targets, objects is not None)
+        self._objects = _objects.taken(keywords)
+        self._most_objects = _objects.most(keywords["objects"])
         self._has_one_channel: bool = getattr(self, "_has_one_channel", False)
         if sampler is not None and not isinstance(sampler, (str, Sampler)):
             sampler = keywords["sampler"] = GivenOrder(sampler)
@@ -348,10 +364,19 @@ class Loader:
             has_one_channel=has_one_channel,
             feed=None if feeder is None else feeder.feed,
             masks=self._masks,
+            objects=self._objects,
         )
         if feeder is not None:
             feeder.start()
         return stream, feeder
+
+    @property
+    def categories(self) -> list[tuple[int, str]]:
+        """Number and name of each category of the objects, in the order of their labels. Empty
+        without objects.
+        """
+        form = json.loads(self._stream.object_form())
+        return [(one["id"], one["name"]) for one in form["categories"]] if form else []
 
     def _class_names(self) -> list[str]:
         """Names of the classes, for a preview."""
@@ -656,6 +681,7 @@ class Loader:
 
     def _take(self, raw: RawBatch) -> Batch:
         pair, masks = TAKEN[self.framework](raw), masks_of(self.framework, raw)
+        objects = _objects.of_batch(raw, self.framework)
         if raw.last_on_device:
             # The caller holds all other device memory, so this batch is copied and released.
             pair, masks = _own(self.framework, pair), _copied(self.framework, masks)
@@ -674,7 +700,9 @@ class Loader:
                 RuntimeWarning,
                 stacklevel=3,
             )
-        return Batch(pair, raw, self._columns, masks)
+        if objects is not None and self._targets is not None:
+            pair = (pair[0], _objects.view(objects, self._targets, pair[0], self._most_objects))
+        return Batch(pair, raw, self._columns, masks, objects)
 
 
 def _ops(recipe: Mapping[str, Any]) -> Sequence[dict[str, Any]]:

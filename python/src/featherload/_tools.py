@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from . import _featherload, _items, _masks, _options
+from . import _featherload, _items, _masks, _objects, _options
 from ._errors import ConfigError
 from ._given_order import GivenOrder
 from ._helper import run_json
@@ -89,18 +89,22 @@ def plan(
     """
     said = inspect.signature(Loader).bind(src, recipe, batch_size, num_workers, **options)
     said.apply_defaults()
-    keywords = {name: value for name, value in said.arguments.items() if name != "framework"}
+    keywords = {
+        name: value
+        for name, value in said.arguments.items()
+        if name not in ("framework", "targets")
+    }
     sampler = keywords["sampler"]
     if sampler is not None and not isinstance(sampler, (str, Sampler)):
         keywords["sampler"] = GivenOrder(sampler)
     items = _items.taken(keywords)
     if items is not None:
         keywords["columns"] = None
-    masks = _masks.taken(keywords)
+    masks, objects = _masks.taken(keywords), _objects.taken(keywords)
     text = _options.text(*_options.library(keywords))
     raw = None if items is None else items._raw
     limit = items.limit if isinstance(items, AskedItems) else None
-    return Plan(json.loads(_featherload.plan(text, raw, limit, masks=masks)))
+    return Plan(json.loads(_featherload.plan(text, raw, limit, masks=masks, objects=objects)))
 
 
 def rss(

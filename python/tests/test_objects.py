@@ -1,0 +1,308 @@
+"""Objects of images: their arrays, the forms of targets, and torchvision's boxes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import featherload
+from featherload import ConfigError
+
+COUNT = 11
+SIZES = [(67, 91), (120, 45), (33, 33), (200, 301)]
+
+
+def _size(n: int) -> tuple[int, int]:
+    return SIZES[n % len(SIZES)]
+
+
+def _item(n: int) -> dict[str, Any]:
+    """The objects of image ``n``: none in each fifth."""
+    random = np.random.default_rng(n)
+    height, width = _size(n)
+    count = 0 if n % 5 == 0 else 1 + n % 4
+    corners = random.uniform(0, 0.6, (count, 2)) * [width, height]
+    sides = random.uniform(0.1, 0.4, (count, 2)) * [width, height]
+    points = np.concatenate([corners[:, None] + sides[:, None] / k for k in (2, 3)], 1)
+    seen = random.integers(0, 3, (count, 2, 1))
+    return {
+        "boxes": np.concatenate([corners, corners + sides], 1),
+        "labels": random.integers(1, 91, count),
+        "iscrowd": random.integers(0, 2, count),
+        "ids": 100 * n + np.arange(count),
+        "keypoints": np.concatenate([points, seen], 2),
+        "image_id": 7 * n,
+        "size": (height, width),
+    }
+
+
+@pytest.fixture(scope="session")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from PIL import Image
+
+    root = tmp_path_factory.mktemp("objects")
+    for n in range(COUNT):
+        pixels = np.random.default_rng(n).integers(0, 256, (*_size(n), 3), np.uint8)
+        Image.fromarray(pixels).save(root / f"{n:02}.png")
+    return root
+
+
+def _recipe(*ops: Any) -> dict[str, Any]:
+    return {"featherload": 1, "ops": [*ops, {"cast": {"dtype": "u8"}}]}
+
+
+def _loader(root: Path, objects: Any = None, **options: Any) -> Any:
+    options = {
+        "recipe": _recipe({"resize": {"size": [48, 64]}}),
+        "batch_size": 4,
+        "num_workers": 2,
+        "shuffle": False,
+        **options,
+    }
+    if objects is None:
+        objects = {"files": [_item(n) for n in range(COUNT)], "keypoint_swap": [1, 0]}
+    return featherload.Loader(root, objects=objects, **options)
+
+
+def _want(n: int) -> Any:
+    """Boxes of image ``n`` in 64 x 48 pixels."""
+    height, width = _size(n)
+    return _item(n)["boxes"] * np.array([64 / width, 48 / height] * 2)
+
+
+def test_flat_arrays(photos: Path) -> None:
+    with _loader(photos) as loader:
+        seen = 0
+        for batch in loader:
+            objects = batch.objects
+            assert objects.offsets.dtype == np.int64 and objects.boxes.dtype == np.float32
+            for row, (start, end) in enumerate(
+                zip(objects.offsets, objects.offsets[1:], strict=False)
+            ):
+                item = _item(seen)
+                assert np.abs(objects.boxes[start:end] - _want(seen)).max(initial=0) < 1e-4
+                assert (objects.labels[start:end] == item["labels"]).all()
+                assert (objects.ids[start:end] == item["ids"]).all()
+                assert (objects.iscrowd[start:end] == item["iscrowd"]).all()
+                assert objects.iscrowd.dtype == np.bool_
+                keypoints = objects.keypoints[start:end]
+                assert keypoints.shape == (end - start, 2, 3)
+                assert (keypoints[..., 2] == item["keypoints"][..., 2]).all()
+                assert tuple(objects.original_sizes[row]) == _size(seen)
+                assert tuple(objects.sizes[row]) == (48, 64)
+                assert objects.image_ids[row] == 7 * seen
+                seen += 1
+    assert seen == COUNT
+
+
+@pytest.mark.parametrize("framework", ["numpy", "torch"])
+def test_lists_of_dicts(photos: Path, framework: Any) -> None:
+    with _loader(photos, framework=framework) as loader:
+        n = 0
+        for images, targets in loader:
+            assert len(images) == len(targets)
+            for target in targets:
+                assert target["image_id"] == 7 * n
+                assert np.abs(np.asarray(target["boxes"]) - _want(n)).max(initial=0) < 1e-4
+                assert target["boxes"].shape == (len(_item(n)["labels"]), 4)
+                assert target["labels"].shape == (len(_item(n)["labels"]),)
+                n += 1
+    assert n == COUNT
+
+
+def test_the_batch_of_ultralytics(photos: Path) -> None:
+    torch = pytest.importorskip("torch")
+    with _loader(photos, framework="torch", targets="flat") as loader:
+        n = 0
+        for batch in loader:
+            flat = batch.targets
+            assert flat["batch_idx"].dtype == torch.float32 and flat["cls"].shape[1] == 1
+            for row in range(len(batch[0])):
+                here = flat["batch_idx"] == row
+                boxes = flat["bboxes"][here] * torch.tensor([64.0, 48.0, 64.0, 48.0])
+                x, y, w, h = boxes.numpy().T
+                corners = np.stack([x - w / 2, y - h / 2, x + w / 2, y + h / 2], 1)
+                assert np.abs(corners - _want(n)).max(initial=0) < 1e-3
+                assert flat["keypoints"][here].shape == (len(boxes), 2, 3)
+                n += 1
+    assert n == COUNT
+
+
+def test_padded_targets(photos: Path) -> None:
+    most = 6
+    files = [_item(n) for n in range(COUNT)]
+    for objects in ({"files": files, "max_objects": most}, {"files": files}):
+        with _loader(photos, objects, targets="padded") as loader:
+            n = 0
+            for batch in loader:
+                padded = batch[1]
+                counts = batch.objects.counts
+                side = most if "max_objects" in objects else max(counts)
+                assert padded["boxes"].shape == (len(counts), side, 4)
+                assert (padded["valid"].sum(1) == counts).all()
+                assert (padded["labels"][~padded["valid"]] == -1).all()
+                assert (padded["boxes"][~padded["valid"]] == 0).all()
+                for row, count in enumerate(counts):
+                    assert (padded["valid"][row, :count]).all()
+                    found = padded["boxes"][row, :count]
+                    assert np.abs(found - _want(n)).max(initial=0) < 1e-4
+                    n += 1
+        assert n == COUNT
+
+
+def test_the_batch_of_detr(photos: Path) -> None:
+    """Against the processor of transformers, from the same annotations."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    processor = transformers.DetrImageProcessor(
+        do_resize=False, do_normalize=False, do_pad=False, do_convert_annotations=True
+    )
+    files = [{**_item(n), "iscrowd": None} for n in range(COUNT)]
+    files = [{k: v for k, v in item.items() if v is not None} for item in files]
+    options = {"recipe": _recipe({"resize": {"size": [48, 64]}}), "targets": "detr"}
+    objects = {"files": files, "style": "hf"}
+    with _loader(photos, objects, framework="torch", **options) as loader:
+        n = 0
+        for images, targets in loader:
+            assert targets["pixel_mask"].shape == (len(images), 48, 64)
+            assert targets["pixel_mask"].dtype == torch.int64 and targets["pixel_mask"].all()
+            for got in targets["labels"]:
+                item = _item(n)
+                height, width = _size(n)
+                left, top, right, bottom = item["boxes"].T
+                sides = np.stack([left, top, right - left, bottom - top], 1)
+                annotations = [
+                    {
+                        "bbox": box.tolist(),
+                        "category_id": int(label),
+                        "area": float(box[2] * box[3]),
+                        "iscrowd": 0,
+                    }
+                    for box, label in zip(sides, item["labels"], strict=True)
+                ]
+                blank = np.zeros((height, width, 3), np.uint8)
+                want = processor(
+                    images=blank,
+                    annotations={"image_id": 7 * n, "annotations": annotations},
+                    return_tensors="pt",
+                )["labels"][0]
+                # A resize leaves shares as they are.
+                assert torch.allclose(got["boxes"], want["boxes"], atol=1e-5)
+                assert (got["class_labels"] == want["class_labels"]).all()
+                assert (got["orig_size"] == want["orig_size"]).all()
+                assert got["size"].tolist() == [48, 64]
+                assert (got["image_id"] == want["image_id"]).all()
+                ratio = 48 * 64 / (height * width)
+                assert torch.allclose(got["area"], want["area"] * ratio, rtol=1e-4)
+                n += 1
+    assert n == COUNT
+
+
+def test_objects_move_as_in_torchvision(photos: Path) -> None:
+    """Random crops and flips: boxes equal torchvision's for the same region."""
+    torch = pytest.importorskip("torch")
+    from torchvision import tv_tensors
+    from torchvision.transforms import v2
+    from torchvision.transforms.v2 import functional
+
+    recipe = _recipe({"random_resized_crop": {"size": 40}}, {"random_horizontal_flip": {}})
+    files = [{**_item(n), "keypoints": None} for n in range(COUNT)]
+    files = [{k: v for k, v in item.items() if v is not None} for item in files]
+    options: dict[str, Any] = {"shuffle": True, "seed": 3}
+    crops = featherload.Loader(photos, [recipe, recipe], batch_size=4, num_workers=1, **options)
+    with crops, _loader(photos, {"files": files}, recipe=recipe, **options) as loader:
+        for batch, geometry in zip(loader, [b.geometry[0] for b in crops], strict=True):
+            for row, n in enumerate(batch.ids):
+                item = _item(int(n))
+                boxes = tv_tensors.BoundingBoxes(
+                    torch.tensor(item["boxes"], dtype=torch.float32),
+                    format="XYXY",
+                    canvas_size=_size(int(n)),
+                )
+                left, top, right, bottom = (round(float(v)) for v in geometry.boxes[row])
+                moved = functional.resized_crop(
+                    boxes, top, left, bottom - top, right - left, [40, 40]
+                )
+                if geometry.flips[row]:
+                    moved = functional.horizontal_flip(moved)
+                kept = v2.SanitizeBoundingBoxes(labels_getter=lambda x: x[1])(
+                    (moved, torch.tensor(item["labels"]))
+                )
+                target = batch[1][row]
+                assert np.abs(target["boxes"] - kept[0].numpy()).max(initial=0) < 1e-3
+                assert (target["labels"] == kept[1].numpy()).all()
+
+
+def test_names_of_categories(photos: Path) -> None:
+    files = [_item(n) for n in range(COUNT)]
+    with _loader(photos, {"files": files, "names": {1: "person"}}) as loader:
+        names = dict(loader.categories)
+        labels = {int(label) for item in files for label in item["labels"]} | {1}
+        assert set(names) == labels and names[1] == "person"
+    with _loader(photos, {"files": files, "labels": "contiguous"}) as loader:
+        given = sorted({int(label) for item in files for label in item["labels"]})
+        batch = next(iter(loader))
+        row = 1
+        start, end = batch.objects.offsets[row : row + 2]
+        found = [given[label] for label in batch.objects.labels[start:end]]
+        assert found == _item(row)["labels"].tolist()
+        del batch
+
+
+def test_a_moved_batch_keeps_its_targets(photos: Path) -> None:
+    torch = pytest.importorskip("torch")
+    with _loader(photos, framework="torch") as loader:
+        batch = next(iter(loader))
+        moved = batch.to("meta")
+        assert moved.images.device.type == "meta"
+        assert moved.targets[1]["boxes"].device.type == "meta"
+        assert moved.objects.labels.device.type == "meta"
+        assert batch.to("cpu") is batch
+        assert batch.to(torch.float32).targets is batch.targets
+        del batch, moved
+
+
+@pytest.mark.parametrize(
+    ("objects", "said"),
+    [
+        ([{"boxes": []}] * 3, "those of 3 images, and there are 11 images"),
+        ([{"bbox": []}] * COUNT, "item 0 has 'bbox': use area, boxes"),
+        ([7] * COUNT, "item 0 is 7: give a dict"),
+        ([{"boxes": [[0, 0, 1, 1]], "labels": ["cat"]}] * COUNT, "labels has dtype"),
+        ([{"boxes": [[0, 0, 1, 1]], "labels": [1.5]}] * COUNT, "labels has fractions"),
+        ([{"boxes": [[0, 0, 1, 1]], "labels": [1, 2]}] * COUNT, "`boxes` has 1 entries"),
+        ([{"boxes": [[0, 0, -1, 1]], "labels": [1]}] * COUNT, "box 0 is [0.0, 0.0, -1.0, 1.0]"),
+        ({"files": [{}] * COUNT, "style": "dali"}, "unknown variant 'dali'"),
+        ({"files": [{}] * COUNT, "min_visibility": 0.5}, "no meaning in style torchvision"),
+        ({"style": "hf"}, "objects need `files`"),
+    ],
+)
+def test_errors_name_the_object(photos: Path, objects: Any, said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        _loader(photos, objects)
+    assert said in str(error.value)
+
+
+def test_errors_of_targets(photos: Path) -> None:
+    with pytest.raises(ConfigError, match="use one of list, flat, padded, detr"):
+        _loader(photos, targets="dict")
+    with pytest.raises(ConfigError, match="this loader has none"):
+        featherload.Loader(photos, targets="list")
+    with featherload.Loader(photos, num_workers=1) as loader:
+        batch = next(iter(loader))
+        with pytest.raises(AttributeError, match="this batch has no objects"):
+            _ = batch.objects
+        del batch
+    with pytest.raises(ConfigError, match="several crops"):
+        _loader(photos, recipe=[_recipe({"resize": {"size": [8, 8]}})] * 2)
+
+
+def test_the_plan_counts_objects(photos: Path) -> None:
+    item = {"boxes": [[0, 0, 1, 1]] * 5000, "labels": [1] * 5000}
+    options: dict[str, Any] = {"recipe": _recipe({"resize": {"size": [8, 8]}}), "num_workers": 1}
+    few = featherload.plan(photos, **options)
+    many = featherload.plan(photos, objects=[item] * COUNT, **options)
+    assert many["memory"]["total_bytes"] - few["memory"]["total_bytes"] > COUNT * 5000 * 60
