@@ -55,10 +55,10 @@ pub use half::{bf16, f16};
 pub use helper::init;
 pub use jobs::images::batch::{self, Batch, BatchLabels, RowFault};
 pub use jobs::images::mask_views::MaskPixels;
-pub use jobs::images::objects::BatchObjects;
+pub use jobs::images::objects::{BatchObjects, InstanceMaskPixels};
 pub use jobs::item_feed::{ItemFeed, ItemRequest};
 pub use jobs::mask_rule::{MaskRule, MaskType};
-pub use jobs::object_rule::{LabelNumbers, ObjectOverflow, ObjectRule};
+pub use jobs::object_rule::{InstanceMasks, LabelNumbers, ObjectOverflow, ObjectRule};
 pub use loader::{
     DecodeChoice, DeviceReplay, DrawnRow, Epoch, Loader, LoaderBuilder, LoaderReport, MaskOptions,
     MemoryPlan, ObjectOptions, OnError, Source, UploadChoice,

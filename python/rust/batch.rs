@@ -270,6 +270,34 @@ impl RawBatch {
             .transpose()
     }
 
+    /// The instance masks of each row: a tensor of objects x height x width, or its shape and bytes
+    /// if they are not in the memory of the pixels. None without masks.
+    fn instance_masks<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+        let held = self.held()?;
+        let batch = &held.batch;
+        if batch.instance_mask_layout(0).is_none() {
+            return Ok(None);
+        }
+        let of_row = |row: usize| -> PyResult<Bound<'py, PyAny>> {
+            match batch.instance_mask_layout(row) {
+                Some((at, shape)) if batch.has_masks_in_place() => {
+                    let element = ElementType::Pixel(DataType::U8);
+                    let tensor = Tensor::new(held.clone(), at, element, &shape);
+                    Ok(tensor.into_pyobject(py)?.into_any())
+                }
+                _ => {
+                    let masks = batch.instance_masks(row).map_err(|e| raised(&e))?;
+                    let bytes = PyByteArray::new(py, masks.bytes());
+                    Ok((masks.shape(), bytes).into_pyobject(py)?.into_any())
+                }
+            }
+        };
+        (0..batch.len())
+            .map(of_row)
+            .collect::<PyResult<_>>()
+            .map(Some)
+    }
+
     /// The pixels of each crop, as one tensor over all rows. None if a sample is one image.
     fn crops(&self) -> PyResult<Option<Vec<Tensor>>> {
         let held = self.held()?;

@@ -4,9 +4,11 @@
 //! that is known before the run. Both sides compute its places from its length. The consumer checks
 //! every number: shared memory may hold anything.
 
+use std::ops::Range;
+
 use bytemuck::{Pod, Zeroable};
 
-use crate::data::objects::ObjectForm;
+use crate::data::objects::{ObjectForm, ObjectTable};
 use crate::recipe::Size;
 use crate::targets::DropCounts;
 
@@ -33,6 +35,8 @@ pub(crate) struct RecordLayout {
     area: bool,
     keypoints: usize,
     rotated: usize,
+    /// Bytes of a mask. 0: no masks.
+    mask: usize,
 }
 
 /// The objects of a row.
@@ -90,13 +94,31 @@ impl RecordLayout {
             area: form.area,
             keypoints: form.keypoints,
             rotated: form.rotated.map_or(0, |form| form.numbers()),
+            mask: 0,
         }
+    }
+
+    /// The same with a mask of this size for each object, after all arrays. A byte for each pixel.
+    pub(crate) fn with_masks(self, size: Option<Size>) -> Self {
+        let pixels = |size: Size| size.height as usize * size.width as usize;
+        Self {
+            mask: size.map_or(0, pixels),
+            ..self
+        }
+    }
+
+    /// Where the masks are in a record of this length: one after the other, in the order of the
+    /// objects.
+    pub(crate) fn mask_range(self, bytes: usize, objects: usize) -> Range<usize> {
+        let room = self.room(bytes);
+        let start = HEAD + room * (self.object_bytes() - self.mask);
+        start..start + objects.min(room) * self.mask
     }
 
     /// Bytes of an object.
     fn object_bytes(self) -> usize {
         let area = if self.area { 4 } else { 0 };
-        4 + 16 + area + 12 * self.keypoints + 4 * self.rotated
+        4 + 16 + area + 12 * self.keypoints + 4 * self.rotated + self.mask
     }
 
     /// Bytes of a record with room for this number of objects: a multiple of [`RECORD_ALIGNMENT`].
@@ -168,6 +190,18 @@ impl RecordLayout {
             rotated: bytemuck::pod_collect_to_vec(next(4 * self.rotated)?),
         })
     }
+}
+
+/// Most bytes that the objects of a sample of a table take while they move.
+pub(crate) fn scratch_bytes(table: &ObjectTable) -> u64 {
+    let form = table.form();
+    let rotated = form.rotated.map_or(0, |form| form.numbers());
+    // Numbers of eight bytes: number, box, area, crowd, keypoints with visibility, rotated box.
+    let words = 1 + 4 + 1 + 1 + 3 * form.keypoints + rotated;
+    // As stated, moved, sorted, and as a record.
+    let arrays = 4 * 8 * words as u64 * table.most_objects() as u64;
+    // Shapes as bytes, as stated, moved, and as those of the objects that are kept.
+    arrays.saturating_add(table.most_shape_bytes().saturating_mul(8))
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::objects::{ObjectForm, ObjectTable};
 use crate::error::{Error, Result};
+use crate::recipe::Size;
+use crate::targets::masks::MaskScale;
 use crate::targets::{
     AlbumentationsRules, Detectron2Rules, TargetRules, TargetStyle, UltralyticsRules,
 };
@@ -21,6 +23,16 @@ pub enum ObjectOverflow {
     Largest,
     /// None: the sample is an error.
     Error,
+}
+
+/// The size of instance masks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InstanceMasks {
+    /// That of the row.
+    Full,
+    /// Both sides of the row divided by 4, rounded up.
+    Quarter,
 }
 
 /// The numbers of labels in a batch.
@@ -60,6 +72,10 @@ pub struct ObjectRule {
     pub keypoint_swap: Option<Vec<usize>>,
     /// The numbers of labels. Default: contiguous for files, and as they are given for lists.
     pub labels: Option<LabelNumbers>,
+    /// Instance masks, drawn from polygons or run lengths: the size of those in a batch. Default:
+    /// none. In styles torchvision, albumentations and hf they are drawn at the picture's size, and
+    /// then go through its steps. In detectron2 and ultralytics polygons move, and are drawn last.
+    pub masks: Option<InstanceMasks>,
     /// Whether a picture may have another size than its annotation states. Coordinates are then
     /// taken as they are.
     pub any_size: bool,
@@ -117,8 +133,15 @@ impl ObjectRule {
     /// Checks that objects of this form can follow the rule.
     ///
     /// # Errors
-    /// A table of partners for another number of keypoints.
+    /// A table of partners for another number of keypoints; masks of objects without outlines.
     pub(crate) fn check_form(&self, form: &ObjectForm) -> Result<()> {
+        if self.masks.is_some() && !form.shapes {
+            return Err(Error::option(
+                "objects",
+                "objects: `masks` are drawn from polygons or run lengths, and these objects have \
+                 none: remove `masks`",
+            ));
+        }
         let Some(swap) = &self.keypoint_swap else {
             return Ok(());
         };
@@ -178,6 +201,26 @@ impl ObjectRule {
         );
         let drops = self.style == TargetStyle::Torchvision && least != (0.0, 0.0);
         drops.then_some(least)
+    }
+
+    /// The size of the instance masks of a row of this size. None without masks.
+    pub(crate) fn mask_size(&self, row: Size) -> Option<Size> {
+        self.mask_scale().map(|scale| scale.size(row))
+    }
+
+    pub(crate) fn mask_scale(&self) -> Option<MaskScale> {
+        self.masks.map(|masks| match masks {
+            InstanceMasks::Full => MaskScale::Full,
+            InstanceMasks::Quarter => MaskScale::Quarter,
+        })
+    }
+
+    /// Whether masks are drawn at the picture's size, and then go through its steps.
+    pub(crate) fn draws_at_source(&self) -> bool {
+        match self.style {
+            TargetStyle::Torchvision | TargetStyle::Albumentations | TargetStyle::Hf => true,
+            TargetStyle::Detectron2 | TargetStyle::Ultralytics => false,
+        }
     }
 
     /// The most objects that a sample of the table can have in a batch.

@@ -8,11 +8,13 @@
 //! - `crop_set`: several crops of one image, from one decode;
 //! - `hull_writer`, `level_steps`: the row, if a device makes the crops;
 //! - `mask`: the mask of an image, from a file of labels; `objects`: its boxes and keypoints;
+//!   `instance_masks`: the masks of its objects;
 //! - `raw`: files whose pixels are not compressed.
 
 mod crop;
 mod crop_set;
 mod hull_writer;
+pub(crate) mod instance_masks;
 mod level_steps;
 pub(crate) mod mask;
 pub(crate) mod objects;

@@ -357,7 +357,7 @@ impl LoaderBuilder {
         }
         if let Some(objects) = &self.objects {
             objects.check()?;
-            self.check_objects(&program)?;
+            self.check_objects(objects, &program)?;
         }
         Ok(match self.device {
             Device::Cpu => program,
@@ -397,7 +397,7 @@ impl LoaderBuilder {
     }
 
     /// Rejects runs whose images cannot have objects.
-    fn check_objects(&self, program: &SampleProgram) -> Result<()> {
+    fn check_objects(&self, objects: &ObjectOptions, program: &SampleProgram) -> Result<()> {
         let refused = |what: &str| Err(Error::option("objects", format!("objects: {what}")));
         if self.feed.is_some() {
             return refused("a method gives the bytes of images, and no objects: use image files");
@@ -406,6 +406,10 @@ impl LoaderBuilder {
             return refused(
                 "several crops of an image have no objects: use a recipe with one output",
             );
+        }
+        if objects.has_masks() {
+            let checked = program.for_labels();
+            checked.map_err(|fault| fault.into_error(&self.recipe.name))?;
         }
         if self.recipe.mixing.is_some() {
             return refused("mixed batches have no objects: remove the mixing from the recipe");

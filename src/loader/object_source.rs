@@ -74,6 +74,10 @@ impl ObjectOptions {
         }
     }
 
+    pub(super) fn has_masks(&self) -> bool {
+        self.rule.masks.is_some()
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         self.rule.check()
     }

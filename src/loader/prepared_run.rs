@@ -17,6 +17,7 @@ use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::SlotPacking;
 use crate::jobs::item_feed::ItemFeed;
 use crate::jobs::mask_rule::MaskRule;
+use crate::jobs::object_record;
 use crate::jobs::object_rule::ObjectRule;
 use crate::jobs::open_shards::MAPPED_SHARDS;
 use crate::loader::coded_room::CodedRoom;
@@ -195,9 +196,13 @@ impl PreparedRun {
             // No header is known before the run.
             worst = Some(ScratchSurvey::at_limit(&limits));
         } else if request.plans_memory {
-            let labels = masks.as_ref().and_then(|_| program.for_labels().ok());
+            let labels = program.for_labels().ok();
             let files = masks.as_ref().map(|(files, _)| files);
-            let programs = (program, files.zip(labels.as_ref()));
+            let draws = objects
+                .as_ref()
+                .is_some_and(|(_, rule)| rule.masks.is_some());
+            let instances = labels.as_ref().filter(|_| draws);
+            let programs = (program, files.zip(labels.as_ref()), instances);
             let (most, all) =
                 ScratchSurvey::read_headers(&index, programs, &limits, sizes_of_batches(options))?;
             worst = Some(most);
@@ -380,10 +385,20 @@ impl PreparedRun {
         self.scratch.as_ref()?;
         let program = request.program.with_fast_order()?;
         let sizes = sizes_of_batches(self.plan.options());
-        let (worst, _) =
-            ScratchSurvey::read_headers(&self.index, (&program, None), &request.limits, sizes)
-                .ok()?;
+        let (worst, _) = ScratchSurvey::read_headers(
+            &self.index,
+            (&program, None, None),
+            &request.limits,
+            sizes,
+        )
+        .ok()?;
         Some(worst.scratch_bytes())
+    }
+
+    /// Most bytes that the objects of a sample take while they move.
+    fn object_scratch(&self) -> u64 {
+        let objects = self.objects.as_ref();
+        objects.map_or(0, |(table, _)| object_record::scratch_bytes(table))
     }
 
     fn ingredients(&self, workers: u32, packing: &SlotPacking) -> MemoryInputs {
@@ -407,7 +422,9 @@ impl PreparedRun {
             batch: self.plan.most_rows(),
             slot_bytes: packing.slot_bytes(),
             row_bytes: packing.row_bytes(),
-            scratch_bytes: worst.map_or(0, ScratchSurvey::scratch_bytes),
+            scratch_bytes: worst
+                .map_or(0, ScratchSurvey::scratch_bytes)
+                .saturating_add(self.object_scratch()),
             input_bytes: worst
                 .filter(|_| !of_shards)
                 .map_or(0, |w| w.input_bytes)

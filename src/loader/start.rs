@@ -262,6 +262,7 @@ impl LoaderBuilder {
                 program,
                 packing,
                 masks: masks.map(|(_, rule)| rule),
+                copies_masks: self.device != Device::Cpu,
                 packed: PackedBatch::default(),
                 state,
                 epochs: self.epochs,

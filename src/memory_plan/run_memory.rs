@@ -151,16 +151,24 @@ impl ScratchSurvey {
     }
 
     /// Reads the headers of all samples. `masks`: the files of their masks, and the program of
-    /// labels. `rows`: the sizes that batches set. Empty: only the recipe sets the size.
+    /// labels. `instances`: the program of labels, if masks of objects are drawn. `rows`: the sizes that batches set. Empty: only the recipe sets the size.
     ///
     /// Of a mask only the first bytes are read: it has the size of its image.
     pub(crate) fn read_headers(
         index: &Index,
-        (program, masks): (&SampleProgram, Option<(&Index, &SampleProgram)>),
+        (program, masks, instances): (
+            &SampleProgram,
+            Option<(&Index, &SampleProgram)>,
+            Option<&SampleProgram>,
+        ),
         limits: &PictureLimits,
         rows: &[(u32, u32)],
     ) -> Result<(Self, SampleSizes)> {
-        let worst = Mutex::new((Self::default(), Self::default(), Vec::new()));
+        let worst = Mutex::new((
+            Self::default(),
+            [Self::default(), Self::default()],
+            Vec::new(),
+        ));
         let mut sizes: Vec<Option<(u32, u32)>> = rows.iter().map(|size| Some(*size)).collect();
         if sizes.is_empty() {
             sizes.push(None);
@@ -172,7 +180,7 @@ impl ScratchSurvey {
             &|id, header, file_bytes| {
                 let mask_memory = masks.map(|(files, _)| MaskFile::look(files, id));
                 let mut guard = worst.lock().unwrap_or_else(PoisonError::into_inner);
-                let (worst, of_masks, steps) = &mut *guard;
+                let (worst, [of_masks, of_instances], steps) = &mut *guard;
                 let mask_memory = mask_memory.as_ref();
                 for size in &sizes {
                     worst.add((id, header, file_bytes), (program, *size), limits, steps);
@@ -181,13 +189,21 @@ impl ScratchSurvey {
                         let of = (id, header, mask_memory.file_bytes);
                         of_masks.add_stored(of, stored, (labels, *size), limits, steps);
                     }
+                    if let Some(labels) = instances {
+                        let stored = MaskFile::DRAWN.stored(header, (labels, *size));
+                        let of = (id, header, 0);
+                        of_instances.add_stored(of, stored, (labels, *size), limits, steps);
+                    }
                 }
             },
             &|_| ControlFlow::Continue(()),
         )?;
-        let (images, of_masks, _) = worst.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (images, [of_masks, of_instances], _) =
+            worst.into_inner().unwrap_or_else(PoisonError::into_inner);
         let images = Self {
-            beside: of_masks.scratch_bytes(),
+            beside: of_masks
+                .scratch_bytes()
+                .saturating_add(of_instances.scratch_bytes()),
             input_bytes: images.input_bytes.saturating_add(of_masks.input_bytes),
             ..images
         };
@@ -206,6 +222,13 @@ struct MaskFile {
 }
 
 impl MaskFile {
+    /// A label image that is drawn from outlines: bits of the masks, and lengths of their runs.
+    const DRAWN: Self = Self {
+        file_bytes: 0,
+        by_rows: false,
+        pixel: 1,
+    };
+
     /// Looks at the file of sample `id`.
     fn look(files: &Index, id: u64) -> Self {
         let mut head = [0; PNG_HEAD];

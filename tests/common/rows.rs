@@ -34,6 +34,10 @@ pub fn rows(batch: &Batch) -> Vec<Row> {
                 let mut hash = XxHash3_128::new();
                 let objects = batch.objects();
                 hash.write(&objects.map_or(Vec::new(), |objects| objects.row_bytes(row)));
+                let masks = batch
+                    .instance_mask_layout(row)
+                    .map(|_| batch.instance_masks(row));
+                hash.write(masks.map_or(&[], |masks| masks.unwrap().bytes()));
                 let row = batch.row(row).unwrap();
                 for part in row.parts().unwrap().into_iter().chain(row.mask().unwrap()) {
                     hash.write(part);

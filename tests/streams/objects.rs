@@ -11,8 +11,8 @@ use featherload::recipe::{
 };
 use featherload::targets::TargetStyle;
 use featherload::{
-    Batch, DataType, LabelNumbers, LoaderBuilder, MaskOptions, ObjectOptions, ObjectOverflow,
-    ObjectRule, OnError, Recipe, RowStatus, State,
+    Batch, DataType, InstanceMasks, LabelNumbers, LoaderBuilder, MaskOptions, ObjectOptions,
+    ObjectOverflow, ObjectRule, OnError, Recipe, RowStatus, State,
 };
 use image::{GrayImage, Luma, Rgb, RgbImage};
 
@@ -50,6 +50,9 @@ fn item(n: u32) -> ItemObjects {
         rotated: (boxes.iter())
             .flat_map(|[x, y, w, h]| [x + w / 2.0, y + h / 2.0, *w, *h, 30.0])
             .collect(),
+        polygons: (boxes.iter())
+            .map(|[x, y, w, h]| vec![vec![[*x, *y], [x + w, *y], [x + w, y + h], [*x, y + h]]])
+            .collect(),
         boxes,
         image_id: Some(i64::from(n) + 500),
         size: Some((height, width)),
@@ -63,6 +66,7 @@ fn list(count: u32) -> ObjectList {
         keypoints: 2,
         keypoint_swap: vec![1, 0],
         rotated: Some(RotatedForm::Centre),
+        polygons: true,
         ..ObjectListOptions::default()
     });
     for n in 0..count {
@@ -102,10 +106,11 @@ fn augmented() -> Recipe {
 fn the_stream_is_the_same_for_any_number_of_workers_and_from_any_point() {
     let dir = tempfile::tempdir().unwrap();
     images(dir.path());
-    for style in TargetStyle::ALL {
+    for (n, style) in TargetStyle::ALL.into_iter().enumerate() {
         let make = |workers| {
             let rule = ObjectRule {
                 style,
+                masks: Some([InstanceMasks::Full, InstanceMasks::Quarter][n % 2]),
                 max_objects: Some(7),
                 overflow: ObjectOverflow::Largest,
                 ..ObjectRule::default()
@@ -228,6 +233,77 @@ fn boxes_are_where_the_pixels_go() {
             .sum::<u32>();
     }
     assert!(dropped > 20, "{dropped}");
+}
+
+/// Masks of boxes are where the boxes are, in both ways to draw them, and in rows of own sizes.
+#[test]
+fn masks_of_objects_are_where_their_boxes_are() {
+    let dir = tempfile::tempdir().unwrap();
+    images(dir.path());
+    let resized = Recipe::new("resized").then(Resize::exact(142, 90));
+    for recipe in [resized, Recipe::full(), augmented_without_turns()] {
+        let recipe = recipe.with_dtype(DataType::U8);
+        for style in [TargetStyle::Torchvision, TargetStyle::Detectron2] {
+            for masks in [InstanceMasks::Full, InstanceMasks::Quarter] {
+                let rule = ObjectRule {
+                    style,
+                    masks: Some(masks),
+                    ..ObjectRule::default()
+                };
+                let builder = with_objects(dir.path(), rule)
+                    .recipe(recipe.clone())
+                    .num_workers(2);
+                let mut seen = 0;
+                for batch in epoch(builder) {
+                    let objects = batch.objects().unwrap();
+                    for row in 0..batch.len() {
+                        let pixels = batch.instance_masks(row).unwrap();
+                        let [count, height, width] = pixels.shape();
+                        assert_eq!(count, objects.row(row).len());
+                        let [high, wide] = objects.sizes[row];
+                        let step = match masks {
+                            InstanceMasks::Full => 1,
+                            InstanceMasks::Quarter => 4,
+                        };
+                        assert_eq!(
+                            [height as u32, width as u32],
+                            [high, wide].map(|n| n.div_ceil(step))
+                        );
+                        let masks = pixels.bytes().chunks_exact(height * width);
+                        for (object, mask) in objects.row(row).zip(masks) {
+                            seen += check_mask(mask, width, objects.boxes[object], step as f32);
+                        }
+                    }
+                }
+                assert!(seen > 100, "{style:?} {masks:?}: {seen}");
+            }
+        }
+    }
+}
+
+fn augmented_without_turns() -> Recipe {
+    Recipe::new("augmented")
+        .then(RandomResizedCrop::new(48))
+        .then(RandomHorizontalFlip::default())
+}
+
+/// Pixels of the mask, which must lie in the box but for a pixel of rounding, and fill it but for
+/// two.
+fn check_mask(mask: &[u8], width: usize, bounds: [f32; 4], step: f32) -> usize {
+    let [x0, y0, x1, y1] = bounds.map(|v| v / step);
+    let mut inside = 0;
+    for (at, pixel) in mask.iter().enumerate() {
+        assert!(*pixel <= 1);
+        let (x, y) = ((at % width) as f32 + 0.5, (at / width) as f32 + 0.5);
+        let slack = |by: f32| x > x0 - by && x < x1 + by && y > y0 - by && y < y1 + by;
+        if *pixel == 1 {
+            assert!(slack(2.0), "{x} {y} is not in {bounds:?}");
+            inside += 1;
+        } else {
+            assert!(!slack(-2.5), "{x} {y} is in {bounds:?}");
+        }
+    }
+    inside
 }
 
 #[test]

@@ -1,7 +1,7 @@
 """Objects in images: boxes, labels, keypoints, as the arrays of a batch and as views of them.
 
-The arrays of a batch are flat: the objects of all rows follow each other, and ``offsets`` says where
-each row begins. Every other form is made of them here.
+The arrays of a batch are flat: the objects of all rows follow each other, and ``offsets`` says
+where each row begins. Every other form is made of them here.
 """
 
 from __future__ import annotations
@@ -68,6 +68,8 @@ class Objects:
     """int64, N x 2: height and width of each row. 0 for a masked row."""
     dropped: Any
     """int64, N: objects that the style dropped, or that were over ``max_objects``."""
+    masks: list[Any] | None = None
+    """For each row uint8, n x H x W: the masks of its objects, 1 inside. None without masks."""
 
     @property
     def counts(self) -> list[int]:
@@ -80,19 +82,21 @@ class Objects:
         ``labels`` n, ``image_id``, ``area``, ``iscrowd``, and ``keypoints`` n x K x 3, ``rotated``
         if there are any. The arrays are views.
         """
+        masks = self._masks()
         rows: list[dict[str, Any]] = []
         ends = _listed(self.offsets)
         names = ["boxes", "labels", "area", "iscrowd", *self._extra()]
         for row, image_id in enumerate(_listed(self.image_ids)):
             part = slice(ends[row], ends[row + 1])
             target = {name: getattr(self, name)[part] for name in names if self._has(name)}
-            rows.append({**target, "image_id": image_id})
+            rows.append({**target, **masks[row], "image_id": image_id})
         return rows
 
     def as_flat(self) -> dict[str, Any]:
         """Arrays over all rows, as ultralytics' trainers take them: ``batch_idx`` float32 M,
         ``cls`` float32 M x 1, ``bboxes`` float32 M x 4 (centre, width, height as shares of the
-        row's sides), and ``keypoints`` with x and y as shares.
+        row's sides), and ``keypoints`` with x and y as shares. ``masks`` N x H x W have the number
+        of the object in its row from 1 on, 0 outside; where objects overlap, the smaller one.
         """
         xp = _module(self.boxes)
         rows = self._rows()
@@ -105,6 +109,8 @@ class Objects:
         if self.keypoints.shape[1]:
             x, y, seen = (self.keypoints[..., axis] for axis in range(3))
             flat["keypoints"] = xp.stack((x / wide[:, None], y / high[:, None], seen), -1)
+        if self.masks is not None:
+            flat["masks"] = self._numbered(self.masks)
         return flat
 
     def as_padded(self, most: int | None = None) -> dict[str, Any]:
@@ -131,6 +137,8 @@ class Objects:
             room = _full(values, (len(counts), side, *values.shape[1:]), empty)
             room[rows, places] = values
             padded[name] = room
+        if self.masks is not None:
+            padded["masks"] = self._room_of_masks(self.masks, side)
         valid = _full(self.iscrowd, (len(counts), side), False)
         valid[rows, places] = True
         return {**padded, "valid": valid}
@@ -144,6 +152,7 @@ class Objects:
         wide, high = self._sides(self._rows())
         boxes = _shares(self.boxes, wide, high)
         ends = _listed(self.offsets)
+        masks = self._masks()
         rows = []
         for row in range(len(ends) - 1):
             part = slice(ends[row], ends[row + 1])
@@ -153,6 +162,7 @@ class Objects:
                     "class_labels": self.labels[part],
                     "boxes": boxes[part],
                     **area,
+                    **masks[row],
                     "iscrowd": _whole(self.iscrowd[part]),
                     "image_id": self.image_ids[row : row + 1],
                     "orig_size": self.original_sizes[row],
@@ -166,10 +176,31 @@ class Objects:
 
     def to(self, *args: Any, **options: Any) -> Objects:
         """The arrays on another device, like ``torch.Tensor.to``."""
-        moved = {
-            field.name: getattr(self, field.name).to(*args, **options) for field in fields(self)
-        }
-        return Objects(**moved)
+        return _converted(self, lambda array: array.to(*args, **options))
+
+    def _masks(self) -> list[dict[str, Any]]:
+        """The entry of masks of each row's dict."""
+        if self.masks is None:
+            return [{} for _ in self.counts]
+        return [{"masks": masks} for masks in self.masks]
+
+    def _numbered(self, masks: list[Any]) -> Any:
+        """N x H x W: the number of the smallest object at each pixel of a row, from 1 on."""
+        shape = max((tuple(of.shape[1:]) for of in masks), default=(0, 0))
+        numbered = _full(_whole(masks[0]), (len(masks), *shape), 0)
+        for row, of_row in enumerate(masks):
+            sizes = _listed(_whole(of_row).reshape(len(of_row), -1).sum(1)) if len(of_row) else []
+            # The largest first, so that smaller ones lie above it.
+            for place in sorted(range(len(sizes)), key=lambda place: -sizes[place]):
+                numbered[row][of_row[place] != 0] = place + 1
+        return numbered
+
+    def _room_of_masks(self, masks: list[Any], side: int) -> Any:
+        shape = max((tuple(of.shape[1:]) for of in masks), default=(0, 0))
+        room = _full(masks[0], (len(masks), side, *shape), 0)
+        for row, of_row in enumerate(masks):
+            room[row, : len(of_row), : of_row.shape[1], : of_row.shape[2]] = of_row
+        return room
 
     def _has(self, name: str) -> bool:
         return name != "area" or len(self.area) == len(self.labels)
@@ -212,10 +243,21 @@ def of_batch(raw: RawBatch, framework: str) -> Objects | None:
         if 0 in shape:
             shape = (count, *shape[1:])
         arrays[name] = np.frombuffer(data, dtype).reshape(shape)
-    objects = Objects(**arrays)
+    objects = Objects(**arrays, masks=_masks_of(raw))
     if framework == "numpy":
         return objects
     return _converted(objects, _converter(framework, raw.device))
+
+
+def _masks_of(raw: RawBatch) -> list[Any] | None:
+    """The instance masks of each row, as arrays of NumPy."""
+    found = raw.instance_masks() if raw.has_pixels else None
+    if found is None:
+        return None
+    return [
+        np.frombuffer(one[1], np.uint8).reshape(one[0]) if isinstance(one, tuple) else np.asarray(one)
+        for one in found
+    ]
 
 
 def _converter(framework: str, device: str) -> Callable[[Any], Any]:
@@ -223,6 +265,7 @@ def _converter(framework: str, device: str) -> Callable[[Any], Any]:
         import torch
 
         def tensor(array: Any) -> Any:
+            # Arrays of the loader's own memory may be written, those of bytes are copies.
             there = torch.from_numpy(array)
             return there if device == "cpu" else there.to(device, non_blocking=True)
 
@@ -233,8 +276,10 @@ def _converter(framework: str, device: str) -> Callable[[Any], Any]:
 
 
 def _converted(objects: Objects, convert: Callable[[Any], Any]) -> Objects:
+    names = [field.name for field in fields(objects) if field.name != "masks"]
+    masks = None if objects.masks is None else [convert(masks) for masks in objects.masks]
     return replace(
-        objects, **{field.name: convert(getattr(objects, field.name)) for field in fields(objects)}
+        objects, **{name: convert(getattr(objects, name)) for name in names}, masks=masks
     )
 
 

@@ -185,6 +185,20 @@ impl ObjectTable {
             .unwrap_or(0)
     }
 
+    /// The most bytes of shapes that a sample's objects have.
+    pub(crate) fn most_shape_bytes(&self) -> u64 {
+        let ends = self.section::<u64>(Section::ShapeEnds);
+        let end = |objects: usize| objects.checked_sub(1).map_or(0, |last| ends[last]);
+        let of_sample = |id| {
+            let range = self.range(id);
+            match range.end <= ends.len() {
+                true => end(range.end).saturating_sub(end(range.start)),
+                false => 0,
+            }
+        };
+        (0..self.samples()).map(of_sample).max().unwrap_or(0)
+    }
+
     /// The objects of a sample. None of them for an id that no sample has.
     pub(crate) fn sample(&self, id: u64) -> ObjectsOfSample<'_> {
         let range = self.range(id);

@@ -390,6 +390,11 @@ impl Batch {
             let bytes = &self.host_bytes()?[..self.used_bytes()?];
             let mut buffer = BufferPool::default().take(bytes.len());
             buffer.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+            let mut objects = self.objects.take();
+            if let Some(objects) = &mut objects {
+                objects.hold_masks(self.host_bytes()?);
+            }
+            self.objects = objects;
             self.storage = BatchStorage::Own(buffer);
         }
         Ok(self)

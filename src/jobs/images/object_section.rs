@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::data::objects::ObjectTable;
 use crate::jobs::object_record::RecordLayout;
 use crate::jobs::object_rule::{LabelNumbers, ObjectRule};
+use crate::recipe::Size;
 
 /// The room of each sample's objects.
 #[derive(Debug)]
@@ -25,15 +26,17 @@ impl ObjectSection {
         }
     }
 
-    /// Bytes of the record of sample `id`.
-    pub(crate) fn record_bytes(&self, id: u64) -> u64 {
-        self.layout.bytes(self.rule.room(&self.table, id))
+    /// Bytes of the record of sample `id` in a row of this height and width.
+    pub(crate) fn record_bytes(&self, id: u64, size: Option<(u32, u32)>) -> u64 {
+        self.layout_of(size).bytes(self.rule.room(&self.table, id))
     }
 
-    /// Bytes of the largest record.
-    pub(crate) fn largest_record(&self) -> u64 {
+    /// Bytes of the largest record in rows of this height and width.
+    pub(crate) fn largest_record(&self, size: (u32, u32)) -> u64 {
         let ids = 0..self.table.samples();
-        ids.map(|id| self.record_bytes(id)).max().unwrap_or(0)
+        ids.map(|id| self.record_bytes(id, Some(size)))
+            .max()
+            .unwrap_or(0)
     }
 
     /// The label of a category in batches.
@@ -47,8 +50,22 @@ impl ObjectSection {
         }
     }
 
-    pub(crate) fn layout(&self) -> RecordLayout {
+    /// The layout of the record of a row of this height and width.
+    pub(crate) fn layout_of(&self, size: Option<(u32, u32)>) -> RecordLayout {
+        let (height, width) = size.unwrap_or_default();
         self.layout
+            .with_masks(self.rule.mask_size(Size { height, width }))
+    }
+
+    pub(crate) fn has_masks(&self) -> bool {
+        self.rule.masks.is_some()
+    }
+
+    /// Height and width of the instance masks of such a row. None without masks.
+    pub(crate) fn mask_size(&self, size: Option<(u32, u32)>) -> Option<(u32, u32)> {
+        let (height, width) = size?;
+        let size = self.rule.mask_size(Size { height, width })?;
+        Some((size.height, size.width))
     }
 
     pub(crate) fn table(&self) -> &ObjectTable {

@@ -2,7 +2,12 @@
 //!
 //! In the consumer. Copies the few bytes that objects have, so that they outlive their slot.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use crate::data::objects::ObjectForm;
+use crate::error::{Error, Result};
+use crate::jobs::images::batch::Batch;
 use crate::jobs::images::object_section::ObjectSection;
 use crate::jobs::object_record::ObjectRecord;
 #[cfg(doc)]
@@ -44,11 +49,98 @@ pub struct BatchObjects {
     pub dropped: Vec<DropCounts>,
     keypoints_each: usize,
     rotated_each: usize,
+    /// The instance masks of each row. Empty if the loader makes none.
+    masks: Vec<RowMasks>,
+    /// The bytes of masks, if they are not where workers wrote them.
+    mask_bytes: Option<Arc<Vec<u8>>>,
+}
+
+/// Where the instance masks of a row are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct RowMasks {
+    /// The first byte in the bytes of the batch, or in those that the objects hold.
+    pub(crate) start: usize,
+    /// Height and width. 0 for a masked row.
+    pub(crate) size: (u32, u32),
+}
+
+/// A record of objects in the bytes of a batch.
+pub(crate) struct RecordPlace<'a> {
+    /// All bytes of the batch.
+    pub(crate) bytes: &'a [u8],
+    pub(crate) range: Range<usize>,
+    /// Height and width of the row.
+    pub(crate) row: Option<(u32, u32)>,
+}
+
+/// The instance masks of a row.
+#[derive(Debug, Clone, Copy)]
+pub struct InstanceMaskPixels<'a> {
+    bytes: &'a [u8],
+    shape: [usize; 3],
+}
+
+impl<'a> InstanceMaskPixels<'a> {
+    /// A byte for each pixel, 1 inside: mask after mask, row after row.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Objects, height and width.
+    #[must_use]
+    pub fn shape(&self) -> [usize; 3] {
+        self.shape
+    }
+}
+
+impl Batch {
+    /// Whether instance masks are in the bytes of the batch, not in memory of their own.
+    #[must_use]
+    pub fn has_masks_in_place(&self) -> bool {
+        let objects = self.objects.as_ref();
+        objects.is_some_and(|objects| objects.held_masks().is_none())
+    }
+
+    /// Offset of the instance masks of a row in the bytes of the batch, or in memory of their own,
+    /// and their shape: objects, height, width. None without masks.
+    #[must_use]
+    pub fn instance_mask_layout(&self, row: usize) -> Option<(usize, [usize; 3])> {
+        let objects = self.objects.as_ref()?;
+        let masks = objects.row_masks(row)?;
+        let (height, width) = masks.size;
+        let shape = [objects.row(row).len(), height as usize, width as usize];
+        Some((masks.start, shape))
+    }
+
+    /// The instance masks of the objects of a row, in their order. A masked row has none.
+    ///
+    /// # Errors
+    /// A loader without [`ObjectRule::masks`]; as [`Batch::pixels`].
+    pub fn instance_masks(&self, row: usize) -> Result<InstanceMaskPixels<'_>> {
+        let Some((start, shape)) = self.instance_mask_layout(row) else {
+            return Err(Error::option(
+                "objects",
+                "this batch has no instance masks: set `masks` of the loader's objects",
+            ));
+        };
+        let held = self.objects.as_ref().and_then(BatchObjects::held_masks);
+        let bytes = match held {
+            Some(held) => held,
+            None => self.host_bytes()?,
+        };
+        Ok(InstanceMaskPixels {
+            bytes: &bytes[start..start + shape.iter().product::<usize>()],
+            shape,
+        })
+    }
 }
 
 impl BatchObjects {
-    pub(crate) fn new(form: &ObjectForm) -> Self {
+    /// `copies_masks`: the bytes of the batch will not stay.
+    pub(crate) fn new(form: &ObjectForm, copies_masks: bool) -> Self {
         Self {
+            mask_bytes: copies_masks.then(Arc::default),
             offsets: vec![0],
             keypoints_each: form.keypoints,
             rotated_each: form.rotated.map_or(0, |form| form.numbers()),
@@ -69,11 +161,36 @@ impl BatchObjects {
 
     /// The objects of a row. Empty for a row that the batch lacks.
     #[must_use]
-    pub fn row(&self, row: usize) -> std::ops::Range<usize> {
+    pub fn row(&self, row: usize) -> Range<usize> {
         match self.offsets.get(row..row.saturating_add(2)) {
             Some([start, end]) => *start as usize..*end as usize,
             _ => 0..0,
         }
+    }
+
+    /// Where the instance masks of a row are. None without masks.
+    pub(crate) fn row_masks(&self, row: usize) -> Option<RowMasks> {
+        self.masks.get(row).copied()
+    }
+
+    /// Copies the masks out of the bytes of the batch, which will not stay.
+    pub(crate) fn hold_masks(&mut self, bytes: &[u8]) {
+        if self.mask_bytes.is_some() {
+            return;
+        }
+        let mut held = Vec::new();
+        for row in 0..self.masks.len() {
+            let RowMasks { start, size } = self.masks[row];
+            let len = self.row(row).len() * size.0 as usize * size.1 as usize;
+            self.masks[row].start = held.len();
+            held.extend_from_slice(&bytes[start..start + len]);
+        }
+        self.mask_bytes = Some(Arc::new(held));
+    }
+
+    /// The bytes of all masks, if the batch does not have them.
+    pub(crate) fn held_masks(&self) -> Option<&[u8]> {
+        self.mask_bytes.as_deref().map(Vec::as_slice)
     }
 
     /// Keypoints of an object. 0: none.
@@ -118,16 +235,26 @@ impl BatchObjects {
     }
 
     /// Adds a row without objects.
-    pub(crate) fn push_masked(&mut self) {
+    pub(crate) fn push_masked(&mut self, section: &ObjectSection) {
+        if section.has_masks() {
+            self.masks.push(RowMasks::default());
+        }
         self.push_record(ObjectRecord::default(), -1);
     }
 
     /// Adds the objects of the next row, which holds sample `id`. False if the record is damaged:
     /// then nothing is added.
     #[must_use]
-    pub(crate) fn push_row(&mut self, section: &ObjectSection, id: u64, bytes: &[u8]) -> bool {
+    pub(crate) fn push_row(
+        &mut self,
+        section: &ObjectSection,
+        id: u64,
+        place: RecordPlace<'_>,
+    ) -> bool {
         let table = section.table();
-        let Some(record) = section.layout().read(bytes) else {
+        let layout = section.layout_of(place.row);
+        let bytes = place.bytes.get(place.range.clone()).unwrap_or_default();
+        let Some(record) = layout.read(bytes) else {
             return false;
         };
         let stated = table.sample(id);
@@ -139,6 +266,18 @@ impl BatchObjects {
             self.labels.push(section.label(stated.labels[object]));
             self.ids.push(stated.ids[object]);
             self.crowd.push(stated.crowds[object] != 0);
+        }
+        if let Some(size) = section.mask_size(place.row) {
+            let range = layout.mask_range(bytes.len(), record.number.len());
+            let start = match &mut self.mask_bytes {
+                None => place.range.start + range.start,
+                Some(held) => {
+                    let start = held.len();
+                    Arc::make_mut(held).extend_from_slice(&bytes[range]);
+                    start
+                }
+            };
+            self.masks.push(RowMasks { start, size });
         }
         self.push_record(record, table.image_id(id));
         true

@@ -161,39 +161,12 @@ impl SlotPacking {
 
     /// Bytes of a slot that has room for any batch of any epoch in any order.
     pub(crate) fn slot_bytes(&self) -> u64 {
-        let pixels = self.pixel_bytes();
-        match self.record_bytes() {
-            None => pixels,
-            Some(records) => (pixels.checked_next_multiple_of(ROW_ALIGNMENT as u64))
-                .map_or(u64::MAX, |start| start.saturating_add(records)),
-        }
-    }
-
-    pub(crate) fn objects(&self) -> Option<&ObjectSection> {
-        self.objects.as_ref()
-    }
-
-    /// Most bytes of the records of a slot. None without objects.
-    pub(crate) fn record_bytes(&self) -> Option<u64> {
-        let objects = self.objects.as_ref()?;
-        let rows = self.plan.most_rows_per_sample(self.tries) as usize;
-        let most = self.plan.most_rows() as usize;
-        let all = (0..self.plan.samples()).map(|id| (objects.record_bytes(id), id));
-        let largest = largest_of(all, most.div_ceil(rows));
-        Some(fill_rows(
-            largest.iter().map(|(bytes, _)| *bytes),
-            rows,
-            most,
-        ))
-    }
-
-    /// The same without records of objects.
-    fn pixel_bytes(&self) -> u64 {
         match &self.rule {
             PackingRule::Equal { size, row, mask } => {
                 let of_scale = |(size, rows)| {
                     let masks = mask_bytes(size, *mask).saturating_mul(u64::from(rows));
-                    mask_start(row.bytes(size), rows, *mask).saturating_add(masks)
+                    let pixels = mask_start(row.bytes(size), rows, *mask).saturating_add(masks);
+                    self.with_records(pixels, Some(size), rows)
                 };
                 let largest = self.plan.scales().map(of_scale).max();
                 largest.unwrap_or_else(|| of_scale((*size, self.plan.most_rows())))
@@ -204,8 +177,40 @@ impl SlotPacking {
             }
             PackingRule::Own { table, .. } => {
                 let largest = self.largest(self.least_samples_per_slot());
-                self.bound(*table, largest.into_iter().map(|(bytes, _)| bytes))
+                let pixels = self.bound(*table, largest.into_iter().map(|(bytes, _)| bytes));
+                self.with_records(pixels, None, self.plan.most_rows())
             }
+        }
+    }
+
+    pub(crate) fn objects(&self) -> Option<&ObjectSection> {
+        self.objects.as_ref()
+    }
+
+    /// Bytes of a slot with these bytes of pixels and masks, and with the largest records of so many
+    /// rows. `size`: height and width, if all rows have one.
+    fn with_records(&self, pixels: u64, size: Option<(u32, u32)>, rows: u32) -> u64 {
+        let Some(objects) = &self.objects else {
+            return pixels;
+        };
+        let of_sample = self.plan.most_rows_per_sample(self.tries) as usize;
+        let rows = rows as usize;
+        let all = (0..self.plan.samples()).map(|id| {
+            let size = size.or_else(|| self.scanned_size(id));
+            (objects.record_bytes(id, size), id)
+        });
+        let largest = largest_of(all, rows.div_ceil(of_sample));
+        let records = fill_rows(largest.iter().map(|(bytes, _)| *bytes), of_sample, rows);
+        (pixels.checked_next_multiple_of(ROW_ALIGNMENT as u64))
+            .map_or(u64::MAX, |start| start.saturating_add(records))
+    }
+
+    /// Height and width of the row of sample `id`, if it has one.
+    pub(crate) fn row_size(&self, at: EpochMark, id: u64) -> Option<(u32, u32)> {
+        match &self.rule {
+            PackingRule::Equal { size, .. } => Some(self.plan.size_at(at).unwrap_or(*size)),
+            PackingRule::Own { sizes, .. } => sizes.get(id),
+            PackingRule::Crops(_) | PackingRule::Hulls { .. } => None,
         }
     }
 
@@ -214,10 +219,8 @@ impl SlotPacking {
     pub(crate) fn row_bytes(&self) -> Option<u64> {
         match &self.rule {
             PackingRule::Equal { size, row, mask } if self.plan.scales().next().is_none() => {
-                let record = self
-                    .objects
-                    .as_ref()
-                    .map_or(0, ObjectSection::largest_record);
+                let record =
+                    (self.objects.as_ref()).map_or(0, |objects| objects.largest_record(*size));
                 let masks = mask_bytes(*size, *mask);
                 Some(
                     row.bytes(*size)
@@ -380,7 +383,8 @@ impl SlotPacking {
         for row in 0..self.plan.filled_rows_at(at) {
             let start = end;
             let ids = (0..=self.tries).map(|attempt| self.plan.attempt_at(at, row, attempt).id);
-            let largest = ids.map(|id| objects.record_bytes(id)).max();
+            let bytes = |id| objects.record_bytes(id, self.row_size(at, id));
+            let largest = ids.map(bytes).max();
             end = start.saturating_add(largest.unwrap_or(0) as usize);
             packed.records.push(start..end);
         }

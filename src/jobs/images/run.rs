@@ -16,7 +16,7 @@ use crate::jobs::images::batch::{Batch, BatchLabels, BatchStorage, RowFault, Row
 use crate::jobs::images::batch_mixing::BatchMixing;
 use crate::jobs::images::crop_extents::CropExtents;
 use crate::jobs::images::mask_extent::BatchMasks;
-use crate::jobs::images::objects::BatchObjects;
+use crate::jobs::images::objects::{BatchObjects, RecordPlace};
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::{PackedBatch, SlotPacking};
 use crate::jobs::item_feed::ItemFeed;
@@ -37,6 +37,8 @@ pub(crate) struct ImageRun {
     pub(crate) program: SampleProgram,
     pub(crate) packing: SlotPacking,
     pub(crate) masks: Option<MaskRule>,
+    /// Whether instance masks are copied, because batches leave their slots for a device.
+    pub(crate) copies_masks: bool,
     pub(crate) packed: PackedBatch,
     pub(crate) state: State,
     pub(crate) epochs: Option<u64>,
@@ -210,13 +212,16 @@ impl ImageRun {
         let Some(section) = packing.objects() else {
             return Ok(None);
         };
-        let mut objects = BatchObjects::new(section.table().form());
+        let mut objects = BatchObjects::new(section.table().form(), self.copies_masks);
         for (number, row) in (0..).zip(rows) {
-            let place = packing.record_place(packed, at, number).unwrap_or(0..0);
-            let record = bytes.get(place).unwrap_or_default();
+            let place = RecordPlace {
+                bytes,
+                range: packing.record_place(packed, at, number).unwrap_or(0..0),
+                row: packing.row_size(at, row.id),
+            };
             if row.status.is_masked() {
-                objects.push_masked();
-            } else if !objects.push_row(section, row.id, record) {
+                objects.push_masked(section);
+            } else if !objects.push_row(section, row.id, place) {
                 return Err(Error::protocol(format!(
                     "the objects of row {number} are damaged: another process wrote into the \
                      shared memory of the run"

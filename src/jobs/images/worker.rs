@@ -16,8 +16,10 @@ use crate::jobs::images::object_section::ObjectSection;
 use crate::jobs::images::packing::{PackedBatch, SlotPacking};
 use crate::jobs::images::spec::{ImageSpec, NAME};
 use crate::jobs::mask_rule::MaskRule;
+use crate::jobs::object_rule::ObjectRule;
 use crate::jobs::open_shards::{AccessPattern, HomeShard};
 use crate::jobs::sample;
+use crate::jobs::sample::instance_masks::InstanceMaskMaker;
 use crate::jobs::sample::mask::MaskDecoder;
 use crate::jobs::sample::objects::{MovedPicture, ObjectMaker};
 use crate::jobs::sample::{RowRequest, SampleDecoder};
@@ -88,6 +90,20 @@ impl MaskInput {
         let made = self.decoder.make_mask(&bytes, image, request, out, meter);
         made.map_err(named)
     }
+}
+
+fn object_maker(
+    spec: &ImageSpec,
+    rule: &ObjectRule,
+    table: Arc<ObjectTable>,
+) -> Result<ObjectMaker> {
+    let masks = rule.mask_scale().map(|scale| {
+        let program = spec.program.for_labels();
+        let program = program.map_err(|fault| Error::protocol(fault.message))?;
+        InstanceMaskMaker::new(&program, &spec.limits, scale, rule.draws_at_source())
+    });
+    let maker = ObjectMaker::new(table, rule, masks.transpose()?);
+    maker.map_err(|fault| Error::option("objects", fault.to_string()))
 }
 
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
@@ -163,9 +179,8 @@ impl ImageJob {
             .as_ref()
             .map(|(rule, table)| ObjectSection::new(table.clone(), rule));
         let packing = (packing.with_masks(spec.masks.as_ref())).with_objects(section);
-        let objects = objects.map(|(rule, table)| ObjectMaker::new(table, rule));
-        let objects = objects.transpose();
-        let objects = objects.map_err(|fault| Error::option("objects", fault.to_string()))?;
+        let objects = objects.map(|(rule, table)| object_maker(spec, rule, table));
+        let objects = objects.transpose()?;
         let pattern = AccessPattern::of(&spec.plan.sampler);
         let input = SampleInput::new(mode, spec.limits.max_scratch, pattern);
         Ok(Self {
@@ -275,14 +290,14 @@ impl Job for ImageJob {
         if let (Some(masks), [out, ..]) = (&mut self.masks, &mut out.further[..]) {
             masks.fill(row.id, image, &request, out, meter)?;
         }
-        if let (Some(objects), [.., out]) = (&self.objects, &mut out.further[..]) {
+        if let (Some(objects), [.., out]) = (&mut self.objects, &mut out.further[..]) {
             let motion = &self.decoder.last_motion();
             let picture = MovedPicture {
                 size: image,
                 part: request.part,
                 motion,
             };
-            objects.write(row.id, picture, out)?;
+            objects.write(row.id, picture, &request, out, meter)?;
         }
         Ok(())
     }
@@ -302,7 +317,8 @@ impl Job for ImageJob {
 
     fn memory_limit(&self) -> u64 {
         // Buffers of earlier samples may exist in addition to the whole of this one's.
-        let decoders = 1 + u64::from(self.masks.is_some());
+        let draws = self.objects.as_ref().is_some_and(ObjectMaker::draws_masks);
+        let decoders = 1 + u64::from(self.masks.is_some()) + u64::from(draws);
         (self.max_scratch.saturating_add(sample::KEEP as u64))
             .saturating_mul(decoders)
             .saturating_add(sample::BESIDE_SCRATCH)

@@ -4,16 +4,20 @@
 
 use std::sync::Arc;
 
-use crate::data::objects::{ObjectTable, ObjectsOfSample, RotatedForm};
+use crate::data::objects::{ObjectShape, ObjectTable, ObjectsOfSample, RotatedForm};
 use crate::error::{FaultKind, Result, SampleFault};
-use crate::jobs::object_record::{ObjectRecord, RecordHead, RecordLayout};
+use crate::jobs::object_record::{self, ObjectRecord, RecordHead, RecordLayout};
 use crate::jobs::object_rule::{ObjectOverflow, ObjectRule};
+use crate::jobs::sample::instance_masks::{InstanceMaskMaker, MaskedObjects};
+use crate::jobs::sample::{KEEP, RowRequest};
 use crate::picture::PixelBox;
+use crate::pool::worker::meter::StageMeter;
 use crate::recipe::Size;
+use crate::recipe::random::RandomStreams;
 use crate::sys::panics::catch_panic;
 use crate::targets::{
-    BoxFormat, DropCounts, KeypointSwap, RotatedFormat, SampleMotion, SampleObjects, TargetFault,
-    TargetRules, box_in_pixels, sanitize_boxes,
+    BoxFormat, DropCounts, KeypointSwap, PolygonArray, RotatedFormat, SampleMotion, SampleObjects,
+    TargetFault, TargetRules, box_in_pixels, sanitize_boxes,
 };
 
 /// Makes the records of rows.
@@ -24,6 +28,7 @@ pub(crate) struct ObjectMaker {
     rules: TargetRules,
     swap: Option<KeypointSwap>,
     layout: RecordLayout,
+    masks: Option<InstanceMaskMaker>,
 }
 
 /// The picture of a sample whose row was made.
@@ -39,7 +44,11 @@ pub(crate) struct MovedPicture<'a> {
 impl ObjectMaker {
     /// # Errors
     /// Partners of keypoints that are no pairs.
-    pub(crate) fn new(table: Arc<ObjectTable>, rule: &ObjectRule) -> Result<Self, TargetFault> {
+    pub(crate) fn new(
+        table: Arc<ObjectTable>,
+        rule: &ObjectRule,
+        masks: Option<InstanceMaskMaker>,
+    ) -> Result<Self, TargetFault> {
         let form = table.form();
         let swap = match &rule.keypoint_swap {
             Some(swap) => Some(swap.clone()),
@@ -51,22 +60,18 @@ impl ObjectMaker {
             layout: RecordLayout::of(form),
             rule: rule.clone(),
             table,
+            masks,
         })
     }
 
-    /// Most bytes that the objects of a sample take while they move.
-    pub(crate) fn scratch_bytes(table: &ObjectTable) -> u64 {
-        let form = table.form();
-        let rotated = form.rotated.map_or(0, |form| form.numbers());
-        // Numbers of eight bytes: number, box, area, crowd, keypoints with visibility, rotated box.
-        let words = 1 + 4 + 1 + 1 + 3 * form.keypoints + rotated;
-        // As stated, moved, sorted, and as a record.
-        4 * 8 * words as u64 * table.most_objects() as u64
+    /// Whether it makes masks, which takes a decoder of its own.
+    pub(crate) fn draws_masks(&self) -> bool {
+        self.masks.is_some()
     }
 
-    /// The same for the objects of this table.
+    /// Most bytes that the objects of a sample take while they move.
     pub(crate) fn memory(&self) -> u64 {
-        Self::scratch_bytes(&self.table)
+        object_record::scratch_bytes(&self.table)
     }
 
     /// Writes the record of sample `id` into `out`.
@@ -75,35 +80,112 @@ impl ObjectMaker {
     /// A picture of another size than its annotation states; more objects than the rule allows;
     /// keypoints without partners in a mirrored picture.
     pub(crate) fn write(
-        &self,
+        &mut self,
         id: u64,
         picture: MovedPicture<'_>,
+        request: &RowRequest<'_, impl RandomStreams>,
         out: &mut [u8],
+        meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
-        let write = || self.write_record(id, picture, out);
-        catch_panic(write).unwrap_or_else(|| {
+        let write = || self.write_record(id, picture, request, out, meter);
+        let written = catch_panic(write).unwrap_or_else(|| {
             Err(FaultKind::Corrupt
                 .fault("moving the objects of this sample panicked: please report it"))
-        })
+        });
+        if let Some(masks) = &mut self.masks {
+            masks.free_above(KEEP);
+        }
+        written
     }
 
     fn write_record(
-        &self,
+        &mut self,
         id: u64,
         picture: MovedPicture<'_>,
+        request: &RowRequest<'_, impl RandomStreams>,
         out: &mut [u8],
+        meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
-        let record = self.record(id, picture)?;
-        match self.layout.write(&record, out) {
-            true => Ok(()),
-            false => Err(FaultKind::Corrupt.fault("its objects do not fit the room of its row")),
+        self.check_size(id, picture.size)?;
+        let table = self.table.clone();
+        let stated = table.sample(id);
+        let mut shapes = self.shapes(&stated, picture)?;
+        let (record, moved) = self.record(&stated, &shapes, picture)?;
+        let output = picture.motion.output();
+        let layout = self.layout.with_masks(self.rule.mask_size(output));
+        if !layout.write(&record, out) {
+            return Err(FaultKind::Corrupt.fault("its objects do not fit the room of its row"));
         }
+        let Some(masks) = &mut self.masks else {
+            return Ok(());
+        };
+        let kept = record
+            .number
+            .iter()
+            .map(|n| std::mem::take(&mut shapes[*n as usize]));
+        let objects = MaskedObjects {
+            shapes: &kept.collect::<Vec<_>>(),
+            moved: &moved,
+            picture: picture.size,
+            output,
+        };
+        let range = layout.mask_range(out.len(), record.number.len());
+        masks.write(&objects, request, &mut out[range], meter)
     }
 
-    fn record(&self, id: u64, picture: MovedPicture<'_>) -> Result<ObjectRecord, SampleFault> {
-        self.check_size(id, picture.size)?;
-        let stated = self.table.sample(id);
-        let mut objects = self.objects(&stated, picture);
+    /// The shapes of all objects in pixels of the whole picture. None without masks.
+    fn shapes(
+        &self,
+        stated: &ObjectsOfSample<'_>,
+        picture: MovedPicture<'_>,
+    ) -> Result<Vec<ObjectShape>, SampleFault> {
+        if self.masks.is_none() {
+            return Ok(Vec::new());
+        }
+        let (height, width) = picture.size;
+        let scale = match self.table.form().shares {
+            true => [f64::from(width), f64::from(height)],
+            false => [1.0, 1.0],
+        };
+        let shape = |object| {
+            let damaged = || FaultKind::Corrupt.fault("the table of objects is damaged");
+            let mut shape = stated.shape(object).ok_or_else(damaged)?;
+            if let ObjectShape::Polygons(rings) = &mut shape {
+                for [x, y] in rings.iter_mut().flatten() {
+                    (*x, *y) = (*x * scale[0], *y * scale[1]);
+                }
+            }
+            Ok(shape)
+        };
+        (0..stated.len()).map(shape).collect()
+    }
+
+    /// The record of a sample, and the polygons of its objects if they are drawn last.
+    fn record(
+        &self,
+        stated: &ObjectsOfSample<'_>,
+        shapes: &[ObjectShape],
+        picture: MovedPicture<'_>,
+    ) -> Result<(ObjectRecord, PolygonArray), SampleFault> {
+        let mut objects = self.objects(stated, picture);
+        if self
+            .masks
+            .as_ref()
+            .is_some_and(InstanceMaskMaker::needs_moved)
+        {
+            let (left, top) = corner_of(picture.part);
+            for shape in shapes {
+                let rings: Vec<Vec<[f64; 2]>> = match shape {
+                    ObjectShape::Polygons(rings) => (rings.iter())
+                        .map(|ring| ring.iter().map(|[x, y]| [x - left, y - top]).collect())
+                        .collect(),
+                    _ => Vec::new(),
+                };
+                objects
+                    .polygons
+                    .push_object(rings.iter().map(Vec::as_slice));
+            }
+        }
         let moved = (self.rules).move_objects(picture.motion, &mut objects, self.swap.as_ref());
         let mut drops =
             moved.map_err(|fault| FaultKind::Unsupported.fault(format!("its objects: {fault}")))?;
@@ -121,7 +203,7 @@ impl ObjectMaker {
             width: picture.size.1,
         };
         let points = objects.keypoints.points.iter();
-        Ok(ObjectRecord {
+        let record = ObjectRecord {
             head: RecordHead::new(whole, output, drops),
             number: objects.number,
             boxes: (objects.boxes.iter())
@@ -132,7 +214,8 @@ impl ObjectMaker {
                 .map(|([x, y], seen)| [*x as f32, *y as f32, f32::from(*seen)])
                 .collect(),
             rotated: objects.rotated.values.iter().map(|v| *v as f32).collect(),
-        })
+        };
+        Ok((record, objects.polygons))
     }
 
     fn check_size(&self, id: u64, (height, width): (u32, u32)) -> Result<(), SampleFault> {
@@ -174,9 +257,7 @@ impl ObjectMaker {
             true => (f64::from(size.width), f64::from(size.height)),
             false => (1.0, 1.0),
         };
-        let (left, top) = (picture.part).map_or((0.0, 0.0), |part| {
-            (f64::from(part.left), f64::from(part.top))
-        });
+        let (left, top) = corner_of(picture.part);
         let boxes = stated.numbers.iter().map(|values| {
             let [x0, y0, x1, y1] = form.boxes.corners(in_pixels(*values));
             [x0 - left, y0 - top, x1 - left, y1 - top]
@@ -241,6 +322,13 @@ impl ObjectMaker {
         drops.over += (count - most) as u32;
         Ok(())
     }
+}
+
+/// The corner of the sample's box in the picture.
+fn corner_of(part: Option<PixelBox>) -> (f64, f64) {
+    part.map_or((0.0, 0.0), |part| {
+        (f64::from(part.left), f64::from(part.top))
+    })
 }
 
 fn rotated_format(form: RotatedForm) -> RotatedFormat {
