@@ -115,8 +115,8 @@ pub(crate) fn read_coco_for(
 struct AnnotationSpan {
     /// The place of its picture in the order of ids.
     picture: u32,
-    len: u32,
     offset: u64,
+    len: u32,
 }
 
 /// A file after the first walk.
@@ -188,9 +188,6 @@ impl CocoFile {
                 return Err(Error::dataset(json, what));
             }
         }
-        if coco.pictures.is_empty() {
-            return Err(Error::dataset(json, "'images' has no usable entry"));
-        }
         if let Some(offset) = lists.later {
             file.seek(offset);
             coco.find_annotations(&mut file)?;
@@ -226,6 +223,9 @@ impl CocoFile {
             number += 1;
             Ok(())
         })?;
+        if self.pictures.is_empty() {
+            return Err(Error::dataset(path, "'images' has no usable entry"));
+        }
         if u32::try_from(self.pictures.len()).is_err() {
             return Err(Error::dataset(path, "has more than 4294967295 images"));
         }

@@ -470,7 +470,7 @@ fn cut_and_changed_files() {
         assert!(e.contains("a.json"), "{end}: {e}");
     }
     for at in 0..text.len() {
-        for byte in [b'"', b'\\', b'[', b'}', b',', b'9', b'N', 0, 0xff] {
+        for byte in [b'"', b'}', b'9', 0] {
             let mut bytes = text.clone().into_bytes();
             bytes[at] = byte;
             let _ = file.read(&bytes);
