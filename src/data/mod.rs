@@ -7,12 +7,15 @@
 //! - [`packed_page`]: compressed pages of Parquet files, and images of CIFAR batches;
 //! - `pixel_shape`: the shape of images that are stored as raw pixels;
 //! - [`objects`]: boxes, keypoints and outlines of all samples;
+//! - [`annotations`]: files of annotations, read to such objects;
 //! - [`sample_sizes`]: the upright size of every sample, in shared memory;
 //! - `linked_folders`: folders that a scan reaches again through links.
 //!
 //! The consumer makes this data. The coordinator and the workers map the sealed memory. Not in this
 //! folder: pixels, recipes, an order of samples, a thread that outlives a call.
 
+#[expect(dead_code, reason = "loaders do not call it yet")]
+pub mod annotations;
 pub(crate) mod arrow;
 pub mod columns;
 pub mod index;

@@ -1,0 +1,23 @@
+//! Files of annotations become a table of objects.
+//!
+//! Runs in the consumer, before a run. Files are read within bounded memory, and wrong annotations
+//! are counted by kind. No picture is opened.
+//!
+//! - `options`: what to keep; `report`: what was found, and what is wrong; `object_checks`: checks
+//!   that all formats share; `keypoint_swap`: keypoints that change places in a mirror;
+//! - `coco/`: JSON of COCO, LVIS and Roboflow, and of panoptic segments;
+//! - `json_file`: a walk through a long JSON file; `json_frame`: where a value ends; `json_value`:
+//!   values in memory.
+
+mod coco;
+mod json_file;
+mod json_frame;
+mod json_value;
+mod keypoint_swap;
+mod object_checks;
+mod options;
+mod report;
+
+pub(crate) use coco::{Annotated, read_coco, read_coco_for};
+pub use options::{AnnotationOptions, CrowdPolicy};
+pub use report::{AnnotationFault, AnnotationReport, CategoryCount, FaultCount};
