@@ -306,3 +306,91 @@ def test_the_plan_counts_objects(photos: Path) -> None:
     few = featherload.plan(photos, **options)
     many = featherload.plan(photos, objects=[item] * COUNT, **options)
     assert many["memory"]["total_bytes"] - few["memory"]["total_bytes"] > COUNT * 5000 * 60
+
+
+def _outlined(n: int) -> dict[str, Any]:
+    """The objects of image ``n`` with outlines of triangles."""
+    item = {name: value for name, value in _item(n).items() if name != "keypoints"}
+    outlines = [
+        [[[left, top], [right, (top + bottom) / 2], [(left + right) / 2, bottom]]]
+        for left, top, right, bottom in item["boxes"]
+    ]
+    return {**item, "polygons": outlines}
+
+
+def _drawn(n: int) -> Any:
+    """The masks of image ``n`` by pycocotools, M x H x W."""
+    mask = pytest.importorskip("pycocotools.mask", reason="pycocotools is absent")
+    height, width = _size(n)
+    rings = [np.asarray(rings).reshape(1, -1).tolist() for rings in _outlined(n)["polygons"]]
+    if not rings:
+        return np.zeros((0, height, width), np.uint8)
+    runs = [mask.merge(mask.frPyObjects(ring, height, width)) for ring in rings]
+    return np.stack([mask.decode(one) for one in runs])
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+@pytest.mark.parametrize("size", ["full", "quarter"])
+def test_instance_masks_of_torchvision(photos: Path, size: str) -> None:
+    torch = pytest.importorskip("torch")
+    from torchvision import tv_tensors
+    from torchvision.transforms.v2 import functional
+
+    keeps = {"min_size": 0, "min_area": 0, "masks": size}
+    objects = {"files": [_outlined(n) for n in range(COUNT)], **keeps}
+    with _loader(photos, objects, framework="torch") as loader:
+        n = 0
+        for _, targets in loader:
+            for target in targets:
+                want = tv_tensors.Mask(torch.from_numpy(_drawn(n)))
+                if len(want):
+                    want = functional.resize(want, [48, 64])
+                    if size == "quarter":
+                        want = want[:, ::4, ::4]
+                    assert target["masks"].dtype == torch.uint8
+                    assert (target["masks"] == want).all()
+                n += 1
+    assert n == COUNT
+
+
+def test_masks_in_every_form(photos: Path) -> None:
+    files = [_outlined(n) for n in range(COUNT)]
+    objects = {"files": files, "style": "ultralytics", "masks": "quarter", "max_objects": 4}
+    forms: dict[str, Any] = {}
+    for form in ("list", "flat", "padded", "detr"):
+        with _loader(photos, objects, targets=form) as loader:
+            forms[form] = [(batch[1], batch.objects) for batch in loader]
+    for (lists, objects_of), (flat, _), (padded, _), (detr, _) in zip(
+        *forms.values(), strict=True
+    ):
+        for row, target in enumerate(lists):
+            masks = target["masks"]
+            assert masks.shape == (len(target["labels"]), 12, 16)
+            assert (padded["masks"][row, : len(masks)] == masks).all()
+            assert (detr["labels"][row]["masks"] == masks).all()
+            numbers = flat["masks"][row]
+            assert ((numbers > 0) == masks.any(0)).all()
+            # Where only one object is, its number is there.
+            for place, mask in enumerate(masks):
+                alone = (mask == 1) & (masks.sum(0) == 1)
+                assert (numbers[alone] == place + 1).all()
+        assert padded["masks"].shape[1] == 4
+        assert objects_of.counts == [len(target["labels"]) for target in lists]
+
+
+def test_masks_outlive_their_slot(photos: Path) -> None:
+    """Batches that are copied because all others are held have their masks, too."""
+    objects = {"files": [_outlined(n) for n in range(COUNT)], "masks": "full"}
+    options: dict[str, Any] = {"batch_size": 1, "depth": 2}
+    with _loader(photos, objects, batch_size=1) as loader:
+        want = [np.array(batch.objects.masks[0]) for batch in loader]
+    with _loader(photos, objects, **options) as loader, pytest.warns(RuntimeWarning):
+        held = list(loader)
+        for batch, masks in zip(held, want, strict=True):
+            assert (batch.objects.masks[0] == masks).all()
+        del held, batch
+
+
+def test_masks_without_outlines(photos: Path) -> None:
+    with pytest.raises(ConfigError, match="these objects have none: remove `masks`"):
+        _loader(photos, {"files": [_item(n) for n in range(COUNT)], "masks": "full"})
