@@ -43,6 +43,7 @@ pub mod tests_support;
 
 pub use camera::{Camera, Lens};
 pub use configs::paddle;
+pub use data::annotations;
 pub use data::columns;
 pub use data::index::{self, Index};
 pub use data::objects;

@@ -7,6 +7,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::data::annotations::AnnotationReport;
 use crate::data::index::{Index, ScanReport};
 use crate::data::objects::ObjectForm;
 use crate::device::DeviceMemory;
@@ -229,6 +230,11 @@ impl Loader {
     pub fn object_form(&self) -> Option<&ObjectForm> {
         let objects = self.run.packing.objects();
         objects.map(|objects| objects.table().form())
+    }
+
+    /// What the files of annotations had, and what was wrong with them. None without such files.
+    pub fn annotation_report(&self) -> Option<&AnnotationReport> {
+        self.run.annotations.as_ref()
     }
 
     /// Which files the scan of the data set left out, and why. None for a saved index.

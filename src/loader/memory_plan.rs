@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 
+use crate::data::annotations::AnnotationReport;
 use crate::data::index::{Index, ScanReport};
 use crate::data::survey;
 use crate::device::DecodeOn;
@@ -41,6 +42,12 @@ pub struct MemoryPlan {
     /// Files that the scan left out. None for a saved index, a cache or an index in memory.
     pub scan: Option<ScanReport>,
     pub batches: u64,
+    /// What the files of annotations have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<AnnotationReport>,
+    /// Bytes of the table of objects, which all processes share.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub object_bytes: u64,
     pub profile: NumericProfile,
     /// Which decoder decodes JPEGs.
     pub jpegs: DecodeChoice,
@@ -64,6 +71,14 @@ pub struct DrawnRow {
     /// Why nothing was drawn: the header cannot be read, or the image is too small for a crop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<SampleFault>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 impl LoaderBuilder {
@@ -153,6 +168,8 @@ impl LoaderBuilder {
             samples: prepared.index.len(),
             scan: prepared.scan,
             batches: prepared.plan.batches(),
+            object_bytes: (prepared.objects.as_ref()).map_or(0, |of| of.table.bytes()),
+            annotations: prepared.objects.and_then(|of| of.report),
             profile: NumericProfile::of(program),
             jpegs,
             drawn,

@@ -2,15 +2,18 @@
 //!
 //! In the consumer.
 
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::data::index::Index;
+use crate::data::annotations::{self, Annotated, AnnotationOptions, AnnotationReport, CrowdPolicy};
+use crate::data::index::{Index, PathPattern};
 use crate::data::objects::{ObjectList, ObjectTable};
 use crate::error::{Error, Result};
 use crate::jobs::object_rule::{LabelNumbers, ObjectRule};
+use crate::loader::source::Source;
 
 /// The objects of a data set: where they are, and how they move with their pictures.
 ///
@@ -25,8 +28,19 @@ use crate::jobs::object_rule::{LabelNumbers, ObjectRule};
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct ObjectOptions {
-    pub(super) rule: ObjectRule,
+    rule: ObjectRule,
     files: ObjectFiles,
+    strict: bool,
+    crowds: CrowdPolicy,
+}
+
+/// The objects of a run.
+#[derive(Debug)]
+pub(super) struct OpenedObjects {
+    pub(super) table: Arc<ObjectTable>,
+    pub(super) rule: ObjectRule,
+    /// None for objects that a program lists.
+    pub(super) report: Option<AnnotationReport>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -44,7 +58,7 @@ impl ObjectOptions {
     pub fn new(files: impl Into<String>) -> Self {
         Self {
             files: ObjectFiles::Named(files.into()),
-            rule: ObjectRule::default(),
+            ..Self::default()
         }
     }
 
@@ -65,6 +79,19 @@ impl ObjectOptions {
         Self { rule, ..self }
     }
 
+    /// Whether the first wrong annotation of a file is an error. Default: wrong annotations are
+    /// dropped, counted, and named by a warning.
+    #[must_use]
+    pub fn strict(self, strict: bool) -> Self {
+        Self { strict, ..self }
+    }
+
+    /// What to do with crowds of a file. Default: they are kept, and marked.
+    #[must_use]
+    pub fn crowds(self, crowds: CrowdPolicy) -> Self {
+        Self { crowds, ..self }
+    }
+
     /// The same files with the rule of `other`, or the rule of these files if there is no other.
     #[must_use]
     pub fn with_rule_of(self, other: Option<Self>) -> Self {
@@ -82,18 +109,86 @@ impl ObjectOptions {
         self.rule.check()
     }
 
+    /// The COCO file, if one is named.
+    fn coco_file(&self) -> Option<&Path> {
+        match &self.files {
+            ObjectFiles::Named(files) if !PathPattern::is_pattern(files) => {
+                Some(Path::new(files)).filter(|file| has_extension(file, "json"))
+            }
+            _ => None,
+        }
+    }
+
+    fn reading(&self) -> AnnotationOptions {
+        AnnotationOptions {
+            strict: self.strict,
+            crowds: self.crowds,
+            shapes: self.rule.masks.is_some(),
+            ..AnnotationOptions::default()
+        }
+    }
+
+    /// The data set that a COCO file describes, with its images below a folder. None unless such a
+    /// file is named and the source is a folder.
+    ///
+    /// # Errors
+    /// A file that cannot be read; a rule that does not fit.
+    pub(super) fn open_with_images(
+        &self,
+        source: &Source,
+    ) -> Result<Option<(Index, OpenedObjects)>> {
+        let (Some(file), Source::Folder(folder, _)) = (self.coco_file(), source) else {
+            return Ok(None);
+        };
+        let Annotated {
+            index,
+            table,
+            report,
+        } = annotations::read_coco(file, folder, &self.reading())?;
+        let objects = self.opened(Arc::new(table), Some(report), LabelNumbers::Contiguous)?;
+        Ok(Some((index, objects)))
+    }
+
+    fn opened(
+        &self,
+        table: Arc<ObjectTable>,
+        report: Option<AnnotationReport>,
+        labels: LabelNumbers,
+    ) -> Result<OpenedObjects> {
+        let mut rule = self.rule.clone();
+        rule.labels.get_or_insert(labels);
+        rule.check_form(table.form())?;
+        for wrong in report.iter().flat_map(|report| &report.wrong) {
+            tracing::warn!("objects: {wrong}");
+        }
+        Ok(OpenedObjects {
+            table,
+            rule,
+            report,
+        })
+    }
+
     /// Objects of the images of a data set that lists its images itself.
     ///
     /// # Errors
     /// Files that cannot be read; objects of another number of images; a rule that does not fit.
-    pub(super) fn open(&self, images: &Index) -> Result<(Arc<ObjectTable>, ObjectRule)> {
-        let mut rule = self.rule.clone();
+    pub(super) fn open(&self, images: &Index) -> Result<OpenedObjects> {
         let (table, place) = match &self.files {
-            ObjectFiles::Listed(table) => {
-                rule.labels.get_or_insert(LabelNumbers::Ids);
-                (table.clone(), "the list")
+            ObjectFiles::Listed(table) => (table.clone(), "the list"),
+            ObjectFiles::Named(files) => {
+                let Some(file) = self.coco_file() else {
+                    return Err(Error::option(
+                        "objects",
+                        format!(
+                            "objects: '{files}' is no COCO file by its extension, and no pattern: \
+                             give a file such as instances_train.json"
+                        ),
+                    ));
+                };
+                let (table, report) = annotations::read_coco_for(file, images, &self.reading())?;
+                let labels = LabelNumbers::Contiguous;
+                return self.opened(Arc::new(table), Some(report), labels);
             }
-            ObjectFiles::Named(_) => todo!(),
             ObjectFiles::Unset => {
                 return Err(Error::option(
                     "objects",
@@ -112,9 +207,13 @@ impl ObjectOptions {
                 ),
             ));
         }
-        rule.check_form(table.form())?;
-        Ok((table, rule))
+        self.opened(table, None, LabelNumbers::Ids)
     }
+}
+
+fn has_extension(file: &Path, extension: &str) -> bool {
+    let found = file.extension();
+    found.is_some_and(|found| found.eq_ignore_ascii_case(extension))
 }
 
 impl FromStr for ObjectOptions {
@@ -149,9 +248,24 @@ impl<'de> Deserialize<'de> for ObjectOptions {
                     Some(serde_json::Value::String(files)) => ObjectFiles::Named(files),
                     Some(_) => return Err(D::Error::custom("`files` of objects is no text")),
                 };
+                let mut flag = |name: &str| fields.remove(name).unwrap_or_default();
+                let (strict, crowds) = (flag("strict"), flag("crowds"));
+                let crowds = match crowds {
+                    serde_json::Value::Null => CrowdPolicy::default(),
+                    given => serde_json::from_value(given).map_err(D::Error::custom)?,
+                };
+                let strict = match strict {
+                    serde_json::Value::Null => false,
+                    given => serde_json::from_value(given).map_err(D::Error::custom)?,
+                };
                 let rule = serde_json::from_value(serde_json::Value::Object(fields));
                 let rule = rule.map_err(D::Error::custom)?;
-                Ok(Self { rule, files })
+                Ok(Self {
+                    rule,
+                    files,
+                    strict,
+                    crowds,
+                })
             }
         }
     }

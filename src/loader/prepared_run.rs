@@ -5,9 +5,7 @@
 
 use crate::data::index::{Index, ScanReport};
 use std::path::Path;
-use std::sync::Arc;
 
-use crate::data::objects::ObjectTable;
 use crate::data::sample_sizes::SampleSizes;
 use crate::data::survey;
 use crate::error::{Error, Result, size_rounded_down};
@@ -18,12 +16,11 @@ use crate::jobs::images::packing::SlotPacking;
 use crate::jobs::item_feed::ItemFeed;
 use crate::jobs::mask_rule::MaskRule;
 use crate::jobs::object_record;
-use crate::jobs::object_rule::ObjectRule;
 use crate::jobs::open_shards::MAPPED_SHARDS;
 use crate::loader::coded_room::CodedRoom;
 use crate::loader::hull_room;
 use crate::loader::mask_source::{MaskOptions, MaskSource};
-use crate::loader::object_source::ObjectOptions;
+use crate::loader::object_source::{ObjectOptions, OpenedObjects};
 use crate::loader::sampler_table;
 use crate::loader::source::{DeadAddresses, Source};
 use crate::loader::upload::{UploadChoice, UploadPlanner};
@@ -41,7 +38,7 @@ pub(super) struct PreparedRun {
     /// The files of masks, one for each sample, and how their labels become numbers.
     pub(super) masks: Option<(Index, MaskRule)>,
     /// The objects of all samples, and how they move.
-    pub(super) objects: Option<(Arc<ObjectTable>, ObjectRule)>,
+    pub(super) objects: Option<OpenedObjects>,
     pub(super) scan: Option<ScanReport>,
     /// Downloads shards of a remote data set.
     pub(super) fetcher: Option<Fetcher>,
@@ -119,8 +116,22 @@ impl PreparedRun {
         };
         let masks = request.masks.map(|masks| MaskSource::of(masks, &source));
         let masks = masks.transpose()?;
-        let (index, scan, fetcher) =
-            source.open_with_fetcher(request.helper, TarIndexPolicy::OfWholeSets, dead)?;
+        let described = request
+            .objects
+            .map(|objects| objects.open_with_images(&source));
+        let described = described.transpose()?.flatten();
+        let (index, scan, fetcher, objects) = match described {
+            Some((index, objects)) => (index, None, None, Some(objects)),
+            None => {
+                let (index, scan, fetcher) =
+                    source.open_with_fetcher(request.helper, TarIndexPolicy::OfWholeSets, dead)?;
+                let objects = request
+                    .objects
+                    .map(|options| options.open(&index))
+                    .transpose()?;
+                (index, scan, fetcher, objects)
+            }
+        };
         if fetcher.is_none() {
             index.check_local("this index alone cannot download them")?;
         }
@@ -145,10 +156,6 @@ impl PreparedRun {
             }
             _ => None,
         };
-        let objects = request
-            .objects
-            .map(|options| options.open(&index))
-            .transpose()?;
         let (program, limits) = (request.program, request.limits);
         if request.feed.is_some() {
             check_feed(request)?;
@@ -200,7 +207,7 @@ impl PreparedRun {
             let files = masks.as_ref().map(|(files, _)| files);
             let draws = objects
                 .as_ref()
-                .is_some_and(|(_, rule)| rule.masks.is_some());
+                .is_some_and(|objects| objects.rule.masks.is_some());
             let instances = labels.as_ref().filter(|_| draws);
             let programs = (program, files.zip(labels.as_ref()), instances);
             let (most, all) =
@@ -225,9 +232,8 @@ impl PreparedRun {
         let (program, windows) = with_room.flatten().unwrap_or_else(|| (program.clone(), 0));
         let packing = SlotPacking::new(&program, plan.clone(), tries, limits, sizes)?;
         let packing = packing.with_masks(masks.as_ref().map(|(_, rule)| rule));
-        let section = objects
-            .as_ref()
-            .map(|(table, rule)| ObjectSection::new(table.clone(), rule));
+        let section = (objects.as_ref())
+            .map(|objects| ObjectSection::new(objects.table.clone(), &objects.rule));
         let packing = packing.with_objects(section);
         Ok(Self {
             index,
@@ -398,7 +404,7 @@ impl PreparedRun {
     /// Most bytes that the objects of a sample take while they move.
     fn object_scratch(&self) -> u64 {
         let objects = self.objects.as_ref();
-        objects.map_or(0, |(table, _)| object_record::scratch_bytes(table))
+        objects.map_or(0, |objects| object_record::scratch_bytes(&objects.table))
     }
 
     fn ingredients(&self, workers: u32, packing: &SlotPacking) -> MemoryInputs {
@@ -438,7 +444,10 @@ impl PreparedRun {
             }),
             table_bytes: self.index.bytes()
                 + self.masks.as_ref().map_or(0, |(masks, _)| masks.bytes())
-                + self.objects.as_ref().map_or(0, |(table, _)| table.bytes())
+                + self
+                    .objects
+                    .as_ref()
+                    .map_or(0, |objects| objects.table.bytes())
                 + classes
                 + sizes
                 + table

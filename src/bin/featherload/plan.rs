@@ -170,6 +170,16 @@ fn print(f: &MemoryPlan, device: Device) -> Result<()> {
             ),
         )?;
     }
+    if f.object_bytes > 0 {
+        let of_file = (f.annotations.as_ref())
+            .map(|report| format!("{} in {} images, ", report.objects, report.images));
+        let of_file = of_file.unwrap_or_default();
+        let bytes = error::size(f.object_bytes);
+        print_beside(
+            "objects    ",
+            &format!("{of_file}{bytes} that all processes share"),
+        )?;
+    }
     print_memory(&f.memory, f.upload.as_ref())?;
     if let Some(limit) = &f.limit {
         print_beside(

@@ -93,6 +93,19 @@ pub struct FaultCount {
     pub first: Vec<String>,
 }
 
+impl fmt::Display for FaultCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let result = if self.kept { "kept" } else { "dropped" };
+        let first = self.first.first().map_or("", String::as_str);
+        write!(
+            f,
+            "{} {}: {result}; first: {first}",
+            self.count,
+            self.fault.text()
+        )
+    }
+}
+
 /// A category, its label, and its objects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CategoryCount {
@@ -157,10 +170,7 @@ impl fmt::Display for AnnotationReport {
             }
         }
         for of in &self.wrong {
-            let result = if of.kept { "kept" } else { "dropped" };
-            let first = of.first.first().map_or("", String::as_str);
-            let text = of.fault.text();
-            write!(f, "\n{} {text}: {result}; first: {first}", of.count)?;
+            write!(f, "\n{of}")?;
         }
         if !self.categories.is_empty() {
             write!(f, "\nlabel  category id  objects  name")?;

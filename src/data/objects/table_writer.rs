@@ -99,11 +99,6 @@ impl ObjectTableWriter {
         Ok(())
     }
 
-    /// The number of samples so far.
-    pub(crate) fn samples(&self) -> u64 {
-        self.object_ends.len() as u64
-    }
-
     fn write_shapes(&mut self) -> Result<()> {
         self.hasher.write(&self.shapes);
         self.sealed.write(&self.shapes)?;

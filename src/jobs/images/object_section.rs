@@ -41,13 +41,18 @@ impl ObjectSection {
 
     /// The label of a category in batches.
     pub(crate) fn label(&self, category: u32) -> i64 {
-        match self.rule.labels {
-            Some(LabelNumbers::Ids) => {
+        match self.has_ids_as_labels() {
+            true => {
                 let categories = &self.table.form().categories;
                 (categories.get(category as usize)).map_or(i64::from(category), |of| of.id)
             }
-            None | Some(LabelNumbers::Contiguous) => i64::from(category),
+            false => i64::from(category),
         }
+    }
+
+    /// Whether labels are the numbers of categories, not their places.
+    pub(crate) fn has_ids_as_labels(&self) -> bool {
+        self.rule.labels == Some(LabelNumbers::Ids)
     }
 
     /// The layout of the record of a row of this height and width.

@@ -5,6 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+#[cfg(doc)]
 use crate::data::objects::ObjectForm;
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::Batch;
@@ -49,6 +50,7 @@ pub struct BatchObjects {
     pub dropped: Vec<DropCounts>,
     keypoints_each: usize,
     rotated_each: usize,
+    has_ids: bool,
     /// The instance masks of each row. Empty if the loader makes none.
     masks: Vec<RowMasks>,
     /// The bytes of masks, if they are not where workers wrote them.
@@ -138,8 +140,10 @@ impl Batch {
 
 impl BatchObjects {
     /// `copies_masks`: the bytes of the batch will not stay.
-    pub(crate) fn new(form: &ObjectForm, copies_masks: bool) -> Self {
+    pub(crate) fn new(section: &ObjectSection, copies_masks: bool) -> Self {
+        let form = section.table().form();
         Self {
+            has_ids: section.has_ids_as_labels(),
             mask_bytes: copies_masks.then(Arc::default),
             offsets: vec![0],
             keypoints_each: form.keypoints,
@@ -191,6 +195,12 @@ impl BatchObjects {
     /// The bytes of all masks, if the batch does not have them.
     pub(crate) fn held_masks(&self) -> Option<&[u8]> {
         self.mask_bytes.as_deref().map(Vec::as_slice)
+    }
+
+    /// Whether labels are the numbers of categories, not their places.
+    #[must_use]
+    pub fn has_ids_as_labels(&self) -> bool {
+        self.has_ids
     }
 
     /// Keypoints of an object. 0: none.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::getpid;
 
+use crate::data::annotations::AnnotationReport;
 use crate::data::columns::BatchColumns;
 use crate::data::columns::column_set::OpenColumns;
 use crate::data::index::{Index, Label, ScanReport};
@@ -31,6 +32,8 @@ use crate::recipe::{RowExtent, SampleProgram};
 pub(crate) struct ImageRun {
     pub(crate) index: Arc<Index>,
     pub(crate) scan: Option<ScanReport>,
+    /// What the files of annotations had.
+    pub(crate) annotations: Option<AnnotationReport>,
     /// The columns that batches have.
     pub(crate) columns: Option<Arc<OpenColumns>>,
     pub(crate) plan: EpochPlan,
@@ -212,7 +215,7 @@ impl ImageRun {
         let Some(section) = packing.objects() else {
             return Ok(None);
         };
-        let mut objects = BatchObjects::new(section.table().form(), self.copies_masks);
+        let mut objects = BatchObjects::new(section, self.copies_masks);
         for (number, row) in (0..).zip(rows) {
             let place = RecordPlace {
                 bytes,

@@ -38,7 +38,7 @@ fn label(element: MaskType, bytes: &[u8]) -> i64 {
 }
 
 /// The colour of a label: that of Pascal VOC, whose bits are spread over the channels.
-fn color_of(label: i64) -> Rgb<u8> {
+pub fn color_of(label: i64) -> Rgb<u8> {
     let bits = label as u64;
     let channel = |first: u32| {
         (0..8).fold(0u8, |level, n| {

@@ -4,6 +4,7 @@
 //! - `samples`: the samples, their originals, and draws of the recipe;
 //! - `levels`: converts rows of a batch to screen colours;
 //! - `mask_overlay`: masks over their images;
+//! - `object_overlay`: boxes, keypoints and masks of objects over their images;
 //! - `corners`: the part of the original that a row shows;
 //! - `draw_text`: drawn values as text;
 //! - `grid`: lays everything out as one picture;
@@ -17,6 +18,7 @@ mod draw_text;
 mod grid;
 mod levels;
 mod mask_overlay;
+mod object_overlay;
 mod samples;
 mod terminal;
 

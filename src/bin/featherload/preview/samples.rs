@@ -22,6 +22,7 @@ use super::corners::{self, RowCorners};
 use super::draw_text;
 use super::levels::ScreenLevels;
 use super::mask_overlay;
+use super::object_overlay;
 use crate::index::print_skipped;
 use crate::setup::RunSetup;
 
@@ -127,7 +128,7 @@ pub fn read(args: &PreviewArgs) -> Result<SamplePreview> {
 /// The shown samples as a separate index, and their ids in the data set.
 fn choose(args: &PreviewArgs) -> Result<(Index, Vec<u64>)> {
     let setup = on_cpu(args)?;
-    if !args.ids.is_empty() {
+    if !args.ids.is_empty() && setup.options.loader.objects.is_none() {
         let (index, scan) = setup.options.data()?.open()?;
         print_skipped(scan.as_ref());
         return Ok((index.subset(&args.ids)?, args.ids.clone()));
@@ -138,7 +139,10 @@ fn choose(args: &PreviewArgs) -> Result<(Index, Vec<u64>)> {
         .recipe(Recipe::eval224());
     let loader = builder.num_workers(0).build()?;
     print_skipped(loader.scan_report());
-    let ids = first(loader.plan(), args.rows);
+    let ids = match args.ids.is_empty() {
+        true => first(loader.plan(), args.rows),
+        false => args.ids.clone(),
+    };
     Ok((loader.index().subset(&ids)?, ids))
 }
 
@@ -209,6 +213,7 @@ fn originals(
     // Its warnings do not concern the user's run.
     let mut loader = tracing::subscriber::with_default(NoSubscriber::default(), build)?;
     let levels = ScreenLevels::of(&whole);
+    let form = loader.object_form().cloned();
     for batch in loader.epoch() {
         let batch = batch?;
         let Some(sample) = samples.get_mut(batch.ids()[0] as usize) else {
@@ -217,6 +222,7 @@ fn originals(
         sample.fault = fault_of(&batch, 0);
         if sample.fault.is_none() {
             let picture = levels.picture(&batch, 0, None)?;
+            let picture = object_overlay::drawn(picture, &batch, 0, form.as_ref())?;
             sample.size = Some(picture.dimensions());
             sample.original = Some(picture);
         }
@@ -271,6 +277,15 @@ fn draws(
                 };
                 for (crop, levels) in &crops {
                     let mut draw = draw(batch, (row, drawn, *crop), levels, sample)?;
+                    if let (Some(objects), Some(form)) = (batch.objects(), loader.object_form()) {
+                        let picture = draw
+                            .picture
+                            .take()
+                            .map(|picture| object_overlay::drawn(picture, batch, row, Some(form)));
+                        draw.picture = picture.transpose()?;
+                        draw.said
+                            .extend(object_overlay::counted(objects, row, form));
+                    }
                     if draw.label.is_none() {
                         let label = label_in(batch.labels(), row, loader.index().classes());
                         draw.label = label.filter(|label| sample.label.as_ref() != Some(label));
