@@ -3,21 +3,31 @@
 //! Runs in the consumer, before a run. Files are read within bounded memory, and wrong annotations
 //! are counted by kind. No picture is opened.
 //!
+//! - `files`: which files an option names;
 //! - `options`: what to keep; `report`: what was found, and what is wrong; `object_checks`: checks
 //!   that all formats share; `keypoint_swap`: keypoints that change places in a mirror;
 //! - `coco/`: JSON of COCO, LVIS and Roboflow, and of panoptic segments;
 //! - `json_file`: a walk through a long JSON file; `json_frame`: where a value ends; `json_value`:
-//!   values in memory.
+//!   values in memory;
+//! - `yolo/`: text files of YOLO and their `data.yaml`; `voc`: XML files of Pascal VOC;
+//!   `label_files`: the files of many pictures.
 
 mod coco;
+mod files;
 mod json_file;
 mod json_frame;
 mod json_value;
 mod keypoint_swap;
+mod label_files;
 mod object_checks;
 mod options;
 mod report;
+mod voc;
+mod yolo;
 
 pub(crate) use coco::{Annotated, read_coco, read_coco_for};
+pub(crate) use files::ObjectFiles;
 pub use options::{AnnotationOptions, CrowdPolicy};
 pub use report::{AnnotationFault, AnnotationReport, CategoryCount, FaultCount};
+pub(crate) use voc::read_voc;
+pub(crate) use yolo::{YoloForm, read_yaml, read_yaml_for, read_yolo};
