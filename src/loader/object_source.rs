@@ -2,14 +2,15 @@
 //!
 //! In the consumer.
 
-use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::data::annotations::{self, Annotated, AnnotationOptions, AnnotationReport, CrowdPolicy};
-use crate::data::index::{Index, PathPattern};
+use crate::data::annotations::{
+    self, Annotated, AnnotationOptions, AnnotationReport, CrowdPolicy, ObjectFiles,
+};
+use crate::data::index::Index;
 use crate::data::objects::{ObjectList, ObjectTable};
 use crate::error::{Error, Result};
 use crate::jobs::object_rule::{LabelNumbers, ObjectRule};
@@ -29,9 +30,20 @@ use crate::loader::source::Source;
 #[derive(Debug, Clone, Default)]
 pub struct ObjectOptions {
     rule: ObjectRule,
-    files: ObjectFiles,
+    place: ObjectPlace,
+    reading: AnnotationReading,
+}
+
+/// How files are read.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct AnnotationReading {
     strict: bool,
     crowds: CrowdPolicy,
+    /// Names of categories, for files without them.
+    names: Option<Vec<String>>,
+    /// Four corners in YOLO's rows are a rotated box.
+    obb: bool,
 }
 
 /// The objects of a run.
@@ -44,7 +56,7 @@ pub(super) struct OpenedObjects {
 }
 
 #[derive(Debug, Clone, Default)]
-enum ObjectFiles {
+enum ObjectPlace {
     /// They are listed later.
     #[default]
     Unset,
@@ -54,10 +66,11 @@ enum ObjectFiles {
 
 impl ObjectOptions {
     /// Objects in files that `files` names: a COCO file (`.json`), or a pattern of paths of YOLO's
-    /// (`../labels/{stem}.txt`) or Pascal VOC's files (`../Annotations/{stem}.xml`).
+    /// (`../labels/{stem}.txt`) or Pascal VOC's files (`../Annotations/{stem}.xml`), or a
+    /// `data.yaml` of YOLO.
     pub fn new(files: impl Into<String>) -> Self {
         Self {
-            files: ObjectFiles::Named(files.into()),
+            place: ObjectPlace::Named(files.into()),
             ..Self::default()
         }
     }
@@ -68,7 +81,7 @@ impl ObjectOptions {
     /// No memory for their table.
     pub fn listed(self, list: ObjectList) -> Result<Self> {
         Ok(Self {
-            files: ObjectFiles::Listed(Arc::new(list.finish()?)),
+            place: ObjectPlace::Listed(Arc::new(list.finish()?)),
             ..self
         })
     }
@@ -82,14 +95,16 @@ impl ObjectOptions {
     /// Whether the first wrong annotation of a file is an error. Default: wrong annotations are
     /// dropped, counted, and named by a warning.
     #[must_use]
-    pub fn strict(self, strict: bool) -> Self {
-        Self { strict, ..self }
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.reading.strict = strict;
+        self
     }
 
     /// What to do with crowds of a file. Default: they are kept, and marked.
     #[must_use]
-    pub fn crowds(self, crowds: CrowdPolicy) -> Self {
-        Self { crowds, ..self }
+    pub fn crowds(mut self, crowds: CrowdPolicy) -> Self {
+        self.reading.crowds = crowds;
+        self
     }
 
     /// The same files with the rule of `other`, or the rule of these files if there is no other.
@@ -109,21 +124,12 @@ impl ObjectOptions {
         self.rule.check()
     }
 
-    /// The COCO file, if one is named.
-    fn coco_file(&self) -> Option<&Path> {
-        match &self.files {
-            ObjectFiles::Named(files) if !PathPattern::is_pattern(files) => {
-                Some(Path::new(files)).filter(|file| has_extension(file, "json"))
-            }
-            _ => None,
-        }
-    }
-
     fn reading(&self) -> AnnotationOptions {
         AnnotationOptions {
-            strict: self.strict,
-            crowds: self.crowds,
+            strict: self.reading.strict,
+            crowds: self.reading.crowds,
             shapes: self.rule.masks.is_some(),
+            rotated: self.reading.obb,
             ..AnnotationOptions::default()
         }
     }
@@ -137,7 +143,10 @@ impl ObjectOptions {
         &self,
         source: &Source,
     ) -> Result<Option<(Index, OpenedObjects)>> {
-        let (Some(file), Source::Folder(folder, _)) = (self.coco_file(), source) else {
+        let (ObjectPlace::Named(files), Source::Folder(folder, _)) = (&self.place, source) else {
+            return Ok(None);
+        };
+        let ObjectFiles::Coco(file) = &ObjectFiles::parse(files)? else {
             return Ok(None);
         };
         let Annotated {
@@ -173,23 +182,16 @@ impl ObjectOptions {
     /// # Errors
     /// Files that cannot be read; objects of another number of images; a rule that does not fit.
     pub(super) fn open(&self, images: &Index) -> Result<OpenedObjects> {
-        let (table, place) = match &self.files {
-            ObjectFiles::Listed(table) => (table.clone(), "the list"),
-            ObjectFiles::Named(files) => {
-                let Some(file) = self.coco_file() else {
-                    return Err(Error::option(
-                        "objects",
-                        format!(
-                            "objects: '{files}' is no COCO file by its extension, and no pattern: \
-                             give a file such as instances_train.json"
-                        ),
-                    ));
-                };
-                let (table, report) = annotations::read_coco_for(file, images, &self.reading())?;
+        let (table, place) = match &self.place {
+            ObjectPlace::Listed(table) => (table.clone(), "the list"),
+            ObjectPlace::Named(files) => {
+                let names = self.reading.names.as_deref();
+                let files = ObjectFiles::parse(files)?;
+                let (table, report) = files.read_for(images, names, &self.reading())?;
                 let labels = LabelNumbers::Contiguous;
                 return self.opened(Arc::new(table), Some(report), labels);
             }
-            ObjectFiles::Unset => {
+            ObjectPlace::Unset => {
                 return Err(Error::option(
                     "objects",
                     "objects need `files`: a COCO file, or a pattern such as ../labels/{stem}.txt",
@@ -209,11 +211,6 @@ impl ObjectOptions {
         }
         self.opened(table, None, LabelNumbers::Ids)
     }
-}
-
-fn has_extension(file: &Path, extension: &str) -> bool {
-    let found = file.extension();
-    found.is_some_and(|found| found.eq_ignore_ascii_case(extension))
 }
 
 impl FromStr for ObjectOptions {
@@ -243,28 +240,23 @@ impl<'de> Deserialize<'de> for ObjectOptions {
         match Form::deserialize(from)? {
             Form::Files(files) => Ok(Self::new(files)),
             Form::Rule(mut fields) => {
-                let files = match fields.remove("files") {
-                    None => ObjectFiles::Unset,
-                    Some(serde_json::Value::String(files)) => ObjectFiles::Named(files),
+                let place = match fields.remove("files") {
+                    None => ObjectPlace::Unset,
+                    Some(serde_json::Value::String(files)) => ObjectPlace::Named(files),
                     Some(_) => return Err(D::Error::custom("`files` of objects is no text")),
                 };
-                let mut flag = |name: &str| fields.remove(name).unwrap_or_default();
-                let (strict, crowds) = (flag("strict"), flag("crowds"));
-                let crowds = match crowds {
-                    serde_json::Value::Null => CrowdPolicy::default(),
-                    given => serde_json::from_value(given).map_err(D::Error::custom)?,
-                };
-                let strict = match strict {
-                    serde_json::Value::Null => false,
-                    given => serde_json::from_value(given).map_err(D::Error::custom)?,
-                };
+                let of_files = ["strict", "crowds", "names", "obb"];
+                let reading = of_files
+                    .into_iter()
+                    .filter_map(|name| fields.remove_entry(name));
+                let reading = serde_json::Value::Object(reading.collect());
+                let reading = serde_json::from_value(reading).map_err(D::Error::custom)?;
                 let rule = serde_json::from_value(serde_json::Value::Object(fields));
                 let rule = rule.map_err(D::Error::custom)?;
                 Ok(Self {
                     rule,
-                    files,
-                    strict,
-                    crowds,
+                    place,
+                    reading,
                 })
             }
         }

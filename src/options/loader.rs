@@ -77,7 +77,8 @@ pub struct LoaderOptions {
     /// With a COCO file and a folder, the images are those of the file. Or a JSON object with
     /// `files` and the fields of a rule: style (torchvision, albumentations, detectron2,
     /// ultralytics, hf), min_size, min_area, min_visibility, max_objects, overflow (first, largest,
-    /// error), keypoint_swap, labels (contiguous, ids), any_size.
+    /// error), keypoint_swap, labels (contiguous, ids), masks (full, quarter), any_size; and of files
+    /// strict, crowds (keep, drop), names, obb.
     #[cfg_attr(feature = "cli", arg(long, value_name = "FILES", value_parser = ObjectOptions::from_str, help_heading = cli::SOURCE))]
     pub objects: Option<ObjectOptions>,
 

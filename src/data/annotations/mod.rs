@@ -25,9 +25,7 @@ mod report;
 mod voc;
 mod yolo;
 
-pub(crate) use coco::{Annotated, read_coco, read_coco_for};
+pub(crate) use coco::{Annotated, read_coco};
 pub(crate) use files::ObjectFiles;
 pub use options::{AnnotationOptions, CrowdPolicy};
 pub use report::{AnnotationFault, AnnotationReport, CategoryCount, FaultCount};
-pub(crate) use voc::read_voc;
-pub(crate) use yolo::{YoloForm, read_yaml, read_yaml_for, read_yolo};
