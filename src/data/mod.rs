@@ -5,6 +5,7 @@
 //! - [`shard`]: tar shards as bytes;
 //! - [`survey`]: the headers of all samples;
 //! - [`packed_page`]: compressed pages of Parquet files, and images of CIFAR batches;
+//! - `frame_header`: the memory that decoders of compressed frames keep;
 //! - `pixel_shape`: the shape of images that are stored as raw pixels;
 //! - [`sample_sizes`]: the upright size of every sample, in shared memory;
 //! - `linked_folders`: folders that a scan reaches again through links.
@@ -14,6 +15,7 @@
 
 pub(crate) mod arrow;
 pub mod columns;
+pub(crate) mod frame_header;
 pub mod index;
 mod linked_folders;
 pub(crate) mod packed_page;

@@ -10,7 +10,7 @@
 //! decoders see a file.
 //!
 //! A packed page is unpacked for its first sample, and kept until a sample of another page is
-//! opened. At most one page is kept.
+//! opened. At most one page is kept. Of a broken page its fault is kept.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -21,7 +21,7 @@ use std::os::unix::fs::FileExt;
 use memmap2::{Mmap, MmapOptions};
 
 use crate::data::index::Index;
-use crate::data::packed_page::{PackedPage, read_page, slice_page};
+use crate::data::packed_page::{LastPage, PackedPage, read_page, slice_page};
 use crate::error::{self, FaultKind, SampleFault};
 use crate::jobs::open_shards::{AccessPattern, MappedShard, OpenShards};
 use crate::jobs::sample::KEEP;
@@ -59,9 +59,7 @@ pub(crate) struct SampleInput {
     keeps_shards_open: bool,
     mapped: OpenShards<MappedShard>,
     read: OpenShards<File>,
-    /// The last packed page: its number, and its bytes.
-    page: Option<u64>,
-    unpacked: Vec<u8>,
+    page: LastPage,
     /// The last image of raw pixels, as a file of NumPy.
     pixels: Vec<u8>,
 }
@@ -108,8 +106,7 @@ impl SampleInput {
             pattern,
             mapped: OpenShards::new(),
             read: OpenShards::new(),
-            page: None,
-            unpacked: Vec::new(),
+            page: LastPage::default(),
             pixels: Vec::new(),
         }
     }
@@ -160,17 +157,16 @@ impl SampleInput {
         check_length("the member", range.end - range.start, self.max_bytes)?;
         let number = index.part(id).map_or(0, |part| part.shard);
         if let Some(page) = index.page(number) {
-            if self.page != Some(number) {
-                self.page = None;
+            let mode = self.mode;
+            let unpacked = self.page.get(number, |out| {
                 let packed = page.at..page.at + page.packed;
                 let (file, len) = index.open_shard(number, path)?;
                 if packed.end > len as u64 {
                     return Err(truncated_fault(&packed, len as u64));
                 }
-                self.unpack(&file, &page)?;
-                self.page = Some(number);
-            }
-            return slice_page(&self.unpacked, &range).map(InputBytes::Read);
+                unpack(mode, &file, &page, out)
+            })?;
+            return slice_page(unpacked, &range).map(InputBytes::Read);
         }
         match self.mode {
             InputMode::Map if !self.keeps_shards_open => {
@@ -222,18 +218,23 @@ impl SampleInput {
             }
         }
     }
+}
 
-    fn unpack(&mut self, file: &File, page: &PackedPage) -> Result<(), SampleFault> {
-        let range = page.at..page.at + page.packed;
-        match self.mode {
-            InputMode::Map if page.packed > 0 => {
-                let packed = live_map(file, &range)?;
-                page.unpack(&packed.0, &mut self.unpacked)
-            }
-            InputMode::Map | InputMode::Read => {
-                let packed = read_page(file, page).map_err(unreadable)?;
-                page.unpack(&packed, &mut self.unpacked)
-            }
+fn unpack(
+    mode: InputMode,
+    file: &File,
+    page: &PackedPage,
+    out: &mut Vec<u8>,
+) -> Result<(), SampleFault> {
+    let range = page.at..page.at + page.packed;
+    match mode {
+        InputMode::Map if page.packed > 0 => {
+            let packed = live_map(file, &range)?;
+            page.unpack(&packed.0, out)
+        }
+        InputMode::Map | InputMode::Read => {
+            let packed = read_page(file, page).map_err(unreadable)?;
+            page.unpack(&packed, out)
         }
     }
 }

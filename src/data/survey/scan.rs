@@ -17,7 +17,7 @@ use std::thread;
 use rayon::prelude::*;
 
 use crate::data::index::Index;
-use crate::data::packed_page::{read_page, slice_page};
+use crate::data::packed_page::{LastPage, read_page, slice_page};
 use crate::data::sample_sizes::SampleSizes;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::picture::OrientationMode;
@@ -295,14 +295,13 @@ pub(crate) fn header_at(path: &Path, limits: &PictureLimits) -> Result<PictureHe
     header(File::from(fd), limits)
 }
 
-/// Opens samples to read their headers. Keeps the last shard open, and its last page unpacked.
+/// Opens samples to read their headers. Keeps the last shard open, and its last page unpacked, or
+/// the fault of that page.
 #[derive(Default)]
 struct HeaderFiles {
     path: Vec<u8>,
     shard: Option<(u64, Arc<File>)>,
-    /// The number of the page in `unpacked`.
-    page: Option<u64>,
-    unpacked: Vec<u8>,
+    page: LastPage,
 }
 
 impl HeaderFiles {
@@ -336,14 +335,12 @@ impl HeaderFiles {
         };
         self.shard = Some((part.shard, file.clone()));
         if let Some(page) = index.page(part.shard) {
-            if self.page != Some(part.shard) {
-                self.page = None;
+            let unpacked = self.page.get(part.shard, |out| {
                 let packed = read_page(&file, &page)
                     .map_err(|e| FaultKind::Unreadable.fault(format!("cannot be read: {e}")))?;
-                page.unpack(&packed, &mut self.unpacked)?;
-                self.page = Some(part.shard);
-            }
-            let picture = slice_page(&self.unpacked, &range)?;
+                page.unpack(&packed, out)
+            })?;
+            let picture = slice_page(unpacked, &range)?;
             return Ok((header(Cursor::new(picture), limits)?, part.bytes));
         }
         Ok((header(FileRange::new(file, range), limits)?, part.bytes))
