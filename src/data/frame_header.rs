@@ -69,10 +69,16 @@ impl ZstdHeader {
         })
     }
 
-    /// The header of the same frame with a window of `content` bytes. A frame with this many bytes
-    /// of content needs no larger one.
+    /// The header of the same frame for a page of `unpacked` bytes, which needs no larger window than
+    /// itself. `None` if the window is no larger.
     #[cfg(feature = "parquet")]
-    pub(crate) fn with_window(&self, content: u64) -> Vec<u8> {
+    pub(crate) fn for_page(&self, unpacked: u64) -> Option<Vec<u8>> {
+        let content = largest_window(unpacked);
+        (self.window > content).then(|| self.with_window(content))
+    }
+
+    #[cfg(feature = "parquet")]
+    fn with_window(&self, content: u64) -> Vec<u8> {
         let flags = WIDE_SIZE | SINGLE_SEGMENT | (self.flags & 7);
         let dictionary = &self.dictionary[..dictionary_bytes(self.flags)];
         [
@@ -89,13 +95,20 @@ fn dictionary_bytes(flags: u8) -> usize {
     [0, 1, 2, 4][usize::from(flags & 3)]
 }
 
+/// The largest window of a page of `unpacked` bytes. It has room for a block, so that a page with too
+/// many bytes ends where the page ends.
+fn largest_window(unpacked: u64) -> u64 {
+    unpacked.max(ZSTD_BLOCK)
+}
+
 /// Most bytes that the decoder of Zstandard keeps beside `unpacked` bytes of content.
 pub(crate) fn zstd_bytes(window: u64, unpacked: u64) -> u64 {
     let unpacked = unpacked.min(MOST_PAGE);
-    let window = window.min(unpacked);
+    let largest = largest_window(unpacked);
+    let window = window.min(largest);
     let allocated = zstd_buffer(window);
     // The decoder adds a block to the window before it returns bytes.
-    let buffer = match unpacked.min(window + ZSTD_BLOCK) < allocated {
+    let buffer = match largest.min(window + ZSTD_BLOCK) < allocated {
         true => allocated,
         // The buffer doubles once, beside the old one.
         false => 3 * allocated,
@@ -172,6 +185,7 @@ mod tests {
 
     #[test]
     fn no_length_overflows() {
+        assert!(zstd_bytes(0, 0) < 1 << 20);
         for unpacked in [0, 1, 1 << 20, MOST_PAGE, u64::MAX] {
             for window in [0, 1, 1 << 20, u64::MAX] {
                 assert!(zstd_bytes(window, unpacked) >= window.min(unpacked).min(MOST_PAGE));

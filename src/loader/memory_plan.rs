@@ -103,6 +103,7 @@ impl LoaderBuilder {
             feed: self.feed.as_ref(),
             on_error: self.on_error,
             masks: self.masks.as_ref(),
+            columns: &self.columns,
             plans_memory: true,
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
@@ -181,6 +182,7 @@ impl LoaderBuilder {
             feed: self.feed.as_ref(),
             on_error: self.on_error,
             masks: self.masks.as_ref(),
+            columns: &self.columns,
             plans_memory: true,
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };

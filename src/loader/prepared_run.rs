@@ -6,6 +6,7 @@
 use crate::data::index::{Index, ScanReport};
 use std::path::Path;
 
+use crate::data::columns::column_set::{self, NamedReaders};
 use crate::data::sample_sizes::SampleSizes;
 use crate::data::survey;
 use crate::error::{Error, Result, size_rounded_down};
@@ -16,6 +17,7 @@ use crate::jobs::item_feed::ItemFeed;
 use crate::jobs::mask_rule::MaskRule;
 use crate::jobs::open_shards::MAPPED_SHARDS;
 use crate::loader::coded_room::CodedRoom;
+use crate::loader::column_source::ColumnSource;
 use crate::loader::hull_room;
 use crate::loader::mask_source::{MaskOptions, MaskSource};
 use crate::loader::sampler_table;
@@ -55,6 +57,8 @@ pub(super) struct PreparedRun {
     mixing: MixingBytes,
     /// Most bytes of samples that a feed has given and that were not returned.
     feed_bytes: u64,
+    /// The columns of batches.
+    pub(super) columns: NamedReaders,
 }
 
 /// The inputs of a [`PreparedRun`].
@@ -69,6 +73,8 @@ pub(super) struct RunRequest<'a> {
     pub(super) feed: Option<&'a ItemFeed>,
     pub(super) on_error: OnError,
     pub(super) masks: Option<&'a MaskOptions>,
+    /// Names of the columns of batches.
+    pub(super) columns: &'a [String],
     /// Whether to read all headers for their memory needs.
     pub(super) plans_memory: bool,
     /// The rows for coded JPEGs. None unless a device decodes.
@@ -108,6 +114,7 @@ impl PreparedRun {
             OnError::Stop => DeadAddresses::Refused,
             OnError::Skip | OnError::Substitute => DeadAddresses::Kept,
         };
+        let column_source = ColumnSource::of(&source, request.columns)?;
         let masks = request.masks.map(|masks| MaskSource::of(masks, &source));
         let masks = masks.transpose()?;
         let (index, scan, fetcher) =
@@ -208,7 +215,9 @@ impl PreparedRun {
         let (program, windows) = with_room.flatten().unwrap_or_else(|| (program.clone(), 0));
         let packing = SlotPacking::new(&program, plan.clone(), tries, limits, sizes)?;
         let packing = packing.with_masks(masks.as_ref().map(|(_, rule)| rule));
+        let columns = column_source.open(request.columns, &index)?;
         Ok(Self {
+            columns,
             index,
             masks,
             scan,
@@ -407,7 +416,8 @@ impl PreparedRun {
                 + classes
                 + sizes
                 + table
-                + self.feed_bytes,
+                + self.feed_bytes
+                + column_set::unpacked_bytes(&self.columns),
             mixing: self.mixing,
             device: None,
         }

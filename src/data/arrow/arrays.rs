@@ -31,7 +31,8 @@ impl BufferPlace {
         let packed = self.bytes.checked_sub(8).ok_or(None)?;
         // The header of the frame follows the length.
         let mut begin = [0; 8 + FRAME_HEADER];
-        let begin = &mut begin[..8 + FRAME_HEADER.min(usize::try_from(packed).unwrap_or(usize::MAX))];
+        let begin =
+            &mut begin[..8 + FRAME_HEADER.min(usize::try_from(packed).unwrap_or(usize::MAX))];
         let read = file.read_exact_at(begin, self.at);
         read.map_err(|e| Some(format!("cannot be read at byte {}: {e}", self.at)))?;
         let (word, header) = begin.split_first_chunk::<8>().ok_or(None)?;
@@ -48,9 +49,7 @@ impl BufferPlace {
                 Self {
                     at,
                     bytes: unpacked,
-                    page: Some(
-                        PackedPage::new(at, packed, unpacked, codec).with_header(header),
-                    ),
+                    page: Some(PackedPage::new(at, packed, unpacked, codec).with_header(header)),
                 }
             }
         };
@@ -78,6 +77,19 @@ impl ArrayPlace {
         }
         let mut children = self.children.iter_mut();
         children.try_for_each(|child| child.open(file, codec))
+    }
+}
+
+impl ArrayPlace {
+    /// Calls `with` for each packed buffer of the array and of those inside of it.
+    pub(super) fn each_page(&self, with: &mut impl FnMut(&PackedPage)) {
+        self.buffers
+            .iter()
+            .filter_map(|b| b.page.as_ref())
+            .for_each(&mut *with);
+        for child in &self.children {
+            child.each_page(with);
+        }
     }
 }
 
