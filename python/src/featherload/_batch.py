@@ -102,6 +102,8 @@ class Batch(tuple[Any, Any]):
     # Columns that Python holds. None if the library reads them.
     _columns: HeldColumns | None
     _masks: Any
+    # Rows of images for each sample: the images of all samples, then those of all again, ...
+    _splits: int
 
     def __new__(
         cls,
@@ -109,9 +111,11 @@ class Batch(tuple[Any, Any]):
         raw: RawBatch | None = None,
         columns: HeldColumns | None = None,
         masks: Any = None,
+        splits: int = 1,
     ) -> Batch:
         batch = super().__new__(cls, tuple(pair))
         batch._raw, batch._columns, batch._masks = raw, columns, masks
+        batch._splits = splits
         return batch
 
     def __getitem__(self, key: Any) -> Any:
@@ -230,8 +234,15 @@ class Batch(tuple[Any, Any]):
         return [CropGeometry._of(*crop) for crop in found]
 
     def good_rows(self) -> list[int]:
-        """The rows that hold pixels of a sample: all but padding and failed ones."""
-        return self._of_loader.good_rows()
+        """The rows of ``images`` with pixels of a sample: all but padding and failed ones.
+
+        With timm's splits these are rows of all splits.
+        """
+        rows = self._of_loader.good_rows()
+        if self._splits == 1:
+            return rows
+        samples = len(self._of_loader.repeated())
+        return [split * samples + row for split in range(self._splits) for row in rows]
 
     @property
     def faults(self) -> list[Fault]:
@@ -295,7 +306,7 @@ class Batch(tuple[Any, Any]):
         raw = self._raw
         if raw is not None and there is not images:
             raw = raw.without_pixels()
-        return Batch((there, at), raw, self._columns, masks)
+        return Batch((there, at), raw, self._columns, masks, self._splits)
 
     def numpy(self) -> tuple[Any, Any]:
         """Images and labels as NumPy arrays: views, or copies if they are on a device."""
