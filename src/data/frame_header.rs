@@ -2,8 +2,6 @@
 //!
 //! Pure, on untrusted bytes. The numbers are those of the crates ruzstd and lz4_flex.
 
-use crate::data::packed_page::MOST_PAGE;
-
 /// The most bytes of a header that are read.
 pub(crate) const FRAME_HEADER: usize = 18;
 
@@ -103,26 +101,29 @@ fn largest_window(unpacked: u64) -> u64 {
 
 /// Most bytes that the decoder of Zstandard keeps beside `unpacked` bytes of content.
 pub(crate) fn zstd_bytes(window: u64, unpacked: u64) -> u64 {
-    let unpacked = unpacked.min(MOST_PAGE);
     let largest = largest_window(unpacked);
     let window = window.min(largest);
     let allocated = zstd_buffer(window);
     // The decoder adds a block to the window before it returns bytes.
-    let buffer = match largest.min(window + ZSTD_BLOCK) < allocated {
+    let buffer = match largest.min(window.saturating_add(ZSTD_BLOCK)) < allocated {
         true => allocated,
         // The buffer doubles once, beside the old one.
-        false => 3 * allocated,
+        false => allocated.saturating_mul(3),
     };
-    buffer + ZSTD_TABLES.min(16 * unpacked + (64 << 10))
+    let tables = unpacked.saturating_mul(16).saturating_add(64 << 10);
+    buffer.saturating_add(tables.min(ZSTD_TABLES))
 }
 
 /// Bytes that ruzstd allocates for a window: a power of two, and two blocks.
 fn zstd_buffer(window: u64) -> u64 {
     let slack = 2 * ZSTD_BLOCK;
-    match window.checked_sub(slack) {
-        None | Some(0) => window.next_power_of_two() + 1,
-        Some(more) => more.next_power_of_two() + slack + 1,
-    }
+    let (more, slack) = match window.checked_sub(slack) {
+        None | Some(0) => (window, 0),
+        Some(more) => (more, slack),
+    };
+    // No page is as long as a number without a next power.
+    let allocated = more.checked_next_power_of_two().unwrap_or(u64::MAX);
+    allocated.saturating_add(slack + 1)
 }
 
 /// Most bytes that the decoder of LZ4 frames keeps, by the header at the start of `bytes`.
@@ -186,9 +187,9 @@ mod tests {
     #[test]
     fn no_length_overflows() {
         assert!(zstd_bytes(0, 0) < 1 << 20);
-        for unpacked in [0, 1, 1 << 20, MOST_PAGE, u64::MAX] {
+        for unpacked in [0, 1, 1 << 20, 512 << 20, u64::MAX] {
             for window in [0, 1, 1 << 20, u64::MAX] {
-                assert!(zstd_bytes(window, unpacked) >= window.min(unpacked).min(MOST_PAGE));
+                assert!(zstd_bytes(window, unpacked) >= window.min(unpacked));
             }
         }
         // A page in many windows takes little more than itself, and a page in one its buffer.

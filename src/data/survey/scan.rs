@@ -357,7 +357,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::data::index::FolderOptions;
+    use crate::data::index::{ArrowFiles, FolderOptions, ParquetOptions};
     use crate::picture::jpeg::fixtures;
     use crate::picture::jpeg::fixtures::Sampling;
 
@@ -431,6 +431,38 @@ mod tests {
             (1..=most).contains(&read.into_inner()),
             "at most one a thread, {most}"
         );
+    }
+
+    #[test]
+    #[cfg(feature = "parquet")]
+    fn a_broken_page_is_unpacked_once_for_all_its_headers() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.arrow");
+        let seed = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/seeds/arrow/lz4");
+        let mut bytes = std::fs::read(seed).unwrap().split_off(1);
+        let open = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let files = ArrowFiles {
+                data: vec![path.clone()],
+                ..ArrowFiles::default()
+            };
+            Index::arrow(&files, &ParquetOptions::default()).unwrap().0
+        };
+        let index = open(&bytes);
+        let page = index.page(index.part(0).unwrap().shard).unwrap();
+        bytes[page.at as usize] ^= 0xff;
+        let index = open(&bytes);
+        let mut files = HeaderFiles::default();
+        let limits = PictureLimits::default();
+        let first = files.read(&index, 0, &limits).unwrap_err();
+        assert_eq!(first.kind, FaultKind::Corrupt, "{first}");
+        // A second try to unpack it would find no bytes.
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len(8).unwrap();
+        for id in [2, 0] {
+            let again = files.read(&index, id, &limits).unwrap_err();
+            assert_eq!(again.reason, first.reason);
+        }
     }
 
     #[test]

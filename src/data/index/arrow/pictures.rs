@@ -85,7 +85,7 @@ impl ArrowPictures {
         // The first row with a path and no bytes. Empty bytes are bytes, as for `datasets`.
         let mut alone = None;
         if let Some(pictures) = column(&columns.picture.bytes)? {
-            // `check_rows` has compared their number with the memory.
+            // `RowBudget` has compared their number with the memory.
             let rows = usize::try_from(file.rows).unwrap_or(0);
             let _ = places.rows.try_reserve_exact(rows);
             for row in 0..file.rows {
