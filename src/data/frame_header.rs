@@ -12,8 +12,9 @@ const SINGLE_SEGMENT: u8 = 0x20;
 const WIDE_SIZE: u8 = 0xc0;
 /// Most bytes of a block of Zstandard.
 const ZSTD_BLOCK: u64 = 128 << 10;
-/// Most bytes of the literals, the sequences and the tables of such a block.
-const ZSTD_TABLES: u64 = 2 << 20;
+/// Most bytes of the literals, the sequences and the tables of such a block. Measured at level 19:
+/// 2.2 MiB.
+const ZSTD_TABLES: u64 = 3 << 20;
 /// A frame without content. A decoder that has read it allocates the next window at once.
 #[cfg(feature = "parquet")]
 pub(crate) const ZSTD_EMPTY: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, SINGLE_SEGMENT, 0];
@@ -194,6 +195,6 @@ mod tests {
         }
         // A page in many windows takes little more than itself, and a page in one its buffer.
         assert!(zstd_bytes(512 << 10, 100 << 20) < 4 << 20);
-        assert!(zstd_bytes(u64::MAX, 1 << 20) < 4 << 20);
+        assert!(zstd_bytes(u64::MAX, 1 << 20) < 5 << 20);
     }
 }

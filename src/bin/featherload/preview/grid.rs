@@ -377,9 +377,10 @@ mod tests {
             .collect();
         assert_eq!(words, ["crop 2", "flip"]);
         // Draws without crops follow each other, and many crops take several lines.
-        assert_eq!(lines_of(&draws((0..16).map(|_| None))), [0..16]);
+        let alone = lines_of(&draws((0..17).map(|_| None)));
+        assert_eq!(alone, [0..16, 16..17]);
         assert_eq!(lines_of(&draws((0..40).map(Some))), [0..16, 16..32, 32..40]);
-        assert_eq!(lines_of(&[]), [0..0]);
+        assert_eq!(lines_of(&[]).len(), 1);
         assert_eq!(draw_lines(&draws([None].into_iter())[0], 224).len(), 1);
     }
 }
