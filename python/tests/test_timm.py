@@ -491,6 +491,38 @@ def test_splits_have_one_crop_and_timms_order(
         if policy is not None:
             assert not torch.equal(images[1], images[2])
         assert len(batch.ids) == len(batch.status) == 4
+        assert batch.good_rows() == [*range(12 if use_prefetcher else 4)]
+
+
+def test_good_rows_of_splits_are_rows_of_the_images(tmp_path: Path) -> None:
+    """A broken image has a row in each split, which is left out."""
+    import timm.data
+    import torch
+    from timm.data.dataset import AugMixDataset
+
+    from featherload.timm import create_loader
+
+    folder = save(tmp_path / "set", [(40, 33)] * 8)
+    broken = sorted(path for path in folder.rglob("*") if path.is_file())[3]
+    broken.write_bytes(b"no image")
+    (batch,) = create_loader(
+        AugMixDataset(timm.data.create_dataset("", str(folder), "train"), 3),
+        24,
+        8,
+        True,
+        auto_augment="augmix-m9",
+        num_aug_splits=3,
+        device="cpu",
+        on_error="skip",
+        seed=5,
+    )
+    (fault,) = batch.faults
+    good = batch.good_rows()
+    assert good == [row for row in range(24) if row % 8 != fault.row]
+    assert batch.to(torch.float64).good_rows() == good
+    # Rows without pixels have one value in each channel.
+    flat = batch.images.flatten(2).std(dim=2).amax(dim=1)
+    assert [row for row in range(24) if flat[row] > 0] == good
 
 
 def test_splits_augment_the_clean_split_as_timm_does(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@
 //! - [`shard`]: tar shards as bytes;
 //! - [`survey`]: the headers of all samples;
 //! - [`packed_page`]: compressed pages of Parquet files, and images of CIFAR batches;
+//! - `frame_header`: the memory that decoders of compressed frames keep;
 //! - `pixel_shape`: the shape of images that are stored as raw pixels;
 //! - [`objects`]: boxes, keypoints and outlines of all samples;
 //! - [`annotations`]: files of annotations, read to such objects;
@@ -18,6 +19,7 @@
 pub mod annotations;
 pub(crate) mod arrow;
 pub mod columns;
+pub(crate) mod frame_header;
 pub mod index;
 mod linked_folders;
 pub mod objects;

@@ -1,16 +1,17 @@
 //! Packed pages: byte ranges of a file that are unpacked before they are read.
 //!
-//! A page of a Parquet file is compressed, and so may be a buffer of an Arrow file. A page of a CIFAR batch is one image, stored as three
-//! colour planes. Workers unpack pages. The consumer also unpacks pages if it reads headers, makes
-//! an index or has zero workers. All decompressors are written in Rust. Without the feature
-//! `parquet` there are none, and a compressed page is a fault. Not in this file: memory maps, and
-//! the meaning of the unpacked bytes.
+//! A page of a Parquet file is compressed, and so may be a buffer of an Arrow file. A page of a CIFAR
+//! batch is one image, stored as three colour planes. Workers unpack pages. The consumer also
+//! unpacks pages if it reads headers, makes an index or has zero workers. All decompressors are
+//! written in Rust. Without the feature `parquet` there are none, and a compressed page is a fault.
+//! Not in this file: memory maps, and the meaning of the unpacked bytes.
 
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+use crate::data::frame_header::{FRAME_HEADER, MOST_LZ4, ZstdHeader, lz4_bytes, zstd_bytes};
 use crate::error::{FaultKind, SampleFault};
 use crate::picture::npy;
 #[cfg(feature = "parquet")]
@@ -19,8 +20,8 @@ use crate::sys::panics::catch_panic;
 /// The largest page in bytes, both packed and unpacked.
 pub(crate) const MOST_PAGE: u64 = 512 << 20;
 
-/// The largest window of Zstandard that its decoder accepts. The window of a page that was
-/// compressed as a whole is the page.
+/// The largest window of Zstandard that its decoder accepts. A window is cut to the length of its
+/// page.
 pub(crate) const MOST_WINDOW: u64 = 128 << 20;
 
 /// How a page is packed. The sealed index stores these numbers.
@@ -70,19 +71,63 @@ pub(crate) struct PackedPage {
     /// Bytes after it is unpacked.
     pub(crate) unpacked: u64,
     pub(crate) codec: PageCodec,
+    /// Most bytes that its decoder keeps beside the unpacked page.
+    beside: u64,
 }
 
 impl PackedPage {
-    /// The most bytes of memory that the page takes while it is unpacked, without its packed bytes.
-    /// The decoder of Zstandard keeps a window, in a buffer that doubles when it grows. That of LZ4
-    /// frames keeps two blocks and a packed one.
-    pub(crate) fn most_bytes(&self) -> u64 {
-        let window = match self.codec {
-            PageCodec::Zstd => 3 * self.unpacked.min(MOST_WINDOW),
-            PageCodec::Lz4Frame => 32 << 20,
+    /// A page whose frame may have any header. So its decoder is assumed to keep the most that it
+    /// may keep.
+    pub(crate) fn new(at: u64, packed: u64, unpacked: u64, codec: PageCodec) -> Self {
+        let beside = match codec {
+            PageCodec::Zstd => zstd_bytes(unpacked, unpacked),
+            PageCodec::Lz4Frame => MOST_LZ4,
             _ => 0,
         };
-        self.unpacked.saturating_add(window)
+        Self {
+            at,
+            packed,
+            unpacked,
+            codec,
+            beside,
+        }
+    }
+
+    /// The same with the memory that its frame needs, by the first bytes of the frame.
+    pub(crate) fn with_header(self, begin: &[u8]) -> Self {
+        let begin = match usize::try_from(self.packed) {
+            Ok(packed) => &begin[..begin.len().min(packed)],
+            Err(_) => begin,
+        };
+        let found = match self.codec {
+            PageCodec::Zstd => {
+                ZstdHeader::parse(begin).map(|header| zstd_bytes(header.window, self.unpacked))
+            }
+            PageCodec::Lz4Frame => lz4_bytes(begin),
+            _ => None,
+        };
+        let beside = found.unwrap_or(self.beside);
+        Self { beside, ..self }
+    }
+
+    /// Like [`PackedPage::with_header`], with the bytes of the file. A file that cannot be read has
+    /// no header: reading the page reports it.
+    pub(crate) fn with_header_in(self, file: &File) -> Self {
+        let mut begin = [0; FRAME_HEADER];
+        match self.codec {
+            PageCodec::Zstd | PageCodec::Lz4Frame => {
+                let read = file.read_at(&mut begin, self.at).unwrap_or(0);
+                self.with_header(&begin[..read])
+            }
+            _ => self,
+        }
+    }
+
+    /// The most bytes of memory that the page takes while it is unpacked, without its packed bytes.
+    /// The decoder of Zstandard keeps a window, at most the page. That of LZ4 frames keeps two
+    /// blocks and a packed one.
+    pub(crate) fn most_bytes(&self) -> u64 {
+        self.unpacked.saturating_add(self.beside)
     }
 
     /// Replaces the content of `out` by the unpacked page: `self.unpacked` bytes. Allocates that
@@ -134,6 +179,39 @@ impl PackedPage {
             "lies in a compressed page of a Parquet or Arrow file: build featherload with the \
              feature parquet",
         ))
+    }
+}
+
+/// The page that was unpacked last, or its fault: a broken page is not unpacked for each sample.
+#[derive(Debug, Default)]
+pub(crate) struct LastPage {
+    number: Option<u64>,
+    fault: Option<SampleFault>,
+    bytes: Vec<u8>,
+}
+
+impl LastPage {
+    /// The bytes of page `number`, which `unpack` writes if it is another one than the last.
+    ///
+    /// # Errors
+    /// The fault of `unpack`. It is kept with the page, unless the page could not be read.
+    pub(crate) fn get(
+        &mut self,
+        number: u64,
+        unpack: impl FnOnce(&mut Vec<u8>) -> Result<(), SampleFault>,
+    ) -> Result<&[u8], SampleFault> {
+        if self.number != Some(number) {
+            (self.number, self.fault) = (None, None);
+            match unpack(&mut self.bytes) {
+                Err(fault) if fault.kind == FaultKind::Unreadable => return Err(fault),
+                unpacked => self.fault = unpacked.err(),
+            }
+            self.number = Some(number);
+        }
+        match &self.fault {
+            Some(fault) => Err(fault.clone()),
+            None => Ok(&self.bytes),
+        }
     }
 }
 
@@ -235,14 +313,33 @@ fn by_codec(codec: PageCodec, packed: &[u8], out: &mut [u8]) -> Result<usize, St
             check_end(&mut decoder)?;
             Ok(filled)
         }
-        PageCodec::Zstd => {
-            let mut decoder =
-                ruzstd::decoding::StreamingDecoder::new(packed).map_err(|e| e.to_string())?;
-            let filled = fill(&mut decoder, out)?;
-            check_end(&mut decoder)?;
-            Ok(filled)
-        }
+        PageCodec::Zstd => unpack_zstd(packed, out),
     }
+}
+
+/// Unpacks a frame of Zstandard. Its decoder keeps a window of at most the bytes of `out` or of one
+/// block, whatever the frame states.
+#[cfg(feature = "parquet")]
+fn unpack_zstd(packed: &[u8], out: &mut [u8]) -> Result<usize, String> {
+    use crate::data::frame_header::ZSTD_EMPTY;
+    use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+    use std::io::Read;
+
+    let header = ZstdHeader::parse(packed).ok_or("it does not begin with a frame of Zstandard")?;
+    let (begin, rest) = packed.split_at(header.bytes);
+    let begin = header
+        .for_page(out.len() as u64)
+        .unwrap_or_else(|| begin.to_vec());
+    let mut decoder = FrameDecoder::new();
+    decoder.set_max_window_size(MOST_WINDOW);
+    // Its buffer grows by doubling, unless the decoder has read a frame before.
+    decoder.init(&ZSTD_EMPTY[..]).map_err(|e| e.to_string())?;
+    let source = begin.as_slice().chain(rest);
+    let mut decoder =
+        StreamingDecoder::new_with_decoder(source, decoder).map_err(|e| e.to_string())?;
+    let filled = fill(&mut decoder, out)?;
+    check_end(&mut decoder)?;
+    Ok(filled)
 }
 
 /// Checks that a page has no more bytes than it states.
@@ -255,7 +352,7 @@ fn check_end(from: &mut impl std::io::Read) -> Result<(), String> {
     }
 }
 
-/// Bytes that a decoder is asked for at once: the decoder of Zstandard holds all of them.
+/// Bytes that a decoder is asked for at once.
 #[cfg(feature = "parquet")]
 const PIECE: usize = 1 << 20;
 
@@ -281,12 +378,92 @@ mod tests {
     use super::*;
 
     fn page(codec: PageCodec, packed: &[u8], unpacked: u64) -> PackedPage {
-        PackedPage {
-            at: 0,
-            packed: packed.len() as u64,
-            unpacked,
-            codec,
+        PackedPage::new(0, packed.len() as u64, unpacked, codec)
+    }
+
+    /// A frame of Zstandard with this window and blocks, each of which repeats a byte.
+    fn zstd_of_runs(window: u8, blocks: &[(u32, u8)]) -> Vec<u8> {
+        let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, window];
+        for (number, (length, byte)) in blocks.iter().enumerate() {
+            let last = u32::from(number + 1 == blocks.len());
+            let header = last | 1 << 1 | length << 3;
+            frame.extend_from_slice(&header.to_le_bytes()[..3]);
+            frame.push(*byte);
         }
+        frame
+    }
+
+    /// 128 MiB.
+    const LARGE_WINDOW: u8 = 17 << 3;
+
+    #[test]
+    fn a_window_that_is_larger_than_the_page_takes_no_memory() {
+        let mut out = Vec::new();
+        // Honest: a writer that did not know the length.
+        let runs: Vec<(u32, u8)> = (0..6).map(|n| (128 << 10, n)).collect();
+        let packed = zstd_of_runs(LARGE_WINDOW, &runs);
+        let honest = page(PageCodec::Zstd, &packed, 6 << 17);
+        honest.unpack(&packed, &mut out).unwrap();
+        let is_run = |(n, run): (usize, &[u8])| run.iter().all(|byte| *byte == n as u8);
+        assert!(out.chunks(128 << 10).enumerate().all(is_run));
+        let stated = honest.with_header(&packed);
+        assert!(stated.most_bytes() <= (6 << 17) + (4 << 20), "{stated:?}");
+        // A frame of 128 MiB, of which the page states 1000 bytes. Its last block has no valid kind.
+        // The decoder ends before it reaches that block.
+        let runs: Vec<(u32, u8)> = (0..1024).map(|_| (128 << 10, 7)).collect();
+        let mut packed = zstd_of_runs(LARGE_WINDOW, &runs);
+        let last = packed.len() - 4;
+        packed[last] = 0b111;
+        for unpacked in [1000, 300_000] {
+            let fault = page(PageCodec::Zstd, &packed, unpacked).unpack(&packed, &mut out);
+            let reason = fault.unwrap_err().reason;
+            assert!(reason.contains("more bytes than it states"), "{reason}");
+        }
+    }
+
+    #[test]
+    fn the_memory_of_a_page_is_that_of_its_frame() {
+        // As zstd's level 1 writes 100 MiB.
+        let head = [0x28, 0xb5, 0x2f, 0xfd, 0x80, 9 << 3, 0, 0, 0x40, 6];
+        let large = PackedPage::new(0, 1 << 20, 100 << 20, PageCodec::Zstd);
+        assert!(large.most_bytes() > 200 << 20);
+        assert!(large.with_header(&head).most_bytes() < 105 << 20);
+        // Another file at its place, or none.
+        assert_eq!(large.with_header(b"other"), large);
+        let lz4 = PackedPage::new(0, 1 << 20, 1 << 20, PageCodec::Lz4Frame);
+        let head = [0x04, 0x22, 0x4d, 0x18, 0x60, 0x40, 0x82];
+        assert!(lz4.with_header(&head).most_bytes() < 2 << 20);
+        // The header of a page of 3 bytes is not what lies after them.
+        let short = PackedPage::new(0, 3, 1 << 20, PageCodec::Lz4Frame);
+        assert_eq!(short.with_header(&head), short);
+    }
+
+    #[test]
+    fn a_broken_page_is_unpacked_once() {
+        let mut last = LastPage::default();
+        let mut calls = 0;
+        let mut get = |last: &mut LastPage, number, kind: Option<FaultKind>| {
+            let bytes = last.get(number, |out| {
+                calls += 1;
+                *out = vec![number as u8];
+                kind.map_or(Ok(()), |kind| Err(kind.fault("broken")))
+            });
+            let bytes = bytes.map(<[u8]>::to_vec).map_err(|fault| fault.reason);
+            (bytes, calls)
+        };
+        let broken = || Err("broken".to_owned());
+        for _ in 0..3 {
+            assert_eq!(get(&mut last, 5, Some(FaultKind::Corrupt)), (broken(), 1));
+        }
+        assert_eq!(get(&mut last, 6, None), (Ok(vec![6]), 2));
+        assert_eq!(get(&mut last, 6, None), (Ok(vec![6]), 2));
+        assert_eq!(get(&mut last, 5, Some(FaultKind::Corrupt)), (broken(), 3));
+        // Storage that fails may work the next time.
+        assert_eq!(
+            get(&mut last, 7, Some(FaultKind::Unreadable)),
+            (broken(), 4)
+        );
+        assert_eq!(get(&mut last, 7, None), (Ok(vec![7]), 5));
     }
 
     fn packed_by(codec: PageCodec, bytes: &[u8]) -> Vec<u8> {

@@ -97,6 +97,12 @@ impl CanvasBufferBytes {
         self.raise(CanvasBuffer::Down(floats), window.down);
     }
 
+    /// Bytes of the larger of the two buffers of `u8`.
+    pub(crate) fn of_bytes(&self) -> u64 {
+        let of = |other| self.0[CanvasBuffer::Bytes(other).index()];
+        of(false).max(of(true))
+    }
+
     /// Bytes of all buffers together.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.into_iter().fold(0, u64::saturating_add)

@@ -79,7 +79,8 @@ pub(crate) struct SampleMemory {
     pub(crate) buffers: CanvasBufferBytes,
     /// A side of a resize that is too long for fixed-point weights: pixels before and after it.
     pub(crate) steep: Option<(u32, u32)>,
-    /// Tables of the crops of a hull, which a device makes.
+    /// Tables of the crops of a hull, which a device makes. Otherwise the resized image that crops
+    /// share.
     pub(crate) tables: u64,
 }
 

@@ -9,6 +9,7 @@
 //! - `hull_writer`, `level_steps`: the row, if a device makes the crops;
 //! - `mask`: the mask of an image, from a file of labels; `objects`: its boxes and keypoints;
 //!   `instance_masks`: the masks of its objects;
+//! - `shared_resize`: the resize of crops that begin alike;
 //! - `raw`: files whose pixels are not compressed.
 
 mod crop;
@@ -19,9 +20,11 @@ mod level_steps;
 pub(crate) mod mask;
 pub(crate) mod objects;
 mod raw;
+mod shared_resize;
 
 use self::crop::CropWriter;
 use self::hull_writer::HullWriter;
+use self::shared_resize::SharedResize;
 use crate::decode_plan::canvas_memory::check_reduction;
 use crate::decode_plan::stored_picture::{DecodePlan, MAX_KEPT_BYTES, StoredPicture};
 use crate::device::jpeg_part::PartLimits;
@@ -72,6 +75,8 @@ pub(crate) struct SampleDecoder {
     raster_scratch: raster::RasterScratch,
     /// Pixels from which several crops are made, if they do not lie in the decoder's buffer.
     shared_pixels: Vec<u8>,
+    /// None unless crops share operations.
+    shared_resize: Option<SharedResize>,
     resampler: ImageResampler,
     canvas: PictureCanvas,
     /// One for each crop of a sample, at least one.
@@ -135,6 +140,7 @@ impl SampleDecoder {
             jpeg_scratch: jpeg::JpegScratch::default(),
             raster_scratch: raster::RasterScratch::default(),
             shared_pixels: Vec::new(),
+            shared_resize: program.shares_operations().then(SharedResize::default),
             resampler: ImageResampler::new(CpuLevel::detect()?),
             canvas: PictureCanvas::default(),
             parts: program.crop_programs().iter().map(PartMaker::new).collect(),
@@ -269,6 +275,9 @@ impl SampleDecoder {
         self.jpeg_scratch = jpeg::JpegScratch::default();
         self.raster_scratch = raster::RasterScratch::default();
         self.shared_pixels = Vec::new();
+        if let Some(shared) = &mut self.shared_resize {
+            *shared = SharedResize::default();
+        }
         self.resampler.free_buffers();
         self.canvas.free_buffers();
         if let Some(hulls) = &mut self.hulls {
@@ -280,6 +289,7 @@ impl SampleDecoder {
         self.jpeg_scratch.bytes()
             + self.raster_scratch.bytes()
             + self.shared_pixels.capacity()
+            + (self.shared_resize.as_ref()).map_or(0, SharedResize::held_bytes)
             + self.resampler.scratch_bytes()
             + self.canvas.held_bytes()
             + (self.parts[ONLY].device.as_ref()).map_or(0, CropWriter::held_bytes)

@@ -10,7 +10,7 @@
 //! decoders see a file.
 //!
 //! A packed page is unpacked for its first sample, and kept until a sample of another page is
-//! opened. At most one page is kept.
+//! opened. At most one page is kept. Of a broken page its fault is kept.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -21,11 +21,13 @@ use std::os::unix::fs::FileExt;
 use memmap2::{Mmap, MmapOptions};
 
 use crate::data::index::Index;
-use crate::data::packed_page::{PackedPage, read_page, slice_page};
+use crate::data::packed_page::{LastPage, PackedPage, read_page, slice_page};
 use crate::error::{self, FaultKind, SampleFault};
 use crate::jobs::open_shards::{AccessPattern, MappedShard, OpenShards};
 use crate::jobs::sample::KEEP;
+use crate::jobs::stages;
 use crate::pool::job::JobProcess;
+use crate::pool::worker::meter::StageMeter;
 use crate::pool::worker::sigbus;
 use crate::sys::regular_file::open_regular;
 
@@ -59,9 +61,7 @@ pub(crate) struct SampleInput {
     keeps_shards_open: bool,
     mapped: OpenShards<MappedShard>,
     read: OpenShards<File>,
-    /// The last packed page: its number, and its bytes.
-    page: Option<u64>,
-    unpacked: Vec<u8>,
+    page: LastPage,
     /// The last image of raw pixels, as a file of NumPy.
     pixels: Vec<u8>,
 }
@@ -108,8 +108,7 @@ impl SampleInput {
             pattern,
             mapped: OpenShards::new(),
             read: OpenShards::new(),
-            page: None,
-            unpacked: Vec::new(),
+            page: LastPage::default(),
             pixels: Vec::new(),
         }
     }
@@ -129,13 +128,23 @@ impl SampleInput {
         index: &'a Index,
         id: u64,
     ) -> Result<InputBytes<'a>, SampleFault> {
+        self.open_metered(index, id, None)
+    }
+
+    /// The same. `meter` counts the time of unpacking apart from that of reading.
+    pub(crate) fn open_metered<'a>(
+        &'a mut self,
+        index: &'a Index,
+        id: u64,
+        meter: Option<&mut StageMeter>,
+    ) -> Result<InputBytes<'a>, SampleFault> {
         let shape = index.part(id).and_then(|part| index.pixels(part.shard));
         let Some(shape) = shape else {
-            return self.open_stored(index, id);
+            return self.open_stored(index, id, meter);
         };
         // `open_stored` borrows the other buffers.
         let mut file = std::mem::take(&mut self.pixels);
-        let written = match self.open_stored(index, id) {
+        let written = match self.open_stored(index, id, meter) {
             Ok(pixels) => shape.write_file(&pixels, cleared(&mut file)),
             Err(fault) => Err(fault),
         };
@@ -148,6 +157,7 @@ impl SampleInput {
         &'a mut self,
         index: &'a Index,
         id: u64,
+        meter: Option<&mut StageMeter>,
     ) -> Result<InputBytes<'a>, SampleFault> {
         if let Some(bytes) = index.bytes_in_memory(id) {
             check_length("the image", bytes.len() as u64, self.max_bytes)?;
@@ -160,17 +170,22 @@ impl SampleInput {
         check_length("the member", range.end - range.start, self.max_bytes)?;
         let number = index.part(id).map_or(0, |part| part.shard);
         if let Some(page) = index.page(number) {
-            if self.page != Some(number) {
-                self.page = None;
+            let mode = self.mode;
+            let unpacked = self.page.get(number, |out| {
                 let packed = page.at..page.at + page.packed;
                 let (file, len) = index.open_shard(number, path)?;
                 if packed.end > len as u64 {
                     return Err(truncated_fault(&packed, len as u64));
                 }
-                self.unpack(&file, &page)?;
-                self.page = Some(number);
-            }
-            return slice_page(&self.unpacked, &range).map(InputBytes::Read);
+                let Some(meter) = meter else {
+                    return unpack(mode, &file, &page, out);
+                };
+                meter.lap(stages::OPEN);
+                let unpacked = unpack(mode, &file, &page, out);
+                meter.lap(stages::UNPACK);
+                unpacked
+            })?;
+            return slice_page(unpacked, &range).map(InputBytes::Read);
         }
         match self.mode {
             InputMode::Map if !self.keeps_shards_open => {
@@ -222,18 +237,23 @@ impl SampleInput {
             }
         }
     }
+}
 
-    fn unpack(&mut self, file: &File, page: &PackedPage) -> Result<(), SampleFault> {
-        let range = page.at..page.at + page.packed;
-        match self.mode {
-            InputMode::Map if page.packed > 0 => {
-                let packed = live_map(file, &range)?;
-                page.unpack(&packed.0, &mut self.unpacked)
-            }
-            InputMode::Map | InputMode::Read => {
-                let packed = read_page(file, page).map_err(unreadable)?;
-                page.unpack(&packed, &mut self.unpacked)
-            }
+fn unpack(
+    mode: InputMode,
+    file: &File,
+    page: &PackedPage,
+    out: &mut Vec<u8>,
+) -> Result<(), SampleFault> {
+    let range = page.at..page.at + page.packed;
+    match mode {
+        InputMode::Map if page.packed > 0 => {
+            let packed = live_map(file, &range)?;
+            page.unpack(&packed.0, out)
+        }
+        InputMode::Map | InputMode::Read => {
+            let packed = read_page(file, page).map_err(unreadable)?;
+            page.unpack(&packed, out)
         }
     }
 }
@@ -327,7 +347,9 @@ fn unreadable(e: std::io::Error) -> SampleFault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::index::{Index, ItemLabel, ListLabels, ListOptions, MemoryItems};
+    use crate::data::index::{
+        ArrowFiles, Index, ItemLabel, ListLabels, ListOptions, MemoryItems, ParquetOptions,
+    };
     use crate::picture::npy;
     use nix::sys::stat::Mode;
 
@@ -408,6 +430,67 @@ mod tests {
                     let want: Vec<u8> = (1..=6).map(|n| n + 6 * id as u8).collect();
                     assert_eq!(npy::pixels(&opened).unwrap(), want);
                 }
+            }
+        }
+    }
+
+    /// An Arrow file with compressed images, from the seeds of the fuzzer.
+    fn compressed(dir: &std::path::Path) -> (std::path::PathBuf, Vec<u8>) {
+        let seed = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/seeds/arrow/lz4");
+        let bytes = std::fs::read(seed).unwrap().split_off(1);
+        (dir.join("a.arrow"), bytes)
+    }
+
+    #[test]
+    #[cfg(feature = "parquet")]
+    fn time_of_unpacking_is_no_time_of_reading() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, bytes) = compressed(dir.path());
+        std::fs::write(&path, bytes).unwrap();
+        let files = ArrowFiles {
+            data: vec![path],
+            ..ArrowFiles::default()
+        };
+        let (index, _) = Index::arrow(&files, &ParquetOptions::default()).unwrap();
+        let mut input = SampleInput::new(InputMode::Map, 1000, AccessPattern::Shuffled);
+        let mut meter = StageMeter::default();
+        let mut seconds = 0.0;
+        // Rows 0 to 2 are of one buffer.
+        for (id, is_unpacked) in [(0, true), (2, false), (4, true), (0, true)] {
+            meter.start();
+            input.open_metered(&index, id, Some(&mut meter)).unwrap();
+            let now = stages::UNPACK.seconds(&meter.ns);
+            assert_eq!(now > seconds, is_unpacked, "{id}");
+            seconds = now;
+        }
+    }
+
+    #[test]
+    #[cfg(feature = "parquet")]
+    fn the_fault_of_a_broken_page_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, mut bytes) = compressed(dir.path());
+        let open = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let files = ArrowFiles {
+                data: vec![path.clone()],
+                ..ArrowFiles::default()
+            };
+            Index::arrow(&files, &ParquetOptions::default()).unwrap().0
+        };
+        let index = open(&bytes);
+        let page = index.page(index.part(0).unwrap().shard).unwrap();
+        // The index reads lengths only.
+        bytes[page.at as usize] ^= 0xff;
+        for mode in [InputMode::Map, InputMode::Read] {
+            let index = open(&bytes);
+            let mut input = SampleInput::new(mode, 1000, AccessPattern::Shuffled);
+            let first = input.open(&index, 0).err().unwrap();
+            assert_eq!(first.kind, FaultKind::Corrupt, "{first}");
+            // A second try to unpack it would find no file.
+            std::fs::remove_file(&path).unwrap();
+            for id in [2, 0] {
+                assert_eq!(input.open(&index, id).err().unwrap(), first);
             }
         }
     }

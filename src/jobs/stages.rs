@@ -20,6 +20,9 @@ pub(crate) const EMIT: JobStage = JobStage::of_job(3);
 /// Every other operation: colour, blur, rotation, policies.
 pub(crate) const AUGMENT: JobStage = JobStage::of_job(4);
 
+/// Decompressing a page of a Parquet or Arrow file.
+pub(crate) const UNPACK: JobStage = JobStage::of_job(5);
+
 /// The stage of a step that runs by itself, after the decoding.
 pub(crate) fn of_step(step: &Step) -> JobStage {
     match step.part() {
@@ -40,6 +43,8 @@ pub struct StageTimes {
     pub idle_s: f64,
     /// Open, map and header.
     pub open_s: f64,
+    /// Decompressing pages of Parquet and Arrow files.
+    pub unpack_s: f64,
     pub decode_s: f64,
     /// Crops, flips and resizes.
     pub resample_s: f64,
@@ -57,6 +62,7 @@ impl StageTimes {
             input_bytes: pool.input_bytes,
             idle_s: seconds(JobStage::IDLE),
             open_s: seconds(OPEN),
+            unpack_s: seconds(UNPACK),
             decode_s: seconds(DECODE),
             resample_s: seconds(RESAMPLE),
             augment_s: seconds(AUGMENT),
@@ -66,6 +72,7 @@ impl StageTimes {
 
     /// Seconds spent on samples.
     pub fn busy_s(&self) -> f64 {
-        self.open_s + self.decode_s + self.resample_s + self.augment_s + self.emit_s
+        let read = self.open_s + self.unpack_s;
+        read + self.decode_s + self.resample_s + self.augment_s + self.emit_s
     }
 }

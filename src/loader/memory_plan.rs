@@ -119,6 +119,7 @@ impl LoaderBuilder {
             on_error: self.on_error,
             masks: self.masks.as_ref(),
             objects: self.objects.as_ref(),
+            columns: &self.columns,
             plans_memory: true,
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
@@ -200,6 +201,7 @@ impl LoaderBuilder {
             on_error: self.on_error,
             masks: self.masks.as_ref(),
             objects: self.objects.as_ref(),
+            columns: &self.columns,
             plans_memory: true,
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
@@ -299,5 +301,55 @@ impl RowDrawing<'_> {
             steps,
             fault,
         }
+    }
+}
+
+#[cfg(all(test, feature = "parquet"))]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::loader::Source;
+    use crate::recipe::Recipe;
+
+    #[test]
+    fn unpacked_columns_are_planned_and_limited() {
+        let dir = tempfile::tempdir().unwrap();
+        let builder = |seed: &str, columns: &[&str]| {
+            let path = dir.path().join(format!("{seed}.arrow"));
+            let from = format!("{}/fuzz/seeds/arrow/{seed}", env!("CARGO_MANIFEST_DIR"));
+            // Without the byte that the fuzzer reads.
+            let bytes = std::fs::read(from).unwrap().split_off(1);
+            std::fs::write(&path, bytes).unwrap();
+            Loader::builder(Source::detect(&path).unwrap())
+                .recipe(Recipe::eval224())
+                .batch_size(2)
+                .num_workers(0)
+                .columns(columns.iter().copied())
+        };
+        let total = |seed: &str, columns: &[&str]| {
+            let plan = builder(seed, columns).memory_plan(0).unwrap();
+            plan.memory.total_bytes
+        };
+        // Values that lie in the file take no memory.
+        assert_eq!(total("file", &[]), total("file", &["note", "words"]));
+        let (none, both) = (total("lz4", &[]), total("lz4", &["note", "words"]));
+        let decoder = 3 * (64 << 10);
+        assert!(both > none + decoder, "{none} {both}");
+        // A limit with room for the rest alone.
+        let limited = |columns: &[&str], limit: u64| -> Option<Error> {
+            let builder = builder("lz4", columns).memory_limit(limit).depth(1);
+            builder.memory_plan_with_refusal(0).unwrap().1
+        };
+        let least = |columns: &[&str]| {
+            let plan = builder("lz4", columns).depth(1).memory_plan(0);
+            plan.unwrap().memory.total_bytes
+        };
+        assert!(limited(&[], least(&[])).is_none());
+        let refusal = limited(&["note", "words"], least(&[])).unwrap().to_string();
+        assert!(refusal.contains("memory_limit allows"), "{refusal}");
+        assert!(limited(&["note", "words"], least(&["note", "words"])).is_none());
+        // A plan needs the columns, as the run does.
+        let e = builder("lz4", &["absent"]).memory_plan(0).unwrap_err();
+        assert!(e.to_string().contains("has no column 'absent'"), "{e}");
     }
 }

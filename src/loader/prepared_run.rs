@@ -6,6 +6,7 @@
 use crate::data::index::{Index, ScanReport};
 use std::path::Path;
 
+use crate::data::columns::column_set::{self, NamedReaders};
 use crate::data::sample_sizes::SampleSizes;
 use crate::data::survey;
 use crate::error::{Error, Result, size_rounded_down};
@@ -18,6 +19,7 @@ use crate::jobs::mask_rule::MaskRule;
 use crate::jobs::object_record;
 use crate::jobs::open_shards::MAPPED_SHARDS;
 use crate::loader::coded_room::CodedRoom;
+use crate::loader::column_source::ColumnSource;
 use crate::loader::hull_room;
 use crate::loader::mask_source::{MaskOptions, MaskSource};
 use crate::loader::object_source::{ObjectOptions, OpenedObjects};
@@ -60,6 +62,8 @@ pub(super) struct PreparedRun {
     mixing: MixingBytes,
     /// Most bytes of samples that a feed has given and that were not returned.
     feed_bytes: u64,
+    /// The columns of batches.
+    pub(super) columns: NamedReaders,
 }
 
 /// The inputs of a [`PreparedRun`].
@@ -75,6 +79,8 @@ pub(super) struct RunRequest<'a> {
     pub(super) on_error: OnError,
     pub(super) masks: Option<&'a MaskOptions>,
     pub(super) objects: Option<&'a ObjectOptions>,
+    /// Names of the columns of batches.
+    pub(super) columns: &'a [String],
     /// Whether to read all headers for their memory needs.
     pub(super) plans_memory: bool,
     /// The rows for coded JPEGs. None unless a device decodes.
@@ -114,6 +120,7 @@ impl PreparedRun {
             OnError::Stop => DeadAddresses::Refused,
             OnError::Skip | OnError::Substitute => DeadAddresses::Kept,
         };
+        let column_source = ColumnSource::of(&source, request.columns)?;
         let masks = request.masks.map(|masks| MaskSource::of(masks, &source));
         let masks = masks.transpose()?;
         let described = request
@@ -235,7 +242,9 @@ impl PreparedRun {
         let section = (objects.as_ref())
             .map(|objects| ObjectSection::new(objects.table.clone(), &objects.rule));
         let packing = packing.with_objects(section);
+        let columns = column_source.open(request.columns, &index)?;
         Ok(Self {
+            columns,
             index,
             masks,
             objects,
@@ -451,7 +460,8 @@ impl PreparedRun {
                 + classes
                 + sizes
                 + table
-                + self.feed_bytes,
+                + self.feed_bytes
+                + column_set::unpacked_bytes(&self.columns),
             mixing: self.mixing,
             device: None,
         }

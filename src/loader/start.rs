@@ -22,7 +22,6 @@ use crate::jobs::images::spec::{ImageJobData, ImageSpec};
 use crate::jobs::kinds::KINDS;
 use crate::loader::builder::LoaderBuilder;
 use crate::loader::coded_room::coded_room;
-use crate::loader::column_source::ColumnSource;
 use crate::loader::image_loader::{BatchMaker, Loader, check_start, resume_mark};
 use crate::loader::jpeg_decoding;
 use crate::loader::prepared_run::{HostLimit, MemoryDecision, PreparedRun, RunRequest};
@@ -77,10 +76,10 @@ impl LoaderBuilder {
             on_error: self.on_error,
             masks: self.masks.as_ref(),
             objects: self.objects.as_ref(),
+            columns: &self.columns,
             plans_memory: self.memory_limit.is_some(),
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
-        let column_source = ColumnSource::of(&self.source, &self.columns)?;
         let prepared = PreparedRun::new(self.source, &request)?;
         let program = prepared.program.clone();
         let needed = self.decode_on == DecodeOn::Gpu;
@@ -118,10 +117,10 @@ impl LoaderBuilder {
             packing,
             sizes,
             tries,
+            columns,
             ..
         } = prepared;
         let (program, packing) = finished.unwrap_or((program, packing));
-        let readers = column_source.open(&self.columns, &index)?;
         check_start(self.start, &plan)?;
         let EpochMark { epoch, samples } = plan.mark(self.start.epoch, self.start.batch);
         let mut state = State {
@@ -255,7 +254,7 @@ impl LoaderBuilder {
         Ok(Loader {
             maker,
             run: ImageRun {
-                columns: OpenColumns::new(readers, index.clone()),
+                columns: OpenColumns::new(columns, index.clone()),
                 index,
                 scan,
                 plan,

@@ -327,8 +327,8 @@ pub struct RunMemory {
     pub page_cache_bytes: u64,
     /// Per worker: scratch, input, and the process.
     pub worker_bytes: u64,
-    /// Consumer, coordinator, names of the samples, samples in memory, tables, and the labels that
-    /// mixing makes.
+    /// Consumer, coordinator, names of the samples, samples in memory, tables, unpacked values of
+    /// columns, and the labels that mixing makes.
     pub fixed_bytes: u64,
     /// Device memory without the context. 0 without [`Device::Cuda`](crate::Device::Cuda).
     pub device_bytes: u64,
@@ -426,7 +426,7 @@ pub(crate) struct MemoryInputs {
     pub(crate) scratch_bytes: u64,
     pub(crate) input_bytes: u64,
     pub(crate) page_cache_bytes: u64,
-    /// The index, sizes, a sampler's table.
+    /// The index, sizes, a sampler's table, unpacked values of columns.
     pub(crate) table_bytes: u64,
     pub(crate) mixing: MixingBytes,
     /// None unless batches are delivered on a device.

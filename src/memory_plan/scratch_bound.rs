@@ -79,6 +79,12 @@ impl StoredPicture {
                 }
             }
         }
+        if program.hulls.is_none() && program.shares_operations() {
+            // A copy of the resized image.
+            for most in &mut most {
+                most.tables = most.buffers.of_bytes();
+            }
+        }
         most
     }
 

@@ -309,6 +309,12 @@ impl SampleProgram {
         }
     }
 
+    /// Whether crops of an image have operations with the random numbers of the first crop.
+    pub(crate) fn shares_operations(&self) -> bool {
+        let crops = self.crop_programs().iter();
+        crops.into_iter().any(|crop| !crop.shared.is_empty())
+    }
+
     /// Height, width and bytes of each crop of a sample. Empty unless a sample has several.
     pub(crate) fn crop_rows(&self) -> Vec<((u32, u32), u64)> {
         let programs = match &self.set {

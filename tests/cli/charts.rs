@@ -99,6 +99,7 @@ fn the_chart_of_a_run_has_its_rate_its_deaths_and_its_stages() {
     let seconds = |name: &str| times[name].as_f64().unwrap();
     let stages = [
         "open_s",
+        "unpack_s",
         "decode_s",
         "resample_s",
         "augment_s",

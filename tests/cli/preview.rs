@@ -291,6 +291,10 @@ fn crops_are_shown_one_after_another() {
     let draws = sample["draws"].as_array().unwrap();
     let crops: Vec<_> = draws.iter().map(|draw| draw["crop"].as_u64()).collect();
     assert_eq!(crops, [0, 1, 2, 0, 1, 2].map(Some));
+    // The second draw has a line of its own, below the first.
+    let at = |number: usize, axis: usize| sample["draws_at"][number][axis].as_u64().unwrap();
+    assert!(at(3, 1) > at(0, 1) + 40 && at(3, 0) == at(0, 0));
+    assert_eq!((at(1, 1), at(4, 0)), (at(0, 1), at(1, 0)));
     let mut places = std::collections::BTreeSet::new();
     for (number, draw) in draws.iter().enumerate() {
         let side = if number % 3 == 0 { 40 } else { 20 };

@@ -104,6 +104,8 @@ class Batch(tuple[Any, Any]):
     _columns: HeldColumns | None
     _masks: Any
     _objects: Objects | None
+    # Rows of images for each sample: the images of all samples, then those of all again, ...
+    _splits: int
 
     def __new__(
         cls,
@@ -112,10 +114,11 @@ class Batch(tuple[Any, Any]):
         columns: HeldColumns | None = None,
         masks: Any = None,
         objects: Objects | None = None,
+        splits: int = 1,
     ) -> Batch:
         batch = super().__new__(cls, tuple(pair))
         batch._raw, batch._columns, batch._masks = raw, columns, masks
-        batch._objects = objects
+        batch._objects, batch._splits = objects, splits
         return batch
 
     def __getitem__(self, key: Any) -> Any:
@@ -253,8 +256,15 @@ class Batch(tuple[Any, Any]):
         return [CropGeometry._of(*crop) for crop in found]
 
     def good_rows(self) -> list[int]:
-        """The rows that hold pixels of a sample: all but padding and failed ones."""
-        return self._of_loader.good_rows()
+        """The rows of ``images`` with pixels of a sample: all but padding and failed ones.
+
+        With timm's splits these are rows of all splits.
+        """
+        rows = self._of_loader.good_rows()
+        if self._splits == 1:
+            return rows
+        samples = len(self._of_loader.repeated())
+        return [split * samples + row for split in range(self._splits) for row in rows]
 
     @property
     def faults(self) -> list[Fault]:
@@ -321,7 +331,7 @@ class Batch(tuple[Any, Any]):
         raw = self._raw
         if raw is not None and there is not images:
             raw = raw.without_pixels()
-        return Batch((there, at), raw, self._columns, masks, objects)
+        return Batch((there, at), raw, self._columns, masks, objects, self._splits)
 
     def numpy(self) -> tuple[Any, Any]:
         """Images and labels as NumPy arrays: views, or copies if they are on a device."""

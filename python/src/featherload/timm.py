@@ -399,7 +399,9 @@ class _Prefetched(PrefetchLoader):
     def __iter__(self) -> Iterator[Batch]:
         for batch in self.loader:
             images, target = batch
+            splits = 1
             if isinstance(images, list):
+                splits = len(images)
                 # All rows of a split, then those of the next, as timm's fast_collate has them.
                 target = target.repeat((len(images),) + (1,) * (target.ndim - 1))
                 images = torch.cat(images)
@@ -413,7 +415,7 @@ class _Prefetched(PrefetchLoader):
             masks = batch._masks
             if masks is not None:
                 masks = masks.to(device=self.device, non_blocking=True)
-            yield Batch((images, target), raw, batch._columns, masks)
+            yield Batch((images, target), raw, batch._columns, masks, splits=splits)
 
     def state_dict(self) -> dict[str, Any]:
         """The position, as that of ``featherload.Loader``."""

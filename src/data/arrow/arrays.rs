@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 
 use crate::data::arrow::flatbuffer::{FlatTable, FlatVector};
 use crate::data::arrow::schema::{ArrowField, ArrowType};
+use crate::data::frame_header::FRAME_HEADER;
 use crate::data::packed_page::{PackedPage, PageCodec};
 
 /// A range of the file, or a packed part of it.
@@ -28,11 +29,15 @@ impl BufferPlace {
             return Ok(());
         }
         let packed = self.bytes.checked_sub(8).ok_or(None)?;
-        let mut word = [0; 8];
-        let read = file.read_exact_at(&mut word, self.at);
+        // The header of the frame follows the length.
+        let mut begin = [0; 8 + FRAME_HEADER];
+        let begin =
+            &mut begin[..8 + FRAME_HEADER.min(usize::try_from(packed).unwrap_or(usize::MAX))];
+        let read = file.read_exact_at(begin, self.at);
         read.map_err(|e| Some(format!("cannot be read at byte {}: {e}", self.at)))?;
+        let (word, header) = begin.split_first_chunk::<8>().ok_or(None)?;
         let at = self.at + 8;
-        *self = match i64::from_le_bytes(word) {
+        *self = match i64::from_le_bytes(*word) {
             // Stored as it is.
             -1 => Self {
                 at,
@@ -44,12 +49,7 @@ impl BufferPlace {
                 Self {
                     at,
                     bytes: unpacked,
-                    page: Some(PackedPage {
-                        at,
-                        packed,
-                        unpacked,
-                        codec,
-                    }),
+                    page: Some(PackedPage::new(at, packed, unpacked, codec).with_header(header)),
                 }
             }
         };
@@ -77,6 +77,19 @@ impl ArrayPlace {
         }
         let mut children = self.children.iter_mut();
         children.try_for_each(|child| child.open(file, codec))
+    }
+}
+
+impl ArrayPlace {
+    /// Calls `with` for each packed buffer of the array and of those inside of it.
+    pub(super) fn each_page(&self, with: &mut impl FnMut(&PackedPage)) {
+        self.buffers
+            .iter()
+            .filter_map(|b| b.page.as_ref())
+            .for_each(&mut *with);
+        for child in &self.children {
+            child.each_page(with);
+        }
     }
 }
 

@@ -1,14 +1,16 @@
 //! Bytes of an Arrow file: read where they lie, or parts of buffers that are unpacked.
 //!
 //! Runs in the consumer, on untrusted bytes. Memory: a few pieces of the file, and the buffers that
-//! were unpacked last, up to [`MOST_KEPT`] bytes.
+//! were unpacked last ([`KeptBuffers`]).
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::data::arrow::ipc_file::ArrowFile;
+use crate::data::columns::kept_buffers::KeptBuffers;
 use crate::data::packed_page::{PackedPage, read_page};
+use crate::error::SampleFault;
 
 /// Bytes per read, where values are read one after the other.
 const WINDOW: u64 = 64 << 10;
@@ -18,8 +20,6 @@ const WINDOWS: usize = 8;
 const MOST_VALUE: u64 = 1 << 30;
 /// Most bytes of a buffer that is unpacked here, packed and unpacked.
 const MOST_BUFFER: u64 = 64 << 20;
-/// Most bytes of unpacked buffers that are kept: a column has a few buffers.
-const MOST_KEPT: usize = 128 << 20;
 
 /// Where a value begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,49 +53,36 @@ pub(super) fn damaged(at: u64) -> String {
     format!("is damaged: a value at byte {at} lies outside of its buffer: write it again")
 }
 
-/// An unpacked buffer: the number of its file, its offset there, and its bytes.
-type KeptBuffer = (usize, u64, Arc<Vec<u8>>);
+/// Unpacked buffers of Arrow files.
+pub(crate) type ArrowBuffers = KeptBuffers<Arc<Vec<u8>>>;
 
-/// The buffers that were unpacked last, the newest at the end.
-#[derive(Default)]
-pub(crate) struct KeptBuffers(Mutex<Vec<KeptBuffer>>);
-
-impl std::fmt::Debug for KeptBuffers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        write!(f, "{} buffers", kept.len())
+/// The buffer of a page, by the number of its file.
+fn unpacked(
+    kept: &ArrowBuffers,
+    number: usize,
+    file: &File,
+    page: &PackedPage,
+) -> Result<Arc<Vec<u8>>, String> {
+    if !can_unpack(page) {
+        return Err(format!(
+            "has a compressed buffer of more than 64 MiB at byte {}: write it with smaller record \
+             batches (pyarrow.feather.write_feather has chunksize), or without compression",
+            page.at
+        ));
     }
+    kept.get((number, page.at), page.unpacked, || {
+        let packed = read_page(file, page)
+            .map_err(|e| format!("cannot be read at byte {}: {e}", page.at))?;
+        let mut bytes = Vec::new();
+        let unpacked = page.unpack(&packed, &mut bytes);
+        let fault = |fault: SampleFault| format!("at byte {}: {}", page.at, fault.reason);
+        Ok(unpacked.map(|()| Arc::new(bytes)).map_err(fault))
+    })
 }
 
-impl KeptBuffers {
-    fn get(&self, number: usize, file: &File, page: &PackedPage) -> Result<Arc<Vec<u8>>, String> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = |(of, at, _): &KeptBuffer| (*of, *at) == (number, page.at);
-        if let Some(found) = kept.iter().rposition(known) {
-            kept[found..].rotate_left(1);
-        } else {
-            if page.packed.max(page.unpacked) > MOST_BUFFER {
-                return Err(format!(
-                    "has a compressed buffer of more than 64 MiB at byte {}: write it with smaller \
-                     record batches (pyarrow.feather.write_feather has chunksize), or without \
-                     compression",
-                    page.at
-                ));
-            }
-            let mut all: usize = kept.iter().map(|(.., bytes)| bytes.len()).sum();
-            while all + page.unpacked as usize > MOST_KEPT && !kept.is_empty() {
-                all -= kept.remove(0).2.len();
-            }
-            let packed = read_page(file, page)
-                .map_err(|e| format!("cannot be read at byte {}: {e}", page.at))?;
-            let mut bytes = Vec::new();
-            let unpacked = page.unpack(&packed, &mut bytes);
-            unpacked.map_err(|fault| format!("at byte {}: {}", page.at, fault.reason))?;
-            kept.push((number, page.at, Arc::new(bytes)));
-        }
-        let last = kept.last().map(|(.., bytes)| bytes.clone());
-        last.ok_or_else(|| damaged(page.at))
-    }
+/// Whether a buffer is within the limit of those that are unpacked here.
+pub(super) fn can_unpack(page: &PackedPage) -> bool {
+    page.packed.max(page.unpacked) <= MOST_BUFFER
 }
 
 /// Bytes of a file: for reading one after the other (in large pieces), or here and there.
@@ -106,9 +93,9 @@ pub(crate) struct ArrowBytes {
     /// The offset of each piece, and its bytes. The last one used is the last.
     windows: Vec<(u64, Vec<u8>)>,
     /// Unpacked buffers, and the number of this file there.
-    kept: (Arc<KeptBuffers>, usize),
+    kept: (Arc<ArrowBuffers>, usize),
     /// The unpacked buffer that was read last.
-    buffer: Arc<Vec<u8>>,
+    buffer: Option<Arc<Vec<u8>>>,
 }
 
 impl ArrowBytes {
@@ -128,12 +115,12 @@ impl ArrowBytes {
             piece: 0,
             windows: Vec::new(),
             kept: Default::default(),
-            buffer: Default::default(),
+            buffer: None,
         }
     }
 
     /// The same, with unpacked buffers that outlive it. `number`: that of the file among theirs.
-    pub(crate) fn with_kept(mut self, kept: &Arc<KeptBuffers>, number: usize) -> Self {
+    pub(crate) fn with_kept(mut self, kept: &Arc<ArrowBuffers>, number: usize) -> Self {
         self.kept = (kept.clone(), number);
         self
     }
@@ -148,10 +135,13 @@ impl ArrowBytes {
                 return Ok(&[]);
             }
             let (kept, number) = &self.kept;
-            self.buffer = kept.get(*number, &self.file, &page)?;
+            // If it is no longer kept, it makes room for the other one.
+            self.buffer = None;
+            let buffer = unpacked(kept, *number, &self.file, &page)?;
+            let buffer = self.buffer.insert(buffer);
             let range = usize::try_from(at).ok().zip(usize::try_from(bytes).ok());
             let range = range.and_then(|(at, bytes)| Some(at..at.checked_add(bytes)?));
-            let found = range.and_then(|range| self.buffer.get(range));
+            let found = range.and_then(|range| buffer.get(range));
             return found.ok_or_else(|| place.damaged());
         }
         let end = at.checked_add(bytes).filter(|end| *end <= self.len);

@@ -4,9 +4,10 @@
 //! record batch.
 
 use crate::data::arrow::arrays::{ArrayPlace, BufferPlace};
-use crate::data::arrow::bytes::{ArrowBytes, ValuePlace, damaged};
+use crate::data::arrow::bytes::{ArrowBytes, ValuePlace, can_unpack, damaged};
 use crate::data::arrow::ipc_file::ArrowFile;
 use crate::data::arrow::schema::{ArrowField, ArrowType, DictionaryField};
+use crate::data::columns::kept_buffers::UnpackingMemory;
 use crate::data::columns::values::{ColumnBuilder, NumberKind, not_a_number};
 
 /// Most entries of one list.
@@ -47,6 +48,22 @@ impl ArrowColumn {
             batches: file.arrays_of(path)?,
             firsts: file.batches.iter().map(|batch| batch.first).collect(),
         })
+    }
+
+    /// The memory for its compressed buffers. Larger ones than the limit are errors when they are
+    /// read.
+    pub(crate) fn unpacking(&self) -> UnpackingMemory {
+        let mut memory = UnpackingMemory::default();
+        let arrays = self.batches.iter().flatten().chain(&self.dictionary);
+        for array in arrays {
+            array.each_page(&mut |page| {
+                if can_unpack(page) {
+                    // The packed bytes are read, and the new buffer is not yet kept.
+                    memory.add(page.unpacked, page.packed + page.most_bytes());
+                }
+            });
+        }
+        memory
     }
 
     /// The array of a row, the arrays around it, and the row's number there.

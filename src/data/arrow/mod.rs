@@ -22,7 +22,7 @@ mod ipc_file;
 mod schema;
 mod writer;
 
-pub(crate) use bytes::{ArrowBytes, KeptBuffers};
+pub(crate) use bytes::{ArrowBuffers, ArrowBytes};
 pub(crate) use column::ArrowColumn;
 pub(crate) use ipc_file::ArrowFile;
 pub(crate) use schema::{ArrowField, ArrowType, DICTIONARY};

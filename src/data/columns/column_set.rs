@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::data::columns::kept_buffers::UnpackingMemory;
 use crate::data::columns::values::{ColumnBuilder, ColumnKind, ColumnValues};
 use crate::data::index::Index;
 use crate::error::{Error, Result};
@@ -22,6 +23,12 @@ pub(crate) trait ColumnReader: fmt::Debug + Send + Sync {
     /// express. The error names the file and the row.
     fn read(&self, index: &Index, id: u64, into: &mut ColumnBuilder) -> Result<()>;
 
+    /// The memory for what it unpacks. All readers of a run share one
+    /// [`KeptBuffers`](super::kept_buffers::KeptBuffers).
+    fn unpacking(&self) -> UnpackingMemory {
+        UnpackingMemory::default()
+    }
+
     /// The number of the file that has the value of sample `id`, if a batch must read the values of
     /// a file together. Otherwise `None`.
     fn file(&self, _index: &Index, _id: u64) -> Option<u64> {
@@ -34,6 +41,15 @@ pub(crate) trait ColumnReader: fmt::Debug + Send + Sync {
 
 /// Columns by name, in the order in which a run names them.
 pub(crate) type NamedReaders = Vec<(String, Box<dyn ColumnReader>)>;
+
+/// Most bytes of unpacked values that columns take together: those that are kept, and one buffer
+/// that is unpacked.
+pub(crate) fn unpacked_bytes(readers: &NamedReaders) -> u64 {
+    let memory = readers.iter().map(|(_, reader)| reader.unpacking());
+    memory
+        .fold(UnpackingMemory::default(), UnpackingMemory::and)
+        .most_bytes()
+}
 
 /// A column that a data set has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -9,7 +9,8 @@
 //!   fails.
 //! - Samples have the order of the given files and of their rows, or that of the list of indices
 //!   that old versions of `datasets` keep beside the files.
-//! - Memory: 16 bytes and the label for each row, until the index is sealed.
+//! - Memory: up to 128 bytes for each row of all files, until the index is sealed. A list of files
+//!   takes the paths as well. Each thread keeps up to 128 MiB of unpacked labels and paths.
 //!
 //! - `file_paths`: names of Arrow files, and folders of `save_to_disk`;
 //! - `columns`: the columns of images and labels; `pictures`, `labels`: their contents;

@@ -279,12 +279,8 @@ fn pages(
         if length == 0 || end > text.len() {
             return Err(format!("ends within the pixels of row {}", pages.len()));
         }
-        pages.push(PackedPage {
-            at: (at.start + from) as u64,
-            packed: length as u64,
-            unpacked: PLANAR_BYTES,
-            codec,
-        });
+        let place = (at.start + from) as u64;
+        pages.push(PackedPage::new(place, length as u64, PLANAR_BYTES, codec));
         from = end;
     }
     match from == text.len() {

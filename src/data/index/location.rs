@@ -114,15 +114,17 @@ impl Index {
         self.memory()?.bytes().get(range)
     }
 
-    /// Bytes that unpacking the largest page takes, or those of the largest picture of raw pixels. 0
-    /// if there are neither.
+    /// Most bytes that unpacking a page takes, or those of the largest picture of raw pixels. 0 if
+    /// there are neither.
+    ///
+    /// The scan that made this index has read what decoders need. Another process, or a saved index,
+    /// knows the lengths of pages only: there this is the most that such pages may take.
     pub(crate) fn largest_page(&self) -> u64 {
+        if let Some(bytes) = self.page_bytes {
+            return bytes;
+        }
         let forms = (0..self.shards()).filter_map(|number| self.form(number));
-        let bytes = forms.map(|form| match form {
-            StoredForm::Page(page) => page.most_bytes(),
-            StoredForm::Pixels(shape) => shape.file_bytes(),
-        });
-        bytes.max().unwrap_or(0)
+        forms.map(|form| form.most_bytes()).max().unwrap_or(0)
     }
 
     /// Packed bytes of the largest page. 0 if there are no packed pages.

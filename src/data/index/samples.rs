@@ -31,6 +31,8 @@ pub struct Index {
     memory: Option<Arc<SealedBytes>>,
     /// The address of the samples, if they are single objects of a store. Only in the consumer.
     store: Option<Arc<str>>,
+    /// Most bytes for a page, as the scan found them. Only in the process that made the index.
+    pub(super) page_bytes: Option<u64>,
 }
 
 impl Index {
@@ -120,14 +122,21 @@ impl Index {
         Ok(Self {
             memory: self.memory.clone(),
             store: self.store.clone(),
+            page_bytes: self.page_bytes,
             ..index
         })
     }
 
     pub(super) fn seal(root: &Path, mut content: IndexContent) -> Result<Self> {
         let beyond = content.beyond.take();
+        let page_bytes = Some(content.page_bytes());
+        let sealed = |index| Self {
+            beyond,
+            page_bytes,
+            ..index
+        };
         Self::open(content.encode(root)?)
-            .map(|index| Self { beyond, ..index })
+            .map(sealed)
             .map_err(|damage| Error::protocol(format!("the index just made: {damage}")))
     }
 
@@ -148,6 +157,7 @@ impl Index {
             beyond: None,
             memory: None,
             store: None,
+            page_bytes: None,
         })
     }
 
@@ -229,7 +239,12 @@ impl Index {
     /// The same samples under another root, which must be absolute, with a fingerprint for each
     /// shard.
     pub(super) fn rebased(&self, root: &Path, stamps: &[FileStamp]) -> Result<Self> {
+        let page_bytes = self.page_bytes;
         Self::open(self.layout.rebased(self.sealed.bytes(), root, stamps)?)
+            .map(|index| Self {
+                page_bytes,
+                ..index
+            })
             .map_err(|damage| Error::protocol(format!("the index under another root: {damage}")))
     }
 

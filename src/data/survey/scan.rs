@@ -17,7 +17,7 @@ use std::thread;
 use rayon::prelude::*;
 
 use crate::data::index::Index;
-use crate::data::packed_page::{read_page, slice_page};
+use crate::data::packed_page::{LastPage, read_page, slice_page};
 use crate::data::sample_sizes::SampleSizes;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::picture::OrientationMode;
@@ -295,14 +295,13 @@ pub(crate) fn header_at(path: &Path, limits: &PictureLimits) -> Result<PictureHe
     header(File::from(fd), limits)
 }
 
-/// Opens samples to read their headers. Keeps the last shard open, and its last page unpacked.
+/// Opens samples to read their headers. Keeps the last shard open, and its last page unpacked, or
+/// the fault of that page.
 #[derive(Default)]
 struct HeaderFiles {
     path: Vec<u8>,
     shard: Option<(u64, Arc<File>)>,
-    /// The number of the page in `unpacked`.
-    page: Option<u64>,
-    unpacked: Vec<u8>,
+    page: LastPage,
 }
 
 impl HeaderFiles {
@@ -336,14 +335,12 @@ impl HeaderFiles {
         };
         self.shard = Some((part.shard, file.clone()));
         if let Some(page) = index.page(part.shard) {
-            if self.page != Some(part.shard) {
-                self.page = None;
+            let unpacked = self.page.get(part.shard, |out| {
                 let packed = read_page(&file, &page)
                     .map_err(|e| FaultKind::Unreadable.fault(format!("cannot be read: {e}")))?;
-                page.unpack(&packed, &mut self.unpacked)?;
-                self.page = Some(part.shard);
-            }
-            let picture = slice_page(&self.unpacked, &range)?;
+                page.unpack(&packed, out)
+            })?;
+            let picture = slice_page(unpacked, &range)?;
             return Ok((header(Cursor::new(picture), limits)?, part.bytes));
         }
         Ok((header(FileRange::new(file, range), limits)?, part.bytes))
@@ -360,7 +357,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::data::index::FolderOptions;
+    use crate::data::index::{ArrowFiles, FolderOptions, ParquetOptions};
     use crate::picture::jpeg::fixtures;
     use crate::picture::jpeg::fixtures::Sampling;
 
@@ -434,6 +431,38 @@ mod tests {
             (1..=most).contains(&read.into_inner()),
             "at most one a thread, {most}"
         );
+    }
+
+    #[test]
+    #[cfg(feature = "parquet")]
+    fn a_broken_page_is_unpacked_once_for_all_its_headers() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.arrow");
+        let seed = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/seeds/arrow/lz4");
+        let mut bytes = std::fs::read(seed).unwrap().split_off(1);
+        let open = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let files = ArrowFiles {
+                data: vec![path.clone()],
+                ..ArrowFiles::default()
+            };
+            Index::arrow(&files, &ParquetOptions::default()).unwrap().0
+        };
+        let index = open(&bytes);
+        let page = index.page(index.part(0).unwrap().shard).unwrap();
+        bytes[page.at as usize] ^= 0xff;
+        let index = open(&bytes);
+        let mut files = HeaderFiles::default();
+        let limits = PictureLimits::default();
+        let first = files.read(&index, 0, &limits).unwrap_err();
+        assert_eq!(first.kind, FaultKind::Corrupt, "{first}");
+        // A second try to unpack it would find no bytes.
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len(8).unwrap();
+        for id in [2, 0] {
+            let again = files.read(&index, id, &limits).unwrap_err();
+            assert_eq!(again.reason, first.reason);
+        }
     }
 
     #[test]

@@ -135,7 +135,9 @@ impl Job for EncodeJob {
             ));
         };
         self.home.set_current(&self.index, id);
-        let file = self.input.open(&self.index, id)?;
+        let file = self
+            .input
+            .open_metered(&self.index, id, Some(&mut *meter))?;
         meter.bytes += file.len() as u64;
         let part = self.index.pixel_box(id);
         let Some(size) = self.sizes.get(id) else {

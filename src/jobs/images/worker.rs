@@ -85,7 +85,10 @@ impl MaskInput {
             let reason = format!("mask {}: {}", path.display(), fault.reason);
             SampleFault::new(fault.kind, reason)
         };
-        let bytes = self.input.open(&self.index, id).map_err(named)?;
+        let bytes = self
+            .input
+            .open_metered(&self.index, id, Some(&mut *meter))
+            .map_err(named)?;
         meter.bytes += bytes.len() as u64;
         let made = self.decoder.make_mask(&bytes, image, request, out, meter);
         made.map_err(named)
@@ -260,7 +263,9 @@ impl Job for ImageJob {
                 &self.handed_bytes
             }
             None => {
-                opened = self.input.open(&self.index, row.id)?;
+                opened = self
+                    .input
+                    .open_metered(&self.index, row.id, Some(&mut *meter))?;
                 &opened
             }
         };

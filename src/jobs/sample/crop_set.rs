@@ -7,7 +7,8 @@ use crate::decode_plan::CropGeometry;
 use crate::decode_plan::canvas_memory::check_reduction;
 use crate::decode_plan::stored_picture::{SampleMemory, StoredPicture};
 use crate::error::{FaultKind, Result, SampleFault};
-use crate::jobs::sample::hull_writer::{DecodedPixels, HullSource, HullWriter, SharedDecode};
+use crate::jobs::sample::hull_writer::{DecodedPixels, HullSource, SharedDecode};
+use crate::jobs::sample::shared_resize::SharedResize;
 use crate::jobs::sample::{OpenedAs, PIXEL, PartMaker, RowRequest, SampleDecoder, WindowRows};
 use crate::jobs::stages;
 use crate::picture::FileFormat;
@@ -149,7 +150,11 @@ impl SampleDecoder {
         };
         let pixels = u64::from(window.w) * u64::from(window.h);
         memory.decoder = stored.shared_decoder_memory(pixels);
-        memory.tables = self.hulls.as_ref().map_or(0, HullWriter::most_bytes);
+        memory.tables = match (&self.hulls, &self.shared_resize) {
+            (Some(hulls), _) => hulls.most_bytes(),
+            (None, Some(_)) => SharedResize::most_bytes(&plans),
+            (None, None) => 0,
+        };
         self.make_room(memory.bytes())?;
         Ok(SharedDecode {
             scale,
@@ -182,12 +187,20 @@ impl SampleDecoder {
         let crops =
             std::iter::once(&mut *out.first).chain(crops.iter_mut().map(|crop| &mut **crop));
         let geometries = geometries.chunks_exact_mut(CropGeometry::BYTES);
-        let plans = shared.plans.iter().zip(crops).zip(geometries);
-        for (part, ((plan, crop), geometry)) in plans.enumerate() {
-            let mut plan = *plan;
+        let mut plans = shared.plans.clone();
+        for plan in &mut plans {
             plan.window.x -= from.origin.0;
             plan.window.y -= from.origin.1;
-            self.fill_from_raw(part, (from.pixels, from.stride), &plan, None, crop, meter)?;
+        }
+        if let Some(shared) = &mut self.shared_resize {
+            shared.reset();
+        }
+        for (part, ((plan, crop), geometry)) in plans.iter().zip(crops).zip(geometries).enumerate()
+        {
+            if let Some(shared) = &mut self.shared_resize {
+                shared.begin_crop(plan, &plans[part + 1..]);
+            }
+            self.fill_from_raw(part, (from.pixels, from.stride), plan, None, crop, meter)?;
             let of_crop = CropGeometry::of(stored.upright_size(), &self.parts[part].steps);
             geometry.copy_from_slice(bytemuck::bytes_of(&of_crop));
         }

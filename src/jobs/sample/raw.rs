@@ -52,6 +52,7 @@ impl SampleDecoder {
         let (width, height) = (plan.size.0 as usize, plan.size.1 as usize);
         let to = self.canvas.begin(width, height, placement);
         match plan.axes {
+            Some(_) if (self.shared_resize.as_mut()).is_some_and(|s| s.copy_to(plan, to)) => {}
             Some((x, y)) => {
                 let source = PixelSource {
                     pixels: seen.pixels.as_flattened(),
@@ -60,6 +61,9 @@ impl SampleDecoder {
                     stride: PIXEL * seen.stride,
                 };
                 self.resampler.resample(source, ResizeAxes { x, y }, to);
+                if let Some(shared) = &mut self.shared_resize {
+                    shared.keep(plan, to);
+                }
             }
             None => seen.copy_to(to),
         }

@@ -247,6 +247,7 @@ fn stages(sheet: &mut ChartSheet, report: &BenchReport) {
     let times = &report.loader.times;
     let parts = [
         ("three", "read", times.open_s),
+        ("six", "unpack", times.unpack_s),
         ("one", "decode", times.decode_s),
         ("two", "resize", times.resample_s),
         ("five", "augment", times.augment_s),

@@ -53,6 +53,9 @@ pub struct StageShares {
     /// Share of the run: the consumer mixed batches.
     #[serde(rename = "mixing_percent")]
     pub mixing: f64,
+    /// Share of the run: the consumer read columns, and unpacked what they lie in.
+    #[serde(rename = "columns_percent")]
+    pub columns: f64,
     /// Share of the run: the device copied, or made rows from crops.
     #[serde(rename = "device_percent")]
     pub device: f64,
@@ -83,6 +86,7 @@ pub enum RateLimit {
     Fetch,
     SlowRows,
     Mixing,
+    Columns,
     Consumer,
     OtherWork,
     Storage,
@@ -120,12 +124,14 @@ pub struct RunFacts {
 }
 
 impl StageShares {
-    pub fn of(r: &LoaderReport, workers: &WorkerTimes, seconds: f64) -> Self {
+    /// `columns_s`: seconds for the columns of batches.
+    pub fn of(r: &LoaderReport, workers: &WorkerTimes, seconds: f64, columns_s: f64) -> Self {
         let t = &r.times;
         let busy = t.busy_s().max(1e-9);
         let percent = |s: f64, of: f64| 100.0 * (s / of.max(1e-9)).clamp(0.0, 1.0);
         let mut stages = [
             ("read", t.open_s),
+            ("unpack", t.unpack_s),
             ("decode", t.decode_s),
             ("resize", t.resample_s),
             ("augment", t.augment_s),
@@ -142,6 +148,7 @@ impl StageShares {
                 .map(|queued| percent(busy - workers.cpu_s - queued, busy)),
             consumer_waited: percent(r.consumer_wait_s, seconds),
             mixing: percent(r.mix_s, seconds),
+            columns: percent(columns_s, seconds),
             device: r.device.map_or(0.0, |d| percent(d.busy_s(), seconds)),
             gpu_decoder: r.device.map_or(0.0, |d| percent(d.jpegs.busy_s, seconds)),
             fetch: r.fetch.map_or(0.0, |fetch| percent(fetch.wait_s, seconds)),
@@ -189,7 +196,9 @@ impl RateLimit {
         let queued = shares.queued.unwrap_or(0.0);
         let largest = shares.stages.first().map_or("decode", |stage| stage.0);
         // Shares of the consumer's own time. Without workers it also decodes.
-        let mixes = shares.mixing > 0.5 * (100.0 - shares.consumer_waited);
+        let own = 100.0 - shares.consumer_waited;
+        let mixes = shares.mixing > 0.5 * own;
+        let reads_columns = shares.columns > 0.5 * own;
         if shares.fetch > 100.0 * FETCHED {
             Self::Fetch
         } else if shares.device > 100.0 * DEVICE_BUSY {
@@ -202,6 +211,8 @@ impl RateLimit {
             Self::SlowRows
         } else if mixes && (rests || workers == 0) {
             Self::Mixing
+        } else if reads_columns && (rests || workers == 0) {
+            Self::Columns
         } else if rests {
             Self::Consumer
         } else if queued > 100.0 * QUEUED && processors.used < RECEIVED * could_use {
@@ -221,6 +232,7 @@ impl RateLimit {
             Self::Fetch => "the object store",
             Self::SlowRows => "rows that wait for slower ones (raise depth)",
             Self::Mixing => "mixing",
+            Self::Columns => "columns",
             Self::Consumer => "the consumer",
             Self::OtherWork => "other work on this machine",
             Self::Storage => "storage",
@@ -234,6 +246,7 @@ impl RateLimit {
             Self::SlowRows => "slow images".into(),
             Self::OtherWork => "other work".into(),
             Self::Mixing => format!("mixing {:.0}%", shares.mixing),
+            Self::Columns => format!("columns {:.0}%", shares.columns),
             Self::Stage(_) => match shares.stages.first() {
                 Some((stage, share)) => format!("{stage} {share:.0}%"),
                 None => String::new(),
@@ -258,14 +271,19 @@ impl RateLimit {
                 "slow images: finished rows wait for them, and workers are idle {:.0}% of their time",
                 shares.idle
             ),
-            Self::Mixing => {
+            Self::Mixing | Self::Columns => {
                 let rest = match workers {
                     0 => String::new(),
                     _ => format!("; workers waited for it {:.0}% of theirs", shares.idle),
                 };
+                let share = match self {
+                    Self::Columns => shares.columns,
+                    _ => shares.mixing,
+                };
                 format!(
-                    "mixing: {:.0}% of the consumer's time{rest}",
-                    100.0 * shares.mixing / (100.0 - shares.consumer_waited).max(1.0)
+                    "{}: {:.0}% of the consumer's time{rest}",
+                    self.name(),
+                    100.0 * share / (100.0 - shares.consumer_waited).max(1.0)
                 )
             }
             Self::Consumer => format!(
@@ -333,6 +351,9 @@ impl RateLimit {
             Self::Stage("decode") if !facts.is_raw && facts.gpu_decoding != GpuDecoding::Used => {
                 Some(format!("{build} --encode raw{shorter}"))
             }
+            Self::Stage("unpack") => Some(format!(
+                "{build}: its images are not compressed a second time"
+            )),
             Self::Stage("augment") if facts.has_moves_left => Some(
                 "--reorder fast: fewer pixels to change (`featherload plan` shows the moves)"
                     .into(),
@@ -455,6 +476,13 @@ mod tests {
         );
         let raw = shares(&[("resize", 60.0), ("write", 40.0), ("decode", 0.0)]);
         assert_eq!(RateLimit::of(&raw, &p, 2).name(), "resize");
+        let packed = shares(&[("unpack", 55.0), ("decode", 40.0), ("read", 5.0)]);
+        let limit = RateLimit::of(&packed, &p, 2);
+        assert_eq!(limit.name(), "unpack");
+        let faster = limit.faster(&FACTS, &packed, &p).unwrap();
+        assert!(faster.starts_with("cache build SRC DST: "), "{faster}");
+        let read = shares(&[("read", 55.0), ("decode", 40.0), ("unpack", 5.0)]);
+        assert_eq!(RateLimit::of(&read, &p, 2), RateLimit::Storage);
         let colour = shares(&[("augment", 50.0), ("decode", 40.0), ("resize", 10.0)]);
         assert_eq!(RateLimit::of(&colour, &p, 2).name(), "augment");
     }
@@ -576,6 +604,28 @@ mod tests {
         };
         let text = RateLimit::of(&alone, &p, 0).text(&alone, &p, 0);
         assert_eq!(text, "mixing: 60% of the consumer's time");
+    }
+
+    #[test]
+    fn columns_are_named_and_not_the_storage_that_they_lie_in() {
+        let p = cores(1.0, 2);
+        let read = |columns, idle| StageShares {
+            columns,
+            idle,
+            consumer_waited: 10.0,
+            ..shares(&[("read", 50.0), ("decode", 50.0)])
+        };
+        let most = read(81.0, 60.0);
+        let limit = RateLimit::of(&most, &p, 2);
+        assert_eq!((limit, limit.name()), (RateLimit::Columns, "columns"));
+        assert_eq!(
+            limit.text(&most, &p, 2),
+            "columns: 90% of the consumer's time; workers waited for it 60% of theirs"
+        );
+        // Without workers the consumer reads images too.
+        assert_eq!(RateLimit::of(&read(81.0, 0.0), &p, 0), RateLimit::Columns);
+        assert_eq!(RateLimit::of(&read(20.0, 0.0), &p, 0), RateLimit::Storage);
+        assert_eq!(RateLimit::of(&read(20.0, 60.0), &p, 2), RateLimit::Consumer);
     }
 
     const FACTS: RunFacts = RunFacts {

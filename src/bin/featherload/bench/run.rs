@@ -256,7 +256,8 @@ fn report(
         idle: started.idle(clocks.as_ref(), used),
         workers_used: of_workers.cpu_s / running_s,
     };
-    let shares = StageShares::of(&r, &of_workers, running_s);
+    let columns_s = counters.columns.as_secs_f64();
+    let shares = StageShares::of(&r, &of_workers, running_s, columns_s);
     let limit = RateLimit::of(&shares, &processors, workers);
     let mut facts = facts(
         setup,

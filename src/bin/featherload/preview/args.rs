@@ -26,7 +26,8 @@ pub struct PreviewArgs {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = cli::ORDER)]
     pub rows: u32,
 
-    /// Number of draws of the recipe for each sample. Each draw shows all crops of the recipe.
+    /// Number of draws of the recipe for each sample. Each draw shows all crops of the recipe, in a
+    /// line of its own.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=16), help_heading = cli::OUTPUT)]
     pub draws: u32,
 

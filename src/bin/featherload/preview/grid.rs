@@ -1,4 +1,7 @@
-//! Lays originals and draws out as one picture: one line for each sample, with text under it.
+//! Lays originals and draws out as one picture: one line for each sample, with text under it. Each
+//! draw of several crops has a line of its own.
+
+use std::ops::Range;
 
 use embedded_graphics::mono_font::MonoFont;
 use image::RgbImage;
@@ -7,8 +10,12 @@ use serde::Serialize;
 
 use super::canvas::{InkColor, LARGE, SMALL, SheetCanvas};
 use super::samples::{PreviewSample, SampleDraw, SamplePreview};
+
 use crate::chart::fitted;
 use crate::output::fields::wrapped;
+
+/// Most draws or crops in one line.
+const MOST_IN_LINE: usize = 16;
 
 const GAP: u32 = 14;
 /// Frame around a draw, in the colour of its box.
@@ -87,21 +94,31 @@ impl Shown {
     }
 }
 
+/// The draws of each line. A draw of several crops begins a line.
+fn lines_of(draws: &[SampleDraw]) -> Vec<Range<usize>> {
+    let mut lines = Vec::new();
+    let mut begin = 0;
+    for (i, draw) in draws.iter().enumerate().skip(1) {
+        if draw.crop == Some(0) || i - begin == MOST_IN_LINE {
+            lines.push(begin..i);
+            begin = i;
+        }
+    }
+    lines.push(begin..draws.len());
+    lines
+}
+
 /// The picture, and the positions in it.
 pub fn draw(preview: &SamplePreview, side: u32) -> (RgbImage, Vec<PlacedImage>) {
     let cell = side + 2 * FRAME;
-    let columns = 1 + preview
-        .samples
-        .iter()
-        .map(|s| s.draws.len())
-        .max()
-        .unwrap_or(0) as u32;
-    let width = GAP + columns * (cell + GAP);
     let lines: Vec<Line<'_>> = preview
         .samples
         .iter()
         .map(|sample| Line::new(sample, side))
         .collect();
+    let rows = lines.iter().flat_map(|line| &line.rows);
+    let columns = 1 + rows.map(|row| row.draws.len()).max().unwrap_or(0) as u32;
+    let width = GAP + columns * (cell + GAP);
     let head = GAP + 2 * LINE + 8;
     let height = head + lines.iter().map(|line| line.height + GAP).sum::<u32>();
     let mut canvas = SheetCanvas::new(width, height, PAPER);
@@ -128,11 +145,19 @@ pub fn draw(preview: &SamplePreview, side: u32) -> (RgbImage, Vec<PlacedImage>) 
     (canvas.0, placed)
 }
 
-/// The contents of one line.
+/// The contents of the lines of one sample.
 struct Line<'a> {
     sample: &'a PreviewSample,
     original: Option<Shown>,
     draws: Vec<Option<Shown>>,
+    rows: Vec<DrawRow>,
+    /// Height with the text.
+    height: u32,
+}
+
+/// Draws beside each other. The first of a sample's also has its original.
+struct DrawRow {
+    draws: Range<usize>,
     /// Height of the images.
     tallest: u32,
     /// Height with the text.
@@ -144,24 +169,39 @@ impl<'a> Line<'a> {
         let shown = |picture: &Option<RgbImage>| picture.as_ref().map(|p| Shown::of(p, side));
         let original = shown(&sample.original);
         let draws: Vec<_> = sample.draws.iter().map(|d| shown(&d.picture)).collect();
-        let heights = draws.iter().chain([&original]);
-        let heights = heights.map(|shown| shown.as_ref().map_or(side / 2, |s| s.picture.height()));
-        let tallest = heights.max().unwrap_or(0);
-        let tall = |shown: &Option<Shown>, lines: usize| {
-            let height = shown.as_ref().map_or(tallest, |s| s.picture.height());
-            height + 2 * FRAME + 4 + lines as u32 * LINE
-        };
-        let texts = sample.draws.iter().map(|draw| draw_lines(draw, side).len());
-        let height = draws
-            .iter()
-            .zip(texts)
-            .map(|(shown, lines)| tall(shown, lines))
-            .fold(tall(&original, 3), u32::max);
+        let rows: Vec<DrawRow> = lines_of(&sample.draws)
+            .into_iter()
+            .enumerate()
+            .map(|(number, of)| {
+                // The original has three lines of text.
+                let first = (number == 0).then_some((&original, 3));
+                let texts = sample.draws[of.clone()].iter();
+                let texts = texts.map(|draw| draw_lines(draw, side).len());
+                let images = || draws[of.clone()].iter();
+                let heights = first.iter().map(|(shown, _)| *shown).chain(images());
+                let heights =
+                    heights.map(|shown| shown.as_ref().map_or(side / 2, |s| s.picture.height()));
+                let tallest = heights.max().unwrap_or(0);
+                let tall = |(shown, lines): (&Option<Shown>, usize)| {
+                    let height = shown.as_ref().map_or(tallest, |s| s.picture.height());
+                    height + 2 * FRAME + 4 + lines as u32 * LINE
+                };
+                let height = first.into_iter().chain(images().zip(texts)).map(tall);
+                let height = height.max().unwrap_or(0);
+                DrawRow {
+                    draws: of,
+                    tallest,
+                    height,
+                }
+            })
+            .collect();
+        let gaps = GAP * (rows.len() as u32).saturating_sub(1);
+        let height = gaps + rows.iter().map(|row| row.height).sum::<u32>();
         Self {
             sample,
             original,
             draws,
-            tallest,
+            rows,
             height,
         }
     }
@@ -179,7 +219,10 @@ impl<'a> Line<'a> {
                 self.outlines(canvas, place, scale);
                 place
             }
-            None => self.plate(canvas, (at.0, at.1, side, self.tallest), &self.sample.fault),
+            None => {
+                let tallest = self.rows.first().map_or(side / 2, |row| row.tallest);
+                self.plate(canvas, (at.0, at.1, side, tallest), &self.sample.fault)
+            }
         };
         for (i, (words, font)) in self.sample_lines(side).into_iter().enumerate() {
             let at = (GAP + FRAME, below(original_at, i));
@@ -187,23 +230,28 @@ impl<'a> Line<'a> {
             canvas.text(font, ink, at, &words);
         }
         let mut draws_at = Vec::new();
-        for (i, (draw, shown)) in self.sample.draws.iter().zip(&self.draws).enumerate() {
-            let left = GAP + (i as u32 + 1) * (cell + GAP);
-            let (x, y) = (left + FRAME, top + FRAME);
-            let place = match shown {
-                Some(shown) => {
-                    let (width, height) = shown.picture.dimensions();
-                    let frame = (left, top, width + 2 * FRAME, height + 2 * FRAME);
-                    canvas.fill(color(i), frame);
-                    canvas.picture((x, y), &shown.picture);
-                    (x, y, width, height)
+        let mut top = top;
+        for row in &self.rows {
+            for (column, i) in row.draws.clone().enumerate() {
+                let (draw, shown) = (&self.sample.draws[i], &self.draws[i]);
+                let left = GAP + (column as u32 + 1) * (cell + GAP);
+                let (x, y) = (left + FRAME, top + FRAME);
+                let place = match shown {
+                    Some(shown) => {
+                        let (width, height) = shown.picture.dimensions();
+                        let frame = (left, top, width + 2 * FRAME, height + 2 * FRAME);
+                        canvas.fill(color(i), frame);
+                        canvas.picture((x, y), &shown.picture);
+                        (x, y, width, height)
+                    }
+                    None => self.plate(canvas, (x, y, side, row.tallest), &draw.fault),
+                };
+                draws_at.push(place);
+                for (i, (words, ink)) in draw_lines(draw, side).into_iter().enumerate() {
+                    canvas.text(&SMALL, ink, (x, below(place, i)), &words);
                 }
-                None => self.plate(canvas, (x, y, side, self.tallest), &draw.fault),
-            };
-            draws_at.push(place);
-            for (i, (words, ink)) in draw_lines(draw, side).into_iter().enumerate() {
-                canvas.text(&SMALL, ink, (x, below(place, i)), &words);
             }
+            top += row.height + GAP;
         }
         PlacedImage {
             original_at,
@@ -270,14 +318,16 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Text under a draw: its label if it differs, and the drawn values.
+/// Text under a draw: the number of its crop, its label if it differs, and the drawn values.
 fn draw_lines(draw: &SampleDraw, side: u32) -> Vec<(String, InkColor)> {
     let most = letters(&SMALL, side);
     let label = draw
         .label
         .iter()
         .flat_map(|label| wrapped(&ascii(label), most));
-    let mut lines: Vec<(String, InkColor)> = label.map(|words| (words, INK)).collect();
+    let crop = draw.crop.map(|crop| format!("crop {crop}"));
+    let words = crop.into_iter().chain(label);
+    let mut lines: Vec<(String, InkColor)> = words.map(|words| (words, INK)).collect();
     let said = wrapped(&draw.said.join(", "), most);
     let more = said.len() > SAID;
     lines.extend(said.into_iter().take(SAID).map(|words| (words, SOFT)));
@@ -302,4 +352,35 @@ fn letters(font: &MonoFont<'_>, width: u32) -> usize {
 /// The font has Latin letters, so the ellipsis is three dots.
 fn ascii(words: &str) -> String {
     words.replace('\u{2026}', "..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draws(crops: impl Iterator<Item = Option<usize>>) -> Vec<SampleDraw> {
+        let draw = |crop| SampleDraw {
+            crop,
+            said: vec!["flip".to_owned()],
+            ..SampleDraw::default()
+        };
+        crops.map(draw).collect()
+    }
+
+    #[test]
+    fn each_draw_of_crops_has_its_lines_and_each_crop_its_number() {
+        let of_crops = draws((0..3).flat_map(|_| (0..10).map(Some)));
+        assert_eq!(lines_of(&of_crops), [0..10, 10..20, 20..30]);
+        let words: Vec<String> = draw_lines(&of_crops[12], 224)
+            .into_iter()
+            .map(|(words, _)| words)
+            .collect();
+        assert_eq!(words, ["crop 2", "flip"]);
+        // Draws without crops follow each other, and many crops take several lines.
+        let alone = lines_of(&draws((0..17).map(|_| None)));
+        assert_eq!(alone, [0..16, 16..17]);
+        assert_eq!(lines_of(&draws((0..40).map(Some))), [0..16, 16..32, 32..40]);
+        assert_eq!(lines_of(&[]).len(), 1);
+        assert_eq!(draw_lines(&draws([None].into_iter())[0], 224).len(), 1);
+    }
 }

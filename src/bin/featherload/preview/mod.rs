@@ -7,6 +7,7 @@
 //! - `object_overlay`: boxes, keypoints and masks of objects over their images;
 //! - `corners`: the part of the original that a row shows;
 //! - `draw_text`: drawn values as text;
+//! - `picture_size`: the bound of the picture;
 //! - `grid`: lays everything out as one picture;
 //! - `canvas`: draws text and lines on it;
 //! - `terminal`: shows the picture on a terminal, or writes it to a file.
@@ -19,6 +20,7 @@ mod grid;
 mod levels;
 mod mask_overlay;
 mod object_overlay;
+mod picture_size;
 mod samples;
 mod terminal;
 

@@ -23,6 +23,7 @@ use super::draw_text;
 use super::levels::ScreenLevels;
 use super::mask_overlay;
 use super::object_overlay;
+use super::picture_size;
 use crate::index::print_skipped;
 use crate::setup::RunSetup;
 
@@ -103,6 +104,12 @@ pub fn read(args: &PreviewArgs) -> Result<SamplePreview> {
     let setup = RunSetup::new(&args.loader, &args.source)?;
     setup.warn();
     let recipe = setup.options.recipe()?;
+    let crops = shown_crops(&recipe).len();
+    let rows = match args.ids.len() {
+        0 => args.rows as usize,
+        ids => ids,
+    };
+    picture_size::check_size(rows, args.draws, crops, args.side)?;
     let (index, ids) = choose(args)?;
     let samples = (0..).zip(&ids).map(|(at, &id)| PreviewSample {
         id,

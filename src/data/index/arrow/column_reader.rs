@@ -1,16 +1,17 @@
 //! Columns of Arrow files, read where they lie.
 //!
 //! In the consumer. Memory: the places of a column's buffers in each record batch. A compressed
-//! buffer is unpacked for its first value, and those used last are kept.
+//! buffer is unpacked for its first value, and those used last are kept, for all columns together.
 
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::data::arrow::{
-    ArrowBytes, ArrowColumn, ArrowField, ArrowFile, ArrowType, DICTIONARY, KeptBuffers,
+    ArrowBuffers, ArrowBytes, ArrowColumn, ArrowField, ArrowFile, ArrowType, DICTIONARY,
 };
 use crate::data::columns::column_set::{ColumnReader, NamedReaders};
+use crate::data::columns::kept_buffers::UnpackingMemory;
 use crate::data::columns::stamped_file::StampedFile;
 use crate::data::columns::values::{ColumnBuilder, ColumnKind};
 use crate::data::index::Index;
@@ -40,12 +41,18 @@ struct ArrowReader {
     firsts: Vec<u64>,
     /// The row of each sample, if rows are not samples in their order.
     order: Option<Arc<[u64]>>,
-    kept: Arc<KeptBuffers>,
+    /// Of all columns of the run.
+    kept: Arc<ArrowBuffers>,
+    memory: UnpackingMemory,
 }
 
 impl ColumnReader for ArrowReader {
     fn kind(&self) -> ColumnKind {
         self.kind
+    }
+
+    fn unpacking(&self) -> UnpackingMemory {
+        self.memory
     }
 
     fn read(&self, _: &Index, id: u64, into: &mut ColumnBuilder) -> Result<()> {
@@ -64,6 +71,7 @@ impl ColumnReader for ArrowReader {
             len,
             column,
         } = &self.files[number];
+        let _turn = (self.memory != UnpackingMemory::default()).then(|| self.kept.turn());
         let mut bytes = ArrowBytes::at_random(file, *len).with_kept(&self.kept, number);
         let read = column.read_from(&mut bytes, row, into);
         stamp.check(file)?;
@@ -103,8 +111,10 @@ pub(crate) fn open_columns(
     for stamp in &stamps[files.data.len()..] {
         stamp.check_closed()?;
     }
+    let kept = Arc::<ArrowBuffers>::default();
     let reader = |name: &String| -> Result<Box<dyn ColumnReader>> {
         let mut kind = None;
+        let mut memory = UnpackingMemory::default();
         let mut columns = Vec::new();
         for ((path, file), stamp) in opened.iter().zip(stamps) {
             let found = resolve(file.fields(), name).and_then(|at| {
@@ -120,6 +130,7 @@ pub(crate) fn open_columns(
             });
             let column = found.map_err(|what| Error::dataset(path, what))?;
             stamp.check(&file.file)?;
+            memory = memory.and(column.unpacking());
             columns.push(ColumnFile {
                 path: path.to_path_buf(),
                 stamp: stamp.clone(),
@@ -135,7 +146,8 @@ pub(crate) fn open_columns(
             files: columns,
             firsts: firsts.clone(),
             order: order.clone(),
-            kept: Arc::default(),
+            kept: kept.clone(),
+            memory,
         }))
     };
     names

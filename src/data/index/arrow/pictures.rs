@@ -82,10 +82,19 @@ impl ArrowPictures {
         let paths = column(&columns.picture.path)?;
         let mut places = ArrowPlaces::default();
         let mut images: u64 = 0;
+        // The first row with a path and no bytes. Empty bytes are bytes, as for `datasets`.
+        let mut alone = None;
         if let Some(pictures) = column(&columns.picture.bytes)? {
+            // `RowBudget` has compared their number with the memory.
+            let rows = usize::try_from(file.rows).unwrap_or(0);
+            let _ = places.rows.try_reserve_exact(rows);
             for row in 0..file.rows {
                 let place = pictures.place(&mut bytes, row)?;
                 images += u64::from(place.is_some());
+                if let (None, None, Some(paths)) = (&place, alone, &paths) {
+                    let path = paths.text(&mut bytes, row)?;
+                    alone = path.filter(|path| !path.is_empty()).map(|_| row);
+                }
                 let place = match place {
                     Some((place, bytes)) => ArrowPlace {
                         page: place.page.map(|page| places.number(page)).transpose()?,
@@ -101,12 +110,14 @@ impl ArrowPictures {
                 places.rows.push(place);
             }
             if images > 0 {
-                return match paths {
+                return match alone {
                     None => Ok(Self::Places(places)),
-                    Some(paths) => {
-                        check_alone(&mut bytes, &places.rows, &paths, &name)?;
-                        Ok(Self::Places(places))
-                    }
+                    // Samples are all in the file, or all files.
+                    Some(row) => Err(format!(
+                        "row {row}: column '{name}' has a path and no bytes, and other rows have \
+                         bytes: write all images as bytes (Python: dataset.cast_column with \
+                         datasets.Image, then save_to_disk), or all as paths"
+                    )),
                 };
             }
         }
@@ -126,24 +137,4 @@ impl ArrowPictures {
         }
         Ok(Self::Paths(all))
     }
-}
-
-/// Checks that a row without bytes has no path either: samples are all in the file, or all files.
-fn check_alone(
-    bytes: &mut ArrowBytes,
-    places: &[ArrowPlace],
-    paths: &ArrowColumn,
-    name: &str,
-) -> Result<(), String> {
-    let is_none = |place: &ArrowPlace| (place.at, place.bytes) == (0, 0);
-    for (row, _) in (0..).zip(places).filter(|(_, place)| is_none(place)) {
-        if paths.text(bytes, row)?.is_some_and(|path| !path.is_empty()) {
-            return Err(format!(
-                "row {row}: column '{name}' has a path and no bytes, and other rows have bytes: \
-                 write all images as bytes (Python: dataset.cast_column with datasets.Image, then \
-                 save_to_disk), or all as paths"
-            ));
-        }
-    }
-    Ok(())
 }

@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::*;
-use crate::data::columns::column_set::OpenColumns;
+use crate::data::arrow::ArrowFile;
+use crate::data::columns::column_set::{OpenColumns, unpacked_bytes};
+use crate::data::columns::kept_buffers::MOST_KEPT;
 use crate::data::columns::stamped_file::StampedFile;
 use crate::data::columns::values::ColumnValues;
+use crate::data::index::arrow::files::{ROW_BYTES, RowBudget};
 use crate::data::index::parquet::{ParquetLabels, ParquetOptions};
 use crate::data::index::{Index, Label};
 use crate::error::Result;
@@ -216,13 +219,58 @@ fn lengths_that_lie_and_large_buffers_are_errors() {
             let e = with(length).unwrap_err().to_string();
             assert!(e.contains("is damaged"), "{e}");
         }
+        // The buffer is longer than its images, so the scan does not notice.
+        let mut last = Vec::new();
         for length in [page.unpacked - 1, page.unpacked + 1] {
-            // Its images may end before the end of the buffer.
-            if let Ok(index) = with(length as i64) {
-                let fault = String::from_utf8(pictures(&index)[0].clone()).unwrap();
+            last = pictures(&with(length as i64).unwrap());
+            for picture in &last[..3] {
+                let fault = String::from_utf8(picture.clone()).unwrap();
                 assert!(fault.contains("cannot be unpacked"), "{fault}");
             }
         }
+        // The other record batch is whole.
+        assert_eq!(last[4], b"p4");
+    }
+}
+
+/// `empty` has empty bytes with a path, then an image, then neither.
+#[test]
+fn empty_bytes_are_bytes_whatever_the_compression() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["empty", "empty-lz4", "empty-zstd"] {
+        let path = dir.path().join(format!("{name}.arrow"));
+        std::fs::write(&path, golden(name)).unwrap();
+        let index = read(&path, &ParquetOptions::default()).unwrap();
+        assert_eq!(pictures(&index), [&b""[..], b"picture", b""], "{name}");
+        // `alone` has a path without bytes in row 1, after an image.
+        std::fs::write(&path, golden(&name.replace("empty", "alone"))).unwrap();
+        let e = read(&path, &ParquetOptions::default()).unwrap_err();
+        let e = e.to_string();
+        assert!(
+            e.contains("row 1: column 'image' has a path and no bytes"),
+            "{e}"
+        );
+    }
+}
+
+#[test]
+fn columns_share_one_budget_that_is_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let most = |name: &str, columns: &[&str]| {
+        let path = dir.path().join(format!("{name}.arrow"));
+        std::fs::write(&path, golden(name)).unwrap();
+        let files = expand(&path).unwrap();
+        let stamps = StampedFile::of_all(files.data.iter().cloned()).unwrap();
+        let names: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
+        unpacked_bytes(&open_columns(&files, &stamps, &names).unwrap())
+    };
+    assert_eq!(most("file", &COLUMNS), 0);
+    for name in ["lz4", "zstd"] {
+        let one = most(name, &["note"]);
+        let both = most(name, &["note", "words"]);
+        // The values of both, and one decoder.
+        assert!(one > 0 && both > one && both < one + 4096, "{one} {both}");
+        assert!(most(name, &COLUMNS) < MOST_KEPT);
     }
 }
 
@@ -266,4 +314,23 @@ fn damaged_files_are_errors() {
             check(&path, &changed);
         }
     }
+}
+
+/// Files are counted together: their rows are in memory at one time.
+#[test]
+fn rows_of_all_files_are_compared_with_the_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.arrow");
+    std::fs::write(&path, golden("lz4")).unwrap();
+    let file = ArrowFile::read(&path).unwrap();
+    let rows = RowBudget::new(Some(20 * ROW_BYTES));
+    rows.add(&file).unwrap();
+    rows.add(&file).unwrap();
+    let e = rows.add(&file).unwrap_err();
+    assert!(
+        e.contains("has 5 rows, 15 with the files before it") && e.contains("available memory"),
+        "{e}"
+    );
+    // A machine that does not report its memory.
+    RowBudget::new(None).add(&file).unwrap();
 }

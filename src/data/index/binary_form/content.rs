@@ -82,6 +82,11 @@ impl IndexContent {
         parts.push_scattered(number, at, bytes);
     }
 
+    /// Most bytes that a page takes while it is unpacked, or a picture of raw pixels.
+    pub(crate) fn page_bytes(&self) -> u64 {
+        self.parts.as_ref().map_or(0, ShardContent::page_bytes)
+    }
+
     pub(crate) fn samples(&self) -> usize {
         self.ends.len()
     }

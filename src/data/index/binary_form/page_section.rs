@@ -49,6 +49,16 @@ pub(crate) fn encode(pages: &[Option<StoredForm>]) -> (u8, Vec<u8>) {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PageSection(usize);
 
+impl StoredForm {
+    /// Most bytes that a worker takes for it: to unpack a page, or for a file of raw pixels.
+    pub(crate) fn most_bytes(&self) -> u64 {
+        match self {
+            Self::Page(page) => page.most_bytes(),
+            Self::Pixels(shape) => shape.file_bytes(),
+        }
+    }
+}
+
 impl PageSection {
     /// Takes the section, if there is one.
     pub(crate) fn take(
@@ -90,12 +100,9 @@ impl PageSection {
         if codec == PIXELS {
             return PixelShape::new([at, packed, unpacked]).map(StoredForm::Pixels);
         }
-        Some(StoredForm::Page(PackedPage {
-            at,
-            packed,
-            unpacked,
-            codec: PageCodec::of(codec)?,
-        }))
+        let codec = PageCodec::of(codec)?;
+        let page = PackedPage::new(at, packed, unpacked, codec);
+        Some(StoredForm::Page(page))
     }
 
     fn words(self, bytes: &[u8], number: u64) -> Option<[u64; 4]> {

@@ -50,6 +50,11 @@ impl ShardContent {
         self.pages.push(form);
     }
 
+    pub(crate) fn page_bytes(&self) -> u64 {
+        let forms = self.pages.iter().flatten();
+        forms.map(StoredForm::most_bytes).max().unwrap_or(0)
+    }
+
     pub(crate) fn push(&mut self, at: u64, bytes: u64) {
         self.offsets.push(at);
         self.sizes.push(bytes);

@@ -1,17 +1,18 @@
 //! Columns of Parquet files, read where they lie.
 //!
 //! In the consumer, on untrusted bytes. A value has no place of its own: its page is unpacked, and
-//! read up to the row. The pages that were used last are kept, up to [`MOST_KEPT`] bytes a column.
-//! Memory beside them: about 100 bytes for each page of the column.
+//! read up to the row. The pages that were used last are kept, for all columns together. Memory
+//! beside them: about 100 bytes for each page of the column.
 
 use std::fs::File;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use parquet::basic::{ConvertedType, Repetition, Type as Physical};
 use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type};
 
 use crate::data::columns::AvailableColumn;
 use crate::data::columns::column_set::{ColumnReader, NamedReaders};
+use crate::data::columns::kept_buffers::{KeptBuffers, UnpackingMemory};
 use crate::data::columns::stamped_file::StampedFile;
 use crate::data::columns::values::{ColumnBuilder, ColumnKind, NumberKind, not_a_number};
 use crate::data::index::Index;
@@ -23,9 +24,7 @@ use crate::data::index::parquet::values::{ColumnValue, PageValues, ValueDictiona
 use crate::error::{Error, Result};
 use crate::sys::panics::catch_panic;
 
-/// Most bytes of unpacked pages that a column keeps.
-const MOST_KEPT: usize = 64 << 20;
-/// Most bytes of a page, unpacked.
+/// Most bytes of a page, packed and unpacked.
 const MOST_PAGE: u64 = 64 << 20;
 /// Names of groups that only wrap the elements of a list.
 const OF_LISTS: [&str; 5] = ["list", "element", "item", "bag", "array"];
@@ -38,7 +37,9 @@ struct ParquetReader {
     files: Vec<FileColumn>,
     /// The first row of each file.
     firsts: Vec<u64>,
-    kept: Mutex<PageCache>,
+    /// Of all columns of the run.
+    kept: Arc<KeptBuffers<KeptPage>>,
+    memory: UnpackingMemory,
 }
 
 /// A column of one file.
@@ -72,24 +73,11 @@ struct ColumnLevels {
     entry: u32,
 }
 
-/// What the cache keeps.
+/// A page that is kept.
 #[derive(Clone)]
 enum KeptPage {
     Body(Arc<Vec<u8>>),
     Dictionary(Arc<ValueDictionary>),
-}
-
-/// The pages that were used last, the newest at the end: file, whether it is a dictionary, number,
-/// bytes.
-#[derive(Default)]
-struct PageCache {
-    pages: Vec<((usize, bool, usize), usize, KeptPage)>,
-}
-
-impl std::fmt::Debug for PageCache {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} pages", self.pages.len())
-    }
 }
 
 impl std::fmt::Debug for FileColumn {
@@ -103,30 +91,22 @@ impl std::fmt::Debug for FileColumn {
     }
 }
 
-impl PageCache {
-    fn get(
-        &mut self,
-        key: (usize, bool, usize),
-        read: impl FnOnce() -> Result<(usize, KeptPage), String>,
-    ) -> Result<KeptPage, String> {
-        if let Some(at) = self.pages.iter().rposition(|(known, ..)| *known == key) {
-            self.pages[at..].rotate_left(1);
-        } else {
-            let (bytes, page) = read()?;
-            let mut all: usize = self.pages.iter().map(|(_, bytes, _)| bytes).sum();
-            while all + bytes > MOST_KEPT && !self.pages.is_empty() {
-                all -= self.pages.remove(0).1;
-            }
-            self.pages.push((key, bytes, page));
-        }
-        let last = self.pages.last().map(|(.., page)| page.clone());
-        last.ok_or_else(|| "has no such page".into())
-    }
+/// Bytes of a page that is kept, unpacked. A dictionary of texts has a place for each of them.
+fn kept_bytes(page: &PageLocation) -> u64 {
+    let places = match page.kind {
+        PageKind::Dictionary => 8 * u64::from(page.values),
+        PageKind::Data { .. } | PageKind::DataV2 { .. } => 0,
+    };
+    page.unpacked.max(page.packed) + places
 }
 
 impl ColumnReader for ParquetReader {
     fn kind(&self) -> ColumnKind {
         self.kind
+    }
+
+    fn unpacking(&self) -> UnpackingMemory {
+        self.memory
     }
 
     fn read(&self, _: &Index, id: u64, into: &mut ColumnBuilder) -> Result<()> {
@@ -156,22 +136,24 @@ impl ParquetReader {
         let at = at.checked_sub(1).ok_or("has no such row")?;
         let place = file.pages[at];
         let pages = &file.groups[place.group as usize];
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let body = kept.get((number, false, at), || {
-            let body = pages.body(&place.page)?;
-            Ok((body.len(), KeptPage::Body(Arc::new(body))))
-        })?;
+        let _turn = self.kept.turn();
+        // A dictionary serves all pages of its row group, so pages make room before it does.
+        let body = self
+            .kept
+            .get((number, place.page.at), kept_bytes(&place.page), || {
+                let body = pages.body_or_fault(&place.page)?;
+                Ok(body.map(|body| KeptPage::Body(Arc::new(body))))
+            })?;
         let dictionary = place.dictionary.map(|at| {
             let page = &file.dictionaries[at as usize];
-            kept.get((number, true, at as usize), || {
-                let body = pages.body(page)?;
-                let bytes = body.len();
-                let known = ValueDictionary::new(body, file.form, page.values);
-                let known = known.ok_or_else(|| pages.damaged())?;
-                Ok((bytes, KeptPage::Dictionary(Arc::new(known))))
+            self.kept.get((number, page.at), kept_bytes(page), || {
+                let known = pages.body_or_fault(page)?.and_then(|body| {
+                    let known = ValueDictionary::new(body, file.form, page.values);
+                    known.ok_or_else(|| pages.damaged())
+                });
+                Ok(known.map(|known| KeptPage::Dictionary(Arc::new(known))))
             })
         });
-        drop(kept);
         let dictionary = match dictionary.transpose()? {
             Some(KeptPage::Dictionary(known)) => Some(known),
             _ => None,
@@ -185,6 +167,22 @@ impl ParquetReader {
 }
 
 impl FileColumn {
+    /// The memory for its pages.
+    fn unpacking(&self) -> UnpackingMemory {
+        let mut memory = UnpackingMemory::default();
+        let pages = self.pages.iter().map(|place| (place.group, &place.page));
+        // The codec is that of the column, so any of its row groups gives the memory.
+        let dictionaries = self.dictionaries.iter().map(|page| (0, page));
+        for (group, page) in pages.chain(dictionaries) {
+            let once = self
+                .groups
+                .get(group as usize)
+                .map(|group| group.body_bytes(page));
+            memory.add(kept_bytes(page), once.unwrap_or(0) + kept_bytes(page));
+        }
+        memory
+    }
+
     /// Adds the value of row `row` of a page.
     fn read_value(
         &self,
@@ -369,8 +367,10 @@ pub(super) fn open_columns(files: &[StampedFile], names: &[String]) -> Result<Na
             rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(0));
         }
     }
+    let kept = Arc::<KeptBuffers<KeptPage>>::default();
     let open = |name: &String| -> Result<(String, Box<dyn ColumnReader>)> {
         let mut kind = None;
+        let mut memory = UnpackingMemory::default();
         let mut columns = Vec::new();
         for (stamp, footer) in &footers {
             let path = stamp.path();
@@ -385,6 +385,7 @@ pub(super) fn open_columns(files: &[StampedFile], names: &[String]) -> Result<Na
                 );
                 return Err(Error::dataset(path, what));
             }
+            memory = memory.and(column.unpacking());
             columns.push(column);
         }
         let kind = kind.ok_or_else(|| Error::config("no Parquet files: give a path"))?;
@@ -393,7 +394,8 @@ pub(super) fn open_columns(files: &[StampedFile], names: &[String]) -> Result<Na
             kind,
             files: columns,
             firsts: firsts.clone(),
-            kept: Mutex::default(),
+            kept: kept.clone(),
+            memory,
         };
         Ok((name.clone(), Box::new(reader)))
     };
@@ -504,7 +506,7 @@ impl FileColumn {
         let group = self.groups.len() as u32;
         let mut dictionary = None;
         while let Some(page) = pages.next_page()? {
-            if page.unpacked > MOST_PAGE {
+            if page.unpacked.max(page.packed) > MOST_PAGE {
                 return Err("has a page of more than 64 MiB: write it with smaller pages".into());
             }
             if page.kind == PageKind::Dictionary {

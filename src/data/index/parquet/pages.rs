@@ -12,6 +12,7 @@ use parquet::file::metadata::ColumnChunkMetaData;
 
 use crate::data::index::parquet::thrift::{STRUCT, ThriftReader};
 use crate::data::packed_page::{MOST_PAGE, PackedPage, PageCodec, read_page};
+use crate::error::SampleFault;
 
 /// Most bytes of a page header, which may contain statistics.
 const MOST_HEAD: u64 = 1 << 20;
@@ -263,17 +264,42 @@ impl PageReader {
 
     /// The body of a page, unpacked: its levels, if it has any, then its values.
     pub(super) fn body(&self, page: &PageLocation) -> Result<Vec<u8>, String> {
-        let (levels, packed) = self.parts(page).ok_or_else(|| self.damaged())?;
-        let Some(packed) = packed else {
-            return self.read(page.at, page.packed);
+        self.body_or_fault(page)?
+    }
+
+    /// The same, with an inner error for a page that is broken.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn body_or_fault(
+        &self,
+        page: &PageLocation,
+    ) -> Result<Result<Vec<u8>, String>, String> {
+        let Some((levels, packed)) = self.parts(page) else {
+            return Ok(Err(self.damaged()));
         };
-        let mut values = self.unpacked(&packed)?;
-        if levels == 0 {
-            return Ok(values);
-        }
+        let Some(packed) = packed else {
+            return self.read(page.at, page.packed).map(Ok);
+        };
+        let mut values = match self.unpacked_or_fault(&packed)? {
+            Ok(values) if levels > 0 => values,
+            whole => return Ok(whole),
+        };
         let mut body = self.read(page.at, levels)?;
         body.append(&mut values);
-        Ok(body)
+        Ok(Ok(body))
+    }
+
+    /// Most bytes of memory that [`PageReader::body`] takes.
+    pub(super) fn body_bytes(&self, page: &PageLocation) -> u64 {
+        match self.parts(page) {
+            // Levels are put before the values, in a second copy.
+            Some((levels, Some(packed))) => {
+                let copies = 1 + u64::from(levels > 0);
+                packed.most_bytes() + packed.packed + copies * page.unpacked
+            }
+            _ => page.packed,
+        }
     }
 
     /// The length of the levels before the packed part of a page, and the packed part. The packed
@@ -292,12 +318,11 @@ impl PageReader {
         };
         let packed = page.packed.checked_sub(levels)?;
         let unpacked = page.unpacked.checked_sub(levels)?;
-        let packed = self.codec.filter(|_| is_packed).map(|codec| PackedPage {
-            at: page.at + levels,
-            packed,
-            unpacked,
-            codec,
-        });
+        let at = page.at + levels;
+        let packed = self
+            .codec
+            .filter(|_| is_packed)
+            .map(|codec| PackedPage::new(at, packed, unpacked, codec));
         Some((levels, packed))
     }
 
@@ -307,17 +332,27 @@ impl PageReader {
         is_large.then(|| LARGE_PAGE.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The same page with the memory that its decoder needs, by the header of its frame.
+    pub(super) fn with_header(&self, page: PackedPage) -> PackedPage {
+        page.with_header_in(&self.file)
+    }
+
     /// Reads a packed page and decompresses it.
     pub(super) fn unpacked(&self, page: &PackedPage) -> Result<Vec<u8>, String> {
+        self.unpacked_or_fault(page)?
+    }
+
+    fn unpacked_or_fault(&self, page: &PackedPage) -> Result<Result<Vec<u8>, String>, String> {
         let packed = read_page(&self.file, page)
             .map_err(|e| format!("cannot be read at byte {}: {e}", page.at))?;
         let mut out = Vec::new();
         // Some writers compress nothing if a page has no values.
-        if page.unpacked > 0 || page.packed > 0 {
-            page.unpack(&packed, &mut out)
-                .map_err(|fault| format!("at byte {}: {}", page.at, fault.reason))?;
+        if page.unpacked == 0 && page.packed == 0 {
+            return Ok(Ok(out));
         }
-        Ok(out)
+        let unpacked = page.unpack(&packed, &mut out);
+        let fault = |fault: SampleFault| format!("at byte {}: {}", page.at, fault.reason);
+        Ok(unpacked.map(|()| out).map_err(fault))
     }
 
     pub(super) fn damaged(&self) -> String {

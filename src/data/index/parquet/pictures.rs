@@ -132,7 +132,7 @@ impl PictureLocations {
             return Ok((None, PageBody::File(pages, end), page.at + levels));
         };
         let number = u32::try_from(self.pages.len()).map_err(|_| "has too many pages")?;
-        self.pages.push(packed);
+        self.pages.push(pages.with_header(packed));
         let turn = PageReader::wait_for(&packed);
         let body = PageBody::Memory(pages.unpacked(&packed)?, turn);
         Ok((Some(number), body, 0))

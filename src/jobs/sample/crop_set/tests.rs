@@ -21,8 +21,8 @@ use crate::pool::worker::meter::StageMeter;
 use crate::recipe::random::CropStreams;
 use crate::recipe::{
     DataType, DecodeMode, InterpolationMode, MemoryLayout, Op, OrientationMode, RandomCrop,
-    RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Recipe, ReorderMode,
-    SampleProgram, Span, Step, TruncationPolicy,
+    RandomHorizontalFlip, RandomResizedCrop, RandomSolarize, RandomVerticalFlip, Recipe,
+    ReorderMode, SampleProgram, Span, Step, TruncationPolicy,
 };
 
 type Made = std::result::Result<Vec<Vec<u8>>, String>;
@@ -209,6 +209,46 @@ fn shared_operations_have_the_numbers_of_the_first_crop() {
         "{upside_down:?}"
     );
     assert!(upside_down[1] != upside_down[2] || upside_down[2] != upside_down[3]);
+}
+
+/// Crops that begin with one resize have it once, with the pixels and within the memory that are
+/// planned.
+#[test]
+fn a_shared_resize_is_made_once() {
+    let first = same_format(crop(24, (0.1, 1.0))).with_decode(DecodeMode::Full);
+    let solarized = crop(24, (0.1, 1.0)).then(RandomSolarize {
+        threshold: 128.0,
+        p: 1.0,
+    });
+    let solarized = same_format(solarized).with_decode(DecodeMode::Full);
+    let recipe = |shared| {
+        Recipe::new("splits")
+            .with_crop(first.clone(), 1)
+            .with_shared_crop(solarized.clone(), 3, shared)
+    };
+    let file = fixtures::jpeg(90, 70, Sampling::S420);
+    let program = SampleProgram::compile(&recipe(2)).unwrap();
+    let stored = StoredPicture::baseline_jpeg((70, 90));
+    let bound = stored.scratch_bound(&program, None, &mut Vec::new());
+    let mut decoder = decoder(&recipe(2));
+    for position in 0..8 {
+        let (made, _) = crops(&mut decoder, &recipe(2), &file, position);
+        let made = made.unwrap();
+        let shared = decoder.shared_resize.as_ref().unwrap();
+        assert_eq!(shared.saved, 3 * (position + 1));
+        assert!(shared.held_bytes() >= 3 * 24 * 24);
+        assert!(shared.held_bytes() as u64 <= bound.tables, "{bound:?}");
+        // The first crop's row is its own, whatever the later ones did to their copies.
+        assert!(made[0] == alone(&first, &file, position, 0).unwrap());
+        assert!(made[1] == made[2] && made[2] == made[3] && made[1] != made[0]);
+        let own = alone(&solarized, &file, position, 0).unwrap();
+        assert!(made[1] == own);
+    }
+    // Crops of their own have nothing to share.
+    let apart = Recipe::new("own").with_crop(first.clone(), 2);
+    let program = SampleProgram::compile(&apart).unwrap();
+    let decoder = SampleDecoder::new(&program, &PictureLimits::default()).unwrap();
+    assert!(decoder.shared_resize.is_none());
 }
 
 fn crop(size: u32, scale: (f64, f64)) -> Recipe {
