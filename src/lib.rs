@@ -55,8 +55,9 @@ pub use half::{bf16, f16};
 #[cfg(feature = "codecs")]
 pub use helper::init;
 pub use jobs::images::batch::{self, Batch, BatchLabels, RowFault};
+pub use jobs::images::instance_mask_views::InstanceMaskPixels;
 pub use jobs::images::mask_views::MaskPixels;
-pub use jobs::images::objects::{BatchObjects, InstanceMaskPixels};
+pub use jobs::images::objects::BatchObjects;
 pub use jobs::item_feed::{ItemFeed, ItemRequest};
 pub use jobs::mask_rule::{MaskRule, MaskType};
 pub use jobs::object_rule::{InstanceMasks, LabelNumbers, ObjectOverflow, ObjectRule};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::data::annotations::{
-    self, Annotated, AnnotationOptions, AnnotationReport, CrowdPolicy, ObjectFiles,
+    self, AnnotatedImages, AnnotationOptions, AnnotationReport, CrowdPolicy, ObjectFiles,
 };
 use crate::data::index::Index;
 use crate::data::objects::{ObjectList, ObjectTable};
@@ -149,7 +149,7 @@ impl ObjectOptions {
         let ObjectFiles::Coco(file) = &ObjectFiles::parse(files)? else {
             return Ok(None);
         };
-        let Annotated {
+        let AnnotatedImages {
             index,
             table,
             report,

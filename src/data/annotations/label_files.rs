@@ -24,7 +24,7 @@ const THREADS: usize = 8;
 
 /// A wrong row or object of a label file, by its number from 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct RowFault {
+pub(super) struct LabelRowFault {
     pub(super) fault: AnnotationFault,
     /// What is counted: lines, or objects. None: the file.
     pub(super) place: Option<(&'static str, usize)>,
@@ -34,7 +34,7 @@ pub(super) struct RowFault {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct FileObjects {
     pub(super) sample: StatedObjects,
-    pub(super) faults: Vec<RowFault>,
+    pub(super) faults: Vec<LabelRowFault>,
     pub(super) crowds_dropped: u64,
 }
 

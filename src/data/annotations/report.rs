@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::data::objects::Category;
+use crate::data::objects::ObjectCategory;
 use crate::error::{Error, Result};
 
 /// What is wrong with an annotation.
@@ -203,8 +203,8 @@ impl ReportBuilder {
     }
 
     /// The categories by their labels.
-    pub(super) fn set_categories(&mut self, categories: &[Category]) {
-        let count = |(label, of): (usize, &Category)| CategoryCount {
+    pub(super) fn set_categories(&mut self, categories: &[ObjectCategory]) {
+        let count = |(label, of): (usize, &ObjectCategory)| CategoryCount {
             id: of.id,
             label,
             name: of.name.clone(),

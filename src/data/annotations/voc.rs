@@ -13,13 +13,15 @@ use quick_xml::Reader;
 use quick_xml::events::Event;
 
 use super::label_files::{
-    FileObjects, MOST_OBJECTS, RowFault, add_file, check_some, for_each_file,
+    FileObjects, LabelRowFault, MOST_OBJECTS, add_file, check_some, for_each_file,
 };
 use super::object_checks::check_box;
 use super::options::{AnnotationOptions, CrowdPolicy};
 use super::report::{AnnotationFault, AnnotationReport, ReportBuilder};
 use crate::data::index::{Index, PathPattern};
-use crate::data::objects::{Category, ObjectForm, ObjectTable, ObjectTableWriter, StatedObject};
+use crate::data::objects::{
+    ObjectCategory, ObjectForm, ObjectTable, ObjectTableWriter, StatedObject,
+};
 use crate::error::Result;
 
 /// Reads the XML files that a pattern such as `../Annotations/{stem}.xml` names. A picture without
@@ -58,7 +60,7 @@ pub(crate) fn read_voc(
         }
     };
     let labels: HashMap<&str, u32> = names.iter().map(String::as_str).zip(0..).collect();
-    let category = |(id, name): (i64, &String)| Category {
+    let category = |(id, name): (i64, &String)| ObjectCategory {
         id,
         name: name.clone(),
     };
@@ -88,7 +90,7 @@ fn objects_of(
     let mut objects = FileObjects::default();
     objects.sample.image_id = -1;
     let Some(file) = read_file(text) else {
-        objects.faults.push(RowFault {
+        objects.faults.push(LabelRowFault {
             fault: AnnotationFault::Damaged,
             place: None,
         });
@@ -111,7 +113,7 @@ fn objects_of(
             Err(fault) => (None, Some(fault)),
         };
         objects.sample.objects.extend(object);
-        objects.faults.extend(is_partly.map(|fault| RowFault {
+        objects.faults.extend(is_partly.map(|fault| LabelRowFault {
             fault,
             place: Some(("object", number)),
         }));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::object_form::{BoxForm, Category, ObjectForm, RotatedForm};
+use super::object_form::{BoxForm, ObjectCategory, ObjectForm, RotatedForm};
 use super::shape_bytes::ObjectShape;
 use super::stated::{StatedObject, StatedObjects};
 use super::table::ObjectTable;
@@ -151,7 +151,7 @@ impl ObjectList {
     /// The table of all objects.
     pub(crate) fn finish(self) -> Result<ObjectTable> {
         let options = self.options;
-        let category = |id: &i64| Category {
+        let category = |id: &i64| ObjectCategory {
             id: *id,
             name: (options.names.get(id).cloned()).unwrap_or_else(|| id.to_string()),
         };

@@ -17,7 +17,7 @@ mod table;
 mod table_writer;
 
 pub use list::{ItemObjects, ObjectList, ObjectListOptions};
-pub use object_form::{BoxForm, Category, ObjectForm, RotatedForm};
+pub use object_form::{BoxForm, ObjectCategory, ObjectForm, RotatedForm};
 pub(crate) use shape_bytes::ObjectShape;
 pub(crate) use stated::{StatedObject, StatedObjects};
 pub(crate) use table::{ObjectTable, ObjectsOfSample};

@@ -50,7 +50,7 @@ impl RotatedForm {
 
 /// A category of objects. Its label in batches is its place in the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Category {
+pub struct ObjectCategory {
     /// The number in the annotation.
     pub id: i64,
     pub name: String,
@@ -76,5 +76,5 @@ pub struct ObjectForm {
     pub rotated: Option<RotatedForm>,
     /// Whether objects have outlines or run lengths.
     pub shapes: bool,
-    pub categories: Vec<Category>,
+    pub categories: Vec<ObjectCategory>,
 }

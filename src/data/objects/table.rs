@@ -14,7 +14,7 @@ use crate::sys::sealed_bytes::SealedBytes;
 
 /// An array of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Section {
+pub(super) enum TableSection {
     Shapes,
     ObjectEnds,
     Sizes,
@@ -30,7 +30,7 @@ pub(super) enum Section {
     Form,
 }
 
-impl Section {
+impl TableSection {
     pub(super) const COUNT: usize = Self::Form as usize + 1;
 }
 
@@ -39,7 +39,7 @@ impl Section {
 #[repr(C)]
 pub(super) struct TableHead {
     /// First byte, and the byte after the last.
-    pub(super) sections: [[u64; 2]; Section::COUNT],
+    pub(super) sections: [[u64; 2]; TableSection::COUNT],
     /// Fingerprint of all arrays.
     pub(super) hash: [u8; 16],
 }
@@ -88,7 +88,7 @@ impl ObjectTable {
             .last_chunk::<{ size_of::<TableHead>() }>()
             .ok_or_else(damaged)?;
         let head: TableHead = bytemuck::pod_read_unaligned(head);
-        let [start, end] = head.sections[Section::Form as usize];
+        let [start, end] = head.sections[TableSection::Form as usize];
         let form = bytes.get(start as usize..end as usize).unwrap_or_default();
         let form: ObjectForm = serde_json::from_slice(form).map_err(|_| damaged())?;
         let table = Self { sealed, head, form };
@@ -100,16 +100,16 @@ impl ObjectTable {
         let samples = table.object_ends().len();
         let with = |has: bool| if has { objects } else { 0 };
         let rotated = table.form.rotated.map_or(0, |form| form.numbers());
-        let whole = has(Section::Sizes, samples, 8)
-            && has(Section::ImageIds, samples, 8)
-            && has(Section::Numbers, objects, 32)
-            && has(Section::Labels, objects, 4)
-            && has(Section::Ids, objects, 8)
-            && has(Section::Areas, with(table.form.area), 8)
-            && has(Section::Crowds, objects, 1)
-            && has(Section::Keypoints, objects, 12 * table.form.keypoints)
-            && has(Section::Rotated, objects, 8 * rotated)
-            && has(Section::ShapeEnds, with(table.form.shapes), 8);
+        let whole = has(TableSection::Sizes, samples, 8)
+            && has(TableSection::ImageIds, samples, 8)
+            && has(TableSection::Numbers, objects, 32)
+            && has(TableSection::Labels, objects, 4)
+            && has(TableSection::Ids, objects, 8)
+            && has(TableSection::Areas, with(table.form.area), 8)
+            && has(TableSection::Crowds, objects, 1)
+            && has(TableSection::Keypoints, objects, 12 * table.form.keypoints)
+            && has(TableSection::Rotated, objects, 8 * rotated)
+            && has(TableSection::ShapeEnds, with(table.form.shapes), 8);
         match whole {
             true => Ok(table),
             false => Err(damaged()),
@@ -152,7 +152,7 @@ impl ObjectTable {
         u128::from_le_bytes(self.head.hash)
     }
 
-    fn section<T: AnyBitPattern>(&self, section: Section) -> &[T] {
+    fn section<T: AnyBitPattern>(&self, section: TableSection) -> &[T] {
         let [start, end] = self.head.sections[section as usize];
         let bytes = self.sealed.bytes().get(start as usize..end as usize);
         // A map starts at a page boundary, and sections at multiples of 8.
@@ -160,7 +160,7 @@ impl ObjectTable {
     }
 
     fn object_ends(&self) -> &[u64] {
-        self.section(Section::ObjectEnds)
+        self.section(TableSection::ObjectEnds)
     }
 
     /// The numbers of the objects of a sample in the table.
@@ -187,7 +187,7 @@ impl ObjectTable {
 
     /// The most bytes of shapes that a sample's objects have.
     pub(crate) fn most_shape_bytes(&self) -> u64 {
-        let ends = self.section::<u64>(Section::ShapeEnds);
+        let ends = self.section::<u64>(TableSection::ShapeEnds);
         let end = |objects: usize| objects.checked_sub(1).map_or(0, |last| ends[last]);
         let of_sample = |id| {
             let range = self.range(id);
@@ -206,29 +206,31 @@ impl ObjectTable {
         ObjectsOfSample {
             table: self,
             first: range.start,
-            numbers: group(self.section(Section::Numbers), &range, 1),
-            labels: group(self.section(Section::Labels), &range, 1),
-            ids: group(self.section(Section::Ids), &range, 1),
-            areas: group(self.section(Section::Areas), &range, 1),
-            crowds: group(self.section(Section::Crowds), &range, 1),
+            numbers: group(self.section(TableSection::Numbers), &range, 1),
+            labels: group(self.section(TableSection::Labels), &range, 1),
+            ids: group(self.section(TableSection::Ids), &range, 1),
+            areas: group(self.section(TableSection::Areas), &range, 1),
+            crowds: group(self.section(TableSection::Crowds), &range, 1),
             keypoints: group(
-                self.section(Section::Keypoints),
+                self.section(TableSection::Keypoints),
                 &range,
                 self.form.keypoints,
             ),
-            rotated: group(self.section(Section::Rotated), &range, per_rotated),
+            rotated: group(self.section(TableSection::Rotated), &range, per_rotated),
         }
     }
 
     /// Height and width that the annotation states. None if it does not.
     pub(crate) fn stated_size(&self, id: u64) -> Option<(u32, u32)> {
-        let &[height, width] = self.section::<[u32; 2]>(Section::Sizes).get(id as usize)?;
+        let &[height, width] = self
+            .section::<[u32; 2]>(TableSection::Sizes)
+            .get(id as usize)?;
         (height != 0 && width != 0).then_some((height, width))
     }
 
     /// The number of the picture in the annotation. -1 if it has none.
     pub(crate) fn image_id(&self, id: u64) -> i64 {
-        let ids = self.section(Section::ImageIds);
+        let ids = self.section(TableSection::ImageIds);
         ids.get(id as usize).copied().unwrap_or(-1)
     }
 
@@ -236,12 +238,12 @@ impl ObjectTable {
         if !self.form.shapes {
             return Some(ObjectShape::None);
         }
-        let ends = self.section::<u64>(Section::ShapeEnds);
+        let ends = self.section::<u64>(TableSection::ShapeEnds);
         let end = *ends.get(object)? as usize;
         let start = object
             .checked_sub(1)
             .map_or(0, |before| ends[before] as usize);
-        let shapes = self.section::<u8>(Section::Shapes);
+        let shapes = self.section::<u8>(TableSection::Shapes);
         ObjectShape::read(shapes.get(start..end)?)
     }
 }
@@ -260,7 +262,7 @@ impl AsFd for ObjectTable {
 
 #[cfg(test)]
 mod tests {
-    use super::super::object_form::{Category, RotatedForm};
+    use super::super::object_form::{ObjectCategory, RotatedForm};
     use super::super::stated::{StatedObject, StatedObjects};
     use super::super::table_writer::ObjectTableWriter;
     use super::*;
@@ -272,7 +274,7 @@ mod tests {
             rotated: Some(RotatedForm::Centre),
             shapes: true,
             categories: vec![
-                Category {
+                ObjectCategory {
                     id: 90,
                     name: "toothbrush".into(),
                 };

@@ -5,7 +5,7 @@
 
 use super::object_form::ObjectForm;
 use super::stated::StatedObjects;
-use super::table::{ObjectTable, Section, TableHead};
+use super::table::{ObjectTable, TableHead, TableSection};
 use crate::error::{Error, Result};
 use crate::sys::sealed_bytes::SealedBytesWriter;
 
@@ -112,21 +112,33 @@ impl ObjectTableWriter {
         let form = serde_json::to_vec(&self.form)
             .map_err(|e| Error::protocol(format!("the form of objects is no JSON: {e}")))?;
         let mut head = TableHead::default();
-        head.sections[Section::Shapes as usize] = [0, self.shape_bytes];
+        head.sections[TableSection::Shapes as usize] = [0, self.shape_bytes];
         let mut at = self.shape_bytes;
-        let arrays: [(Section, &[u8]); Section::COUNT - 1] = [
-            (Section::ObjectEnds, bytemuck::cast_slice(&self.object_ends)),
-            (Section::Sizes, bytemuck::cast_slice(&self.sizes)),
-            (Section::ImageIds, bytemuck::cast_slice(&self.image_ids)),
-            (Section::Numbers, bytemuck::cast_slice(&self.numbers)),
-            (Section::Ids, bytemuck::cast_slice(&self.ids)),
-            (Section::Areas, bytemuck::cast_slice(&self.areas)),
-            (Section::Rotated, bytemuck::cast_slice(&self.rotated)),
-            (Section::ShapeEnds, bytemuck::cast_slice(&self.shape_ends)),
-            (Section::Labels, bytemuck::cast_slice(&self.labels)),
-            (Section::Keypoints, bytemuck::cast_slice(&self.keypoints)),
-            (Section::Crowds, &self.crowds),
-            (Section::Form, &form),
+        let arrays: [(TableSection, &[u8]); TableSection::COUNT - 1] = [
+            (
+                TableSection::ObjectEnds,
+                bytemuck::cast_slice(&self.object_ends),
+            ),
+            (TableSection::Sizes, bytemuck::cast_slice(&self.sizes)),
+            (
+                TableSection::ImageIds,
+                bytemuck::cast_slice(&self.image_ids),
+            ),
+            (TableSection::Numbers, bytemuck::cast_slice(&self.numbers)),
+            (TableSection::Ids, bytemuck::cast_slice(&self.ids)),
+            (TableSection::Areas, bytemuck::cast_slice(&self.areas)),
+            (TableSection::Rotated, bytemuck::cast_slice(&self.rotated)),
+            (
+                TableSection::ShapeEnds,
+                bytemuck::cast_slice(&self.shape_ends),
+            ),
+            (TableSection::Labels, bytemuck::cast_slice(&self.labels)),
+            (
+                TableSection::Keypoints,
+                bytemuck::cast_slice(&self.keypoints),
+            ),
+            (TableSection::Crowds, &self.crowds),
+            (TableSection::Form, &form),
         ];
         for (section, bytes) in arrays {
             let start = at.next_multiple_of(8);

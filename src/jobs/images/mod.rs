@@ -14,7 +14,8 @@
 //! - `run`: from filled rows to a batch; `mix`, `batch_mixing`: mixes the rows of batches;
 //! - `on_error`: what happens to a row whose sample fails; [`batch`], `pixel_views`,
 //!   `crop_views`, `mask_views`: batches and views of their pixels; `crop_extents`: the crops of a batch;
-//!   `mask_extent`: its masks; [`objects`]: its objects.
+//!   `mask_extent`: its masks; [`objects`], `instance_mask_views`: its objects
+//!   and their masks.
 //!
 //! Never in here: the life of processes, how a file's bytes become a row (`jobs::sample`).
 
@@ -26,6 +27,7 @@ pub(crate) mod crop_sections;
 pub(crate) mod crop_views;
 pub(crate) mod device_batches;
 pub(crate) mod device_pool;
+pub(crate) mod instance_mask_views;
 pub(crate) mod jpeg_batches;
 pub(crate) mod mask_extent;
 pub(crate) mod mask_views;

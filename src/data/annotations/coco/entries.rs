@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::super::json_value::{self, ValueFault};
 use super::super::keypoint_swap::keypoint_swap;
-use crate::data::objects::{Category, ObjectForm};
+use crate::data::objects::{ObjectCategory, ObjectForm};
 
 /// The entry of a picture.
 #[derive(Debug, Clone, PartialEq)]
@@ -158,7 +158,7 @@ pub(super) fn form(
         area: true,
         shapes,
         categories: (categories.iter())
-            .map(|of| Category {
+            .map(|of| ObjectCategory {
                 id: of.id,
                 name: of.name.clone(),
             })

@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 
 /// A data set of annotated pictures.
 #[derive(Debug)]
-pub(crate) struct Annotated {
+pub(crate) struct AnnotatedImages {
     pub(crate) index: Index,
     pub(crate) table: ObjectTable,
     pub(crate) report: AnnotationReport,
@@ -48,7 +48,7 @@ pub(crate) fn read_coco(
     json: &Path,
     images: &Path,
     options: &AnnotationOptions,
-) -> Result<Annotated> {
+) -> Result<AnnotatedImages> {
     let coco = CocoFile::open(json, options)?;
     let mut list = ItemList::in_folder(images)?;
     for picture in &coco.pictures {
@@ -69,7 +69,7 @@ pub(crate) fn read_coco(
     }
     let order: Vec<Option<u32>> = (0..coco.pictures.len() as u32).map(Some).collect();
     let (table, report) = coco.read_objects(&order, options)?;
-    Ok(Annotated {
+    Ok(AnnotatedImages {
         index,
         table,
         report,

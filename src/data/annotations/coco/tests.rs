@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::options::{AnnotationOptions, CrowdPolicy};
 use super::super::report::{AnnotationFault, AnnotationReport};
-use super::{Annotated, read_coco, read_coco_for};
+use super::{AnnotatedImages, read_coco, read_coco_for};
 use crate::data::index::{Index, ItemLabel, ItemList};
 use crate::data::objects::{ObjectShape, ObjectTable};
 use crate::error::Result;
@@ -30,7 +30,7 @@ impl TestFile {
         self.dir.path().join("a.json")
     }
 
-    fn read(&self, text: &[u8]) -> Result<Annotated> {
+    fn read(&self, text: &[u8]) -> Result<AnnotatedImages> {
         std::fs::write(self.json(), text).unwrap();
         read_coco(&self.json(), self.dir.path(), &self.options)
     }
@@ -49,7 +49,7 @@ impl TestFile {
         )
     }
 
-    fn of(annotations: &str) -> Annotated {
+    fn of(annotations: &str) -> AnnotatedImages {
         let file = Self::new();
         file.read(Self::text(annotations).as_bytes()).unwrap()
     }

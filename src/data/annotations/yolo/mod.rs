@@ -19,14 +19,14 @@ use data_yaml::DataYaml;
 pub(crate) use data_yaml::YoloForm;
 use rows::RowForm;
 
-use super::coco::Annotated;
+use super::coco::AnnotatedImages;
 use super::keypoint_swap::keypoint_swap;
 use super::label_files::{add_file, check_some, for_each_file};
 use super::options::AnnotationOptions;
 use super::report::{AnnotationReport, ReportBuilder};
 use crate::data::index::{Index, PathPattern};
 use crate::data::objects::{
-    BoxForm, Category, ObjectForm, ObjectTable, ObjectTableWriter, RotatedForm,
+    BoxForm, ObjectCategory, ObjectForm, ObjectTable, ObjectTableWriter, RotatedForm,
 };
 use crate::error::Result;
 
@@ -54,7 +54,7 @@ pub(crate) fn read_yaml(
     yaml: &Path,
     split: &str,
     options: &AnnotationOptions,
-) -> Result<Annotated> {
+) -> Result<AnnotatedImages> {
     let yaml = DataYaml::open(yaml)?;
     let index = yaml.images(split)?;
     let (table, report) = read_labels(
@@ -63,7 +63,7 @@ pub(crate) fn read_yaml(
         &yaml.form,
         options,
     )?;
-    Ok(Annotated {
+    Ok(AnnotatedImages {
         index,
         table,
         report,
@@ -139,7 +139,7 @@ fn object_form(names: Vec<String>, yolo: &YoloForm, options: &AnnotationOptions)
     let keypoints = yolo.keypoints.filter(|_| options.keypoints);
     let keypoints = keypoints.map_or(0, |(count, _)| count);
     let is_outline = yolo.keypoints.is_none() && !options.rotated;
-    let category = |(id, name)| Category { id, name };
+    let category = |(id, name)| ObjectCategory { id, name };
     let swap = match yolo.keypoint_swap.is_empty() {
         true => keypoint_swap(&yolo.keypoint_names),
         false => yolo.keypoint_swap.clone(),

@@ -38,7 +38,7 @@ impl YoloFolder {
         Index::folder(&images, &FolderOptions::default()).unwrap().0
     }
 
-    fn yaml(&self, text: &str, options: &AnnotationOptions) -> Result<Annotated> {
+    fn yaml(&self, text: &str, options: &AnnotationOptions) -> Result<AnnotatedImages> {
         let file = self.write("data.yaml", text);
         read_yaml(&file, "train", options)
     }
