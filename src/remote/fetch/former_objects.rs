@@ -152,10 +152,16 @@ impl FormerObjects {
     }
 }
 
+/// Reads bytes of a pack.
+pub(super) fn bytes_at(file: &File, at: u64, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut found = vec![0; bytes as usize];
+    file.read_exact_at(&mut found, at)?;
+    Ok(found)
+}
+
 /// Reads an object of a pack. `None` if a reason is in its place.
 pub(super) fn object_at(file: &File, at: u64, bytes: u64) -> io::Result<Option<Vec<u8>>> {
-    let mut object = vec![0; bytes as usize];
-    file.read_exact_at(&mut object, at)?;
+    let object = bytes_at(file, at, bytes)?;
     Ok((!lost_picture::is_in_place(&object)).then_some(object))
 }
 

@@ -291,9 +291,17 @@ mod tests {
         assert_eq!([wait(159), wait(160), wait(259)], [None, Some(99), None]);
         assert_eq!(hosts.admit("other", at(59)), None);
         // The host names a longer wait.
-        let slow = hosts.slow("h", (many, Some(Duration::from_secs(7))), (at(400), at(400)));
+        let slow = hosts.slow(
+            "h",
+            (many, Some(Duration::from_secs(7))),
+            (at(400), at(400)),
+        );
         assert_eq!((slow.wait.as_secs(), slow.lasts.as_millis()), (7, 390));
-        let hours = hosts.slow("h", (many, Some(Duration::from_secs(9000))), (at(400), at(500)));
+        let hours = hosts.slow(
+            "h",
+            (many, Some(Duration::from_secs(9000))),
+            (at(400), at(500)),
+        );
         assert_eq!(hours.wait, MOST_WAIT);
         // An answer ends the long wait.
         assert_eq!(wait(501), Some(500));
@@ -305,14 +313,21 @@ mod tests {
         assert!(hosts.all().is_empty());
         let slow = hosts.slow("h", (many, None), (at(0), at(0)));
         assert!(!slow.is_over());
-        assert!(hosts.slow("h", (many, None), (at(0), at(0) + MOST_SLOW)).is_over());
+        assert!(
+            hosts
+                .slow("h", (many, None), (at(0), at(0) + MOST_SLOW))
+                .is_over()
+        );
     }
 
     #[test]
     fn a_host_that_says_503_and_nothing_more_is_given_up_soon() {
         let begin = Instant::now();
         let at = |s: u64| begin + Duration::from_secs(s);
-        let (busy, many) = (StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS);
+        let (busy, many) = (
+            StatusCode::SERVICE_UNAVAILABLE,
+            StatusCode::TOO_MANY_REQUESTS,
+        );
         let ends = |first: (StatusCode, Option<Duration>)| {
             let hosts = SlowHosts::default();
             hosts.slow("h", first, (at(0), at(0)));
