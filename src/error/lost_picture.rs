@@ -14,6 +14,9 @@ const MARKS: [&[u8]; 2] = [
 /// Most bytes of mark and reason.
 pub(crate) const MOST_BYTES: usize = 600;
 
+/// Most bytes of the text of a fault. A worker's record has at least as many.
+const MOST_TEXT: usize = 232;
+
 /// The end of a reason that may pass.
 const ASKED_AGAIN: &str = "(the next run asks for it again)";
 
@@ -86,6 +89,8 @@ pub(crate) fn fault_of(bytes: &[u8]) -> Option<SampleFault> {
     let reason = String::from_utf8_lossy(reason);
     // Bytes of a file are not trusted.
     let reason = reason.trim_end_matches('\0').replace(char::is_control, " ");
+    let room = MOST_TEXT - BEGIN.len() - 1 - advice.len();
+    let reason = shortened(&reason, room);
     Some(FaultKind::NotDownloaded.fault(format!("{BEGIN}{reason} {advice}")))
 }
 
@@ -137,6 +142,13 @@ mod tests {
         assert_eq!(cut(18), "the server ...");
         assert_eq!(cut(7), "the ...");
         assert_eq!([cut(4), cut(0)], ["", ""]);
+        let reason = fault_of(&bytes_for(&"word ".repeat(300), true, usize::MAX));
+        let reason = reason.unwrap().reason;
+        assert!(
+            reason.len() <= MOST_TEXT && reason_may_pass(&reason),
+            "{reason}"
+        );
+        assert!(reason.contains("word ... (the next run"), "{reason}");
         let long = "word ".repeat(300);
         let text = bytes_for(&long, true, usize::MAX);
         assert!(text.len() <= MOST_BYTES && text.ends_with(b"word ..."));

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::stream::FuturesUnordered;
 use futures_util::{StreamExt, TryStreamExt};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 
@@ -314,9 +315,14 @@ impl PackSources<'_> {
         let elsewhere = same_host().find(|address| address_stores::folder(address) != folder);
         let beside = same_host().find(|address| *address != object.object);
         asked.extend(elsewhere.into_iter().chain(beside));
-        for address in asked {
-            if !address_stores::is_file(address) && asked_addresses::answers_now(all, address).await
-            {
+        asked.retain(|address| !address_stores::is_file(address));
+        let probes = asked.into_iter().map(|address| async move {
+            let answers = asked_addresses::answers_now(all, address).await;
+            answers.then_some(address)
+        });
+        let mut probes: FuturesUnordered<_> = probes.collect();
+        while let Some(answering) = probes.next().await {
+            if let Some(address) = answering {
                 all.record_answer(address);
                 return true;
             }
