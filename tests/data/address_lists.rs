@@ -1013,7 +1013,8 @@ fn a_host_without_an_answer_is_asked_again_by_the_next_build() {
     other.is_down.store(false, Ordering::Relaxed);
     other.down_after.store(25, Ordering::Relaxed);
     let out = scene.build(&list, "got", &["--on-error", "skip", "--json"]);
-    assert!((1..20).contains(&left_out(&out)), "{}", stderr(&out));
+    let left = left_out(&out);
+    assert!((1..20).contains(&left), "{left} {}", stderr(&out));
     // Into the same folder: only shards that lack samples are made again.
     other.down_after.store(u64::MAX, Ordering::Relaxed);
     other.is_down.store(false, Ordering::Relaxed);
@@ -1087,4 +1088,55 @@ fn bytes_of_a_server_are_no_reason_of_this_program() {
         text.contains("no known image format") && !text.contains("your disk"),
         "{text}"
     );
+}
+
+#[test]
+fn paths_in_parquet_start_from_its_folder_and_stay_there() {
+    let scene = scene();
+    let table = scene.folder.join("table.parquet");
+    let put = |paths: &[&str]| {
+        let columns = [texts("path", paths), int32("label", vec![1; paths.len()])];
+        write(&table, &columns, (paths.len(), paths.len()), plain());
+    };
+    let run = |more: &[&str]| {
+        let dst = scene.at("got");
+        let words = [
+            "cache",
+            "build",
+            table.to_str().unwrap(),
+            dst.to_str().unwrap(),
+        ];
+        // Another working directory.
+        let mut command = command(&words);
+        command
+            .current_dir(scene.dir.path())
+            .args(BUILD)
+            .args(["--force"])
+            .args(more);
+        command.output().unwrap()
+    };
+    let absolute = scene.folder.join(&scene.names[1]);
+    put(&[&scene.names[0], absolute.to_str().unwrap()]);
+    let out = run(&[]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    assert_same_files(
+        &shards(&scene.at("got")),
+        &scene.want_of(0..2),
+        "its folder",
+    );
+    // Another folder, as of other tables.
+    let moved = scene.at("moved.parquet");
+    fs::rename(&table, &moved).unwrap();
+    let words = ["index", moved.to_str().unwrap()];
+    let e = stderr(&command(&words).args(["--root", "/"]).output().unwrap());
+    assert!(!e.contains("no effect"), "{e}");
+    let outside = scene.at("outside.jpg");
+    fs::copy(scene.folder.join(&scene.names[2]), &outside).unwrap();
+    for path in ["../outside.jpg", outside.to_str().unwrap()] {
+        put(&[&scene.names[0], path]);
+        let e = stderr(&run(&[]));
+        assert!(e.contains("row 1") && e.contains("allow"), "{e}");
+        let out = run(&["--allow-outside"]);
+        assert!(out.status.success(), "{}", stderr(&out));
+    }
 }
