@@ -148,6 +148,7 @@ impl ListRoot {
     ///
     /// # Errors
     /// Like [`Self::relative`].
+    #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
     pub(super) fn whole(&self, path: &[u8]) -> Result<PathBuf, PathFault> {
         let path = Path::new(OsStr::from_bytes(self.relative(path)?));
         Ok(match self.rows.are_addresses() {
