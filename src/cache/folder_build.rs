@@ -23,9 +23,10 @@ use crate::cache::shard_places::{IndependentShards, MissingShards, ShardRun};
 use crate::cache::source_headers::{SourceHeaders, files_hash, no_picture};
 use crate::data::index::Index;
 use crate::data::shard::manifest::{
-    COLUMNS_VERSION, CacheManifest, HexHash128, Manifest, ShardManifest, SourceEntry, VERSION,
+    COLUMNS_VERSION, CacheManifest, HexHash128, Manifest, ShardManifest, SkippedEntry, SourceEntry,
+    VERSION,
 };
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, lost_picture};
 use crate::jobs::encode::payload::CacheOrder;
 use crate::jobs::encode::run::EncodeRun;
 use crate::jobs::encode::spec::EncodeSpec;
@@ -276,6 +277,9 @@ impl<'a> FolderBuild<'a> {
         let Some((shard, hash)) = self.complete_shard(number)? else {
             return Ok(None);
         };
+        if self.may_have_more(&shard) {
+            return Ok(None);
+        }
         if !self.build.force || self.folder.is_undamaged(number, &shard)? {
             return Ok(Some((shard, hash)));
         }
@@ -286,6 +290,16 @@ impl<'a> FolderBuild<'a> {
             );
         }
         Ok(None)
+    }
+
+    /// Whether a shard lacks samples that gave no answer, and this build asks for them again. Not one
+    /// that only finishes the cache. In an object store shards are never replaced.
+    fn may_have_more(&self, shard: &ShardManifest) -> bool {
+        let passes = |left_out: &SkippedEntry| lost_picture::reason_may_pass(&left_out.reason);
+        self.build.source_store.is_some()
+            && self.build.part != BuildPart::Finish
+            && self.folder.upload().is_none()
+            && shard.skipped.iter().any(passes)
     }
 
     /// The manifest of shard `number`, with the hash of its file, if it is complete. A shard that

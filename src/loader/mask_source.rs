@@ -147,7 +147,14 @@ impl MaskSource {
                     ..options.clone()
                 },
             ),
-            Source::Parquet(parquet, _) => Source::Parquet(parquet.clone(), of_column(files)),
+            Source::Parquet(parquet, options) => {
+                let column = ParquetOptions {
+                    root: options.root.clone(),
+                    allow_outside: options.allow_outside,
+                    ..of_column(files)
+                };
+                Source::Parquet(parquet.clone(), column)
+            }
             Source::Arrow(arrow, _) => Source::Arrow(arrow.clone(), of_column(files)),
             _ => {
                 return Err(Error::option(
@@ -191,6 +198,6 @@ fn of_column(column: &str) -> ParquetOptions {
     ParquetOptions {
         image_column: Some(column.to_owned()),
         labels: ParquetLabels::None,
-        classes: None,
+        ..ParquetOptions::default()
     }
 }

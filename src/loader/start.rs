@@ -129,7 +129,13 @@ impl LoaderBuilder {
             samples,
             plan: plan.options().clone(),
             sampler_hash: plan.table().and_then(SamplerTable::hash),
-            index_hash: format!("{:032x}", index.hash()),
+            index_hash: format!(
+                "{:032x}",
+                match plan.options().sampler {
+                    Sampler::ShardShuffle { .. } => index.hash_of_division(),
+                    _ => index.hash(),
+                }
+            ),
             recipe_hash: format!("{:016x}", self.recipe.hash()),
             masks: (masks.as_ref()).map(|(files, rule)| rule.fingerprint(files.hash())),
             objects: (objects.as_ref()).map(|of| of.rule.fingerprint(of.table.hash())),

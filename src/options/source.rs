@@ -326,6 +326,7 @@ impl SourceOptions {
                 self.with_fetch_options(Source::Parquet(files, options))
             }
             Source::Arrow(files, _) => {
+                self.refuse_path_options(path, "of Arrow files")?;
                 let options = self.columnar_options(path, "of Arrow files", config)?;
                 self.with_fetch_options(Source::Arrow(files, options))
             }
@@ -388,10 +389,26 @@ impl SourceOptions {
     }
 
     fn refuse_list_options(&self, path: &Path, kind: &str) -> Result<()> {
+        self.refuse_path_options(path, kind)?;
+        self.refuse_text_options(path, kind)
+    }
+
+    /// Options of files that are lists of paths.
+    fn refuse_path_options(&self, path: &Path, kind: &str) -> Result<()> {
         for (given, option) in [
             (self.root.is_some(), "root"),
-            (self.delimiter.is_some(), "delimiter"),
             (self.allow_outside, "allow_outside"),
+        ] {
+            let what_to_do = "remove the option, or give a list file";
+            self.refuse(given, option, (path, kind), what_to_do)?;
+        }
+        Ok(())
+    }
+
+    /// Options of list files alone.
+    fn refuse_text_options(&self, path: &Path, kind: &str) -> Result<()> {
+        for (given, option) in [
+            (self.delimiter.is_some(), "delimiter"),
             (self.boxes.is_some(), "boxes"),
         ] {
             let what_to_do = "remove the option, or give a list file";
@@ -506,7 +523,7 @@ impl SourceOptions {
         let both = self.path_column.is_some() && self.image_column.is_some();
         let of_two = "name one column: give `image_column` or `path_column`";
         self.refuse(both, "path_column", (path, kind), of_two)?;
-        self.refuse_list_options(path, kind)?;
+        self.refuse_text_options(path, kind)?;
         self.refuse_shard_options(path, kind)?;
         refuse_boxes(config, path, kind)?;
         self.parquet_options()
@@ -523,6 +540,8 @@ impl SourceOptions {
             image_column: self.image_column.clone().or(self.path_column.clone()),
             labels,
             classes: self.classes.as_deref().map(ClassList::read).transpose()?,
+            root: self.root.clone(),
+            allow_outside: self.allow_outside,
         })
     }
 

@@ -118,6 +118,46 @@ impl Index {
             .extend(ids.iter().filter_map(|id| listed.pixel_box(*id)));
         content.labels = listed.labels_of(&ids);
         content.classes = listed.classes().clone();
-        Ok((Self::seal(folder, content)?, report))
+        let index = Self::seal(folder, content)?.of_list(listed.hash());
+        Ok((index, report))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::index::{ItemLabel, ItemList};
+
+    #[test]
+    fn the_hash_is_that_of_the_list_and_the_division_into_packs_is_known() {
+        let listed = |addresses: &[&str]| {
+            let mut items = ItemList::new();
+            for address in addresses {
+                items.push(address, ItemLabel::Class(1)).unwrap();
+            }
+            Index::items(items).unwrap()
+        };
+        let all = ["https://h/a.jpg", "https://h/b.jpg", "https://h/c.jpg"];
+        let list = listed(&all);
+        // The first pack has this many objects, and the first object this many bytes.
+        let packed = |first: usize, bytes: u64, dead: &[u32]| {
+            let place = |number: usize| MemberPlace {
+                name: all[number],
+                at: 512 + 1024 * number as u64,
+                bytes: if number == 0 { bytes } else { 9 },
+            };
+            let packs = [("a.tar", 0..first), ("b.tar", first..3)];
+            let packs = packs.map(|(name, numbers)| (name, numbers.map(place)));
+            Index::packed_addresses(Path::new("/f"), &list, packs.into_iter(), dead)
+                .unwrap()
+                .0
+        };
+        let (one, dead, divided) = (packed(2, 9, &[]), packed(2, 70, &[0]), packed(1, 9, &[]));
+        for index in [&one, &dead, &divided] {
+            assert_eq!(index.hash(), list.hash());
+        }
+        assert_eq!(one.hash_of_division(), dead.hash_of_division());
+        assert_ne!(one.hash_of_division(), divided.hash_of_division());
+        assert_ne!(list.hash(), listed(&all[..2]).hash());
     }
 }

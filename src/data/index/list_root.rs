@@ -143,6 +143,20 @@ impl ListRoot {
         }
     }
 
+    /// The path as a whole one, which starts from the root if it is relative. An address stays as it
+    /// is.
+    ///
+    /// # Errors
+    /// Like [`Self::relative`].
+    #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
+    pub(super) fn whole(&self, path: &[u8]) -> Result<PathBuf, PathFault> {
+        let path = Path::new(OsStr::from_bytes(self.relative(path)?));
+        Ok(match self.rows.are_addresses() {
+            true => path.to_owned(),
+            false => self.root.join(path),
+        })
+    }
+
     /// An absolute path as one below the root. `None` if it is not there.
     fn inside<'a>(&self, path: &'a [u8]) -> Option<&'a [u8]> {
         let path = Path::new(OsStr::from_bytes(path));

@@ -9,6 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use twox_hash::xxhash3_128::Hasher;
+
 use crate::data::index::address_text;
 use crate::data::index::binary_form::Label;
 use crate::data::index::binary_form::{IndexContent, IndexDamage, IndexLayout};
@@ -33,6 +35,8 @@ pub struct Index {
     store: Option<Arc<str>>,
     /// Most bytes for a page, as the scan found them. Only in the process that made the index.
     pub(super) page_bytes: Option<u64>,
+    /// The hash of the list of addresses that the samples are from. Only in the consumer.
+    listed: Option<u128>,
 }
 
 impl Index {
@@ -123,6 +127,7 @@ impl Index {
             memory: self.memory.clone(),
             store: self.store.clone(),
             page_bytes: self.page_bytes,
+            listed: self.listed,
             ..index
         })
     }
@@ -158,6 +163,7 @@ impl Index {
             memory: None,
             store: None,
             page_bytes: None,
+            listed: None,
         })
     }
 
@@ -222,6 +228,14 @@ impl Index {
         }
     }
 
+    /// The same index of the objects of a list of addresses, which has this hash.
+    pub(super) fn of_list(self, hash: u128) -> Self {
+        Self {
+            listed: Some(hash),
+            ..self
+        }
+    }
+
     /// An index of shards below `root` with unlabelled samples. Each sample is an offset and a
     /// length.
     #[cfg(test)]
@@ -279,8 +293,26 @@ impl Index {
 
     /// xxh3-128 of everything except the root and the fingerprints of shards. A data set that was
     /// moved keeps its hash, so a run over it can be resumed.
+    ///
+    /// For a list of addresses it is the hash of the list: of addresses, labels, classes and boxes.
+    /// Each row is a sample, whatever its server answers.
     pub fn hash(&self) -> u128 {
-        self.layout.hash()
+        self.listed.unwrap_or(self.layout.hash())
+    }
+
+    /// Like [`Index::hash`], with all that decides an order by shards. Of a list of addresses that is
+    /// the division into packs, too, which depends on the answers.
+    pub(crate) fn hash_of_division(&self) -> u128 {
+        let Some(listed) = self.listed else {
+            return self.hash();
+        };
+        let mut hasher = Hasher::new();
+        hasher.write(&listed.to_le_bytes());
+        for id in 0..self.len() {
+            let shard = self.part(id).map_or(u64::MAX, |part| part.shard);
+            hasher.write(&shard.to_le_bytes());
+        }
+        hasher.finish_128()
     }
 
     /// Bytes of shared memory, counted once for all processes. They include samples in memory.

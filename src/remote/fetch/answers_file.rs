@@ -28,6 +28,9 @@ const MOST_OTHERS: usize = 32;
 /// Longest line: a fingerprint or a reason, with its escapes.
 const MOST_LINE: u64 = 64 << 10;
 
+/// Lines between two heartbeats.
+const BEAT: u64 = 4096;
+
 /// A line of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -135,7 +138,8 @@ pub(super) struct KeptAnswers {
 }
 
 impl KeptAnswers {
-    /// Reads the answers of a folder. A new one takes those of other lists.
+    /// Reads the answers of a folder. A new one takes those of other lists. Calls `beat` regularly:
+    /// a long file takes a while.
     ///
     /// # Errors
     /// The file cannot be read or is damaged.
@@ -144,19 +148,21 @@ impl KeptAnswers {
         listed: &Index,
         all: &DistinctAddresses,
         allow_redirects: bool,
+        beat: &mut dyn FnMut(),
     ) -> Result<Self, (PathBuf, io::Error)> {
         let path = folder.file(ANSWERS);
         let failed = |e| (path.clone(), e);
         let numbers = AddressNumbers::new(listed, all);
+        beat();
         if !path.exists() {
-            let lines = answers_of_others(folder.path(), &numbers, allow_redirects);
+            let lines = answers_of_others(folder.path(), &numbers, allow_redirects, beat);
             folder
                 .put(ANSWERS, &lines)
                 .map_err(|e| failed(io::Error::other(e.to_string())))?;
         }
         let mut answers = vec![None; all.firsts.len()];
         let file = open_whole(&path).map_err(failed)?;
-        let read = read_lines(&file, |line| {
+        let read = read_lines(&file, beat, |line| {
             // A line of another list, or of an earlier version, is no answer.
             let place = line.and_then(|line| Some((numbers.get(line.of())?, line)));
             if let Some((number, line)) = place
@@ -268,10 +274,17 @@ fn open_whole(path: &Path) -> io::Result<File> {
 }
 
 /// Calls `take` for each whole line, with `None` for one that is no answer.
-fn read_lines(file: &File, mut take: impl FnMut(Option<AnswerLine>)) -> io::Result<()> {
+fn read_lines(
+    file: &File,
+    beat: &mut dyn FnMut(),
+    mut take: impl FnMut(Option<AnswerLine>),
+) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(1 << 20, file);
     let mut line = Vec::new();
-    loop {
+    for number in 0u64.. {
+        if number.is_multiple_of(BEAT) {
+            beat();
+        }
         line.clear();
         (&mut reader).take(MOST_LINE).read_until(b'\n', &mut line)?;
         if line.last() != Some(&b'\n') {
@@ -282,11 +295,17 @@ fn read_lines(file: &File, mut take: impl FnMut(Option<AnswerLine>)) -> io::Resu
         }
         take(serde_json::from_slice(&line).ok());
     }
+    Ok(())
 }
 
 /// What other lists know about these addresses, as one line for each of them. An address whose host
 /// was silent is asked again.
-fn answers_of_others(own: &Path, numbers: &AddressNumbers, allow_redirects: bool) -> Vec<u8> {
+fn answers_of_others(
+    own: &Path,
+    numbers: &AddressNumbers,
+    allow_redirects: bool,
+    beat: &mut dyn FnMut(),
+) -> Vec<u8> {
     let mut newest = BTreeMap::new();
     let entries = own.parent().and_then(|dir| fs::read_dir(dir).ok());
     let mut files: Vec<(SystemTime, PathBuf)> = entries
@@ -311,7 +330,7 @@ fn answers_of_others(own: &Path, numbers: &AddressNumbers, allow_redirects: bool
             continue;
         };
         // What can be read of it is enough.
-        let _ = read_lines(&file, |line| {
+        let _ = read_lines(&file, beat, |line| {
             let number = line.as_ref().and_then(|line| numbers.get(line.of()));
             let (Some(line), Some(number)) = (line, number) else {
                 return;

@@ -6,7 +6,8 @@
 //! |---|---|
 //! | answers | many at a time |
 //! | asks for fewer requests | wait as long as it says, and come then one by one. None is lost |
-//! | gives no answer to any | one at a time; after the patience of the pass all get this verdict |
+//! | gives no answer to any | a few at a time, of different folders; after the patience of the pass all get this verdict |
+//! | gives no answer to one folder | the other folders go on; after the patience of the pass the folder gets this verdict |
 //! | answers with errors of its own | each is asked again, up to the patience of the pass |
 //!
 //! What has no answer in the first pass is asked again after all others, in the second one.
@@ -16,18 +17,27 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use twox_hash::XxHash3_64;
+
 /// Requests at a time, in all and for a host: at first, and at most.
 const REQUESTS: u32 = 128;
 const FIRST_OF_HOST: u32 = 8;
 const MOST_OF_HOST: u32 = 64;
 
-/// Failures of a host without an answer, before all of its addresses count as failed.
+/// Failures of a host or a folder without an answer, before all of its addresses count as failed.
 const SILENT: u32 = 3;
+/// Requests at a time to a host that gives no answer, and its folders that are tried, unless it has
+/// fewer.
+const PROBES: usize = 4;
 /// Errors of a host one after the other. After the patience of the pass, its other addresses are then
 /// asked once each.
 const FAILING: u32 = 16;
 /// Answers after which a slow host gets several requests at a time again.
 const SLOW: u32 = 8;
+/// Requests for one address that were all answered by a wish for fewer requests: then others of the
+/// host go first, and later it counts as failed. Each waits as long as the host says.
+const SLOWED: u32 = 8;
+const MOST_SLOWED: u32 = 200;
 
 /// Wait of a host after a failure: the first, doubled each time, and the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
@@ -80,6 +90,8 @@ struct HostState {
     /// When the first request was sent that got no answer, since the last answer.
     silent_since: Option<Instant>,
     silent: u32,
+    /// Folders whose addresses got no answer since the last answer, at most [`PROBES`].
+    silent_folders: Vec<u32>,
     /// Errors since the last answer, and when the first such request was sent.
     failing: u32,
     failing_since: Option<Instant>,
@@ -95,6 +107,13 @@ struct FailedAddress {
     why: Arc<str>,
 }
 
+/// A folder of a host that gives no answer.
+#[derive(Debug)]
+struct SilentFolder {
+    since: Instant,
+    times: u32,
+}
+
 /// The addresses that have no answer yet, by host.
 #[derive(Debug)]
 pub(super) struct AskSchedule {
@@ -102,6 +121,12 @@ pub(super) struct AskSchedule {
     ready: VecDeque<u32>,
     timers: BinaryHeap<Reverse<(Instant, u32)>>,
     failed: HashMap<u32, FailedAddress>,
+    /// The folder of each address, as a hash. Those with the same one share a verdict.
+    folders: Vec<u32>,
+    /// By host and folder.
+    silent: HashMap<(u32, u32), SilentFolder>,
+    /// How often the host asked for fewer requests in place of an answer.
+    slowed: HashMap<u32, u32>,
     running: u32,
     /// Patience of the two passes.
     patience: [Duration; 2],
@@ -109,15 +134,54 @@ pub(super) struct AskSchedule {
     lost: Vec<LostAddress>,
 }
 
+impl HostState {
+    /// The next address. Of a host that gives no answer, one in a folder that was not tried, from
+    /// anywhere in the line: the first ones may be the only ones without an answer.
+    fn take(&mut self, folders: &[u32]) -> Option<u32> {
+        if self.silent_since.is_none() || self.waiting.is_empty() {
+            return self.waiting.pop_front();
+        }
+        let all = self.waiting.len();
+        // By the golden ratio, which spreads any number of probes.
+        let first = (f64::from(self.silent) * 0.618_033_988_749).fract() * all as f64;
+        let first = (first as usize).min(all - 1);
+        let mut places = (first..all).chain(0..first);
+        let other = places.find(|place| self.is_untried(self.waiting[*place], folders));
+        self.waiting.remove(other.unwrap_or(first))
+    }
+
+    fn is_untried(&self, number: u32, folders: &[u32]) -> bool {
+        !self.silent_folders.contains(&folders[number as usize])
+    }
+
+    /// Whether as many folders as necessary gave no answer.
+    fn has_tried_its_folders(&self, folders: &[u32]) -> bool {
+        let mut waiting = self.waiting.iter();
+        self.silent_folders.len() >= PROBES
+            || !waiting.any(|number| self.is_untried(*number, folders))
+    }
+
+    /// Records that it answers something.
+    fn hear(&mut self) {
+        self.silent_since = None;
+        self.silent = 0;
+        self.silent_folders.clear();
+    }
+}
+
 impl AskSchedule {
-    /// `wanted`: the addresses, and a text that names the host of each.
+    /// `wanted`: the addresses in the order of their numbers, with the texts that name host and
+    /// folder of each.
     pub(super) fn new<'a>(
-        wanted: impl Iterator<Item = (u32, &'a str)>,
+        wanted: impl Iterator<Item = (u32, &'a str, &'a str)>,
         patience: [Duration; 2],
     ) -> Self {
         let mut numbers: HashMap<String, u32> = HashMap::new();
         let mut hosts: Vec<HostState> = Vec::new();
-        for (number, name) in wanted {
+        let mut folders = Vec::new();
+        for (number, name, folder) in wanted {
+            folders.resize(number as usize, 0);
+            folders.push(XxHash3_64::oneshot(folder.as_bytes()) as u32);
             // Most names need no copy.
             let host = match numbers.get(name) {
                 Some(host) => *host,
@@ -141,6 +205,9 @@ impl AskSchedule {
             ready: VecDeque::new(),
             timers: BinaryHeap::new(),
             failed: HashMap::new(),
+            folders,
+            silent: HashMap::new(),
+            slowed: HashMap::new(),
             running: 0,
             patience,
             pass: 0,
@@ -154,8 +221,11 @@ impl AskSchedule {
     /// Puts a host in line if a request to it may start.
     fn check(&mut self, number: u32) {
         let host = &mut self.hosts[number as usize];
-        let is_probed = host.silent_since.is_some() || host.slow > 0;
-        let most = if is_probed { 1 } else { host.most };
+        let most = match (host.slow, host.silent_since) {
+            (0, None) => host.most,
+            (0, Some(_)) => host.most.min(PROBES as u32),
+            _ => 1,
+        };
         if host.is_ready || host.waiting.is_empty() || host.running >= most {
             return;
         }
@@ -196,7 +266,7 @@ impl AskSchedule {
                 self.check(number);
                 continue;
             }
-            let Some(address) = host.waiting.pop_front() else {
+            let Some(address) = host.take(&self.folders) else {
                 continue;
             };
             host.running += 1;
@@ -227,11 +297,14 @@ impl AskSchedule {
             host.waiting = std::mem::take(&mut host.parked).into();
             (host.silent_since, host.failing_since) = (None, None);
             (host.silent, host.failing) = (0, 0);
+            host.silent_folders.clear();
             (host.pause, host.wait) = (None, FIRST_WAIT);
             // A host without an answer gets few at a time.
             host.most = host.most.min(FIRST_OF_HOST);
         }
         self.failed.clear();
+        self.silent.clear();
+        self.slowed.clear();
         (0..self.hosts.len()).for_each(|host| self.check(host as u32));
     }
 
@@ -251,25 +324,65 @@ impl AskSchedule {
             AskEnd::Answered => {
                 (state.silent_since, state.failing_since) = (None, None);
                 (state.silent, state.failing) = (0, 0);
+                state.silent_folders.clear();
                 (state.pause, state.wait) = (None, FIRST_WAIT);
                 state.slow = state.slow.saturating_sub(1);
                 state.most = (state.most + 1).min(MOST_OF_HOST);
                 self.failed.remove(&number);
+                self.slowed.remove(&number);
+                if !self.silent.is_empty() {
+                    self.silent.remove(&(host, self.folders[number as usize]));
+                }
             }
             AskEnd::Slowed(wait) => {
-                state.silent_since = None;
-                state.silent = 0;
+                state.hear();
                 state.slow = SLOW;
                 state.most = (state.most / 2).max(1);
                 state.pause = state.pause.max(Some(now + wait));
-                state.waiting.push_front(number);
+                let times = self.slowed.entry(number).or_default();
+                *times += 1;
+                match *times {
+                    // The host answers others.
+                    MOST_SLOWED.. => {
+                        let times = *times;
+                        self.slowed.remove(&number);
+                        let why = format!(
+                            "the server has asked for fewer requests in place of an answer, {times} \
+                             times: try again later"
+                        );
+                        self.lose(number, host, why);
+                    }
+                    SLOWED.. => state.waiting.push_back(number),
+                    _ => state.waiting.push_front(number),
+                }
             }
             AskEnd::TooSlow(why) => self.give_up(host, Some((number, &why)), &why),
             AskEnd::Silent(why) => {
+                let folder = self.folders[number as usize];
                 let since = *state.silent_since.get_or_insert(sent);
                 state.silent += 1;
-                let is_dead = state.silent >= SILENT && now - since >= patience;
+                if state.silent_folders.len() < PROBES && !state.silent_folders.contains(&folder) {
+                    state.silent_folders.push(folder);
+                }
+                let known = self.silent.entry((host, folder));
+                let known = known.or_insert(SilentFolder {
+                    since: sent,
+                    times: 0,
+                });
+                known.times += 1;
+                let is_folder = known.times >= SILENT && now - known.since >= patience;
+                let is_dead = state.silent >= SILENT
+                    && now - since >= patience
+                    && state.has_tried_its_folders(&self.folders);
                 self.failed(number, host, &why, (sent, now), patience);
+                if is_folder && !is_dead {
+                    let why = format!(
+                        "was not asked, because its host gave no answer to others of its folder for \
+                         {} s: {why}",
+                        patience.as_secs_f64()
+                    );
+                    self.give_up_folder(host, folder, &why);
+                }
                 if is_dead {
                     let why = format!(
                         "was not asked, because its host gave no answer for {} s: {why}",
@@ -279,8 +392,7 @@ impl AskSchedule {
                 }
             }
             AskEnd::Failed(why) => {
-                state.silent_since = None;
-                state.silent = 0;
+                state.hear();
                 state.failing += 1;
                 let since = *state.failing_since.get_or_insert(sent);
                 let patience = match state.failing >= FAILING && now - since >= patience {
@@ -333,6 +445,21 @@ impl AskSchedule {
         if let Some((number, why)) = own {
             self.lose(number, host, why.to_owned());
         }
+        self.give_up_these(host, waiting, why);
+    }
+
+    /// Like [`Self::give_up`], those of one folder.
+    fn give_up_folder(&mut self, host: u32, folder: u32, why: &str) {
+        let folders = &self.folders;
+        let waiting = &mut self.hosts[host as usize].waiting;
+        let (lost, rest): (VecDeque<u32>, VecDeque<u32>) = std::mem::take(waiting)
+            .into_iter()
+            .partition(|number| folders[*number as usize] == folder);
+        *waiting = rest;
+        self.give_up_these(host, lost, why);
+    }
+
+    fn give_up_these(&mut self, host: u32, waiting: VecDeque<u32>, why: &str) {
         for number in waiting {
             let why = match self.failed.get(&number) {
                 Some(failed) => format!(
@@ -361,6 +488,15 @@ impl AskSchedule {
         std::mem::take(&mut self.lost)
     }
 
+    /// An address that got no answer yet, while others wait.
+    pub(super) fn a_silent_one(&self) -> Option<LostAddress> {
+        let (number, failed) = self.failed.iter().min_by_key(|(number, _)| **number)?;
+        Some(LostAddress {
+            number: *number,
+            why: failed.why.to_string(),
+        })
+    }
+
     /// Hosts that ask for fewer requests, and their addresses that wait.
     pub(super) fn slow(&self) -> (usize, usize) {
         let slow = self.hosts.iter().filter(|host| host.slow > 0);
@@ -381,10 +517,25 @@ mod tests {
     fn run(
         hosts: &[&str],
         each: u32,
+        end: impl FnMut(u32, u32, Duration) -> (AskEnd, Duration),
+    ) -> (Vec<LostAddress>, u64, Duration) {
+        run_folders(hosts, each, |_| 0, end)
+    }
+
+    /// The same with addresses in folders.
+    fn run_folders(
+        hosts: &[&str],
+        each: u32,
+        folder: impl Fn(u32) -> u32,
         mut end: impl FnMut(u32, u32, Duration) -> (AskEnd, Duration),
     ) -> (Vec<LostAddress>, u64, Duration) {
         let names = hosts.iter().flat_map(|host| (0..each).map(move |_| *host));
-        let mut schedule = AskSchedule::new((0..).zip(names), PATIENCE);
+        let folders: Vec<String> = (0..each * hosts.len() as u32)
+            .map(|number| folder(number).to_string())
+            .collect();
+        let wanted = (0..).zip(names).zip(&folders);
+        let wanted = wanted.map(|((number, name), folder)| (number, name, folder.as_str()));
+        let mut schedule = AskSchedule::new(wanted, PATIENCE);
         let begin = Instant::now();
         let (mut now, mut asked, mut lost) = (begin, 0, Vec::new());
         let mut running: Vec<(Instant, u32, u32, Instant, AskEnd)> = Vec::new();
@@ -436,6 +587,54 @@ mod tests {
             assert!(time >= PATIENCE[1] && time < MS * 32_000, "{time:?}");
             assert!(asked < 10_000 + 100, "{asked}");
         }
+    }
+
+    #[test]
+    fn a_bad_folder_of_a_host_is_lost_alone() {
+        // It comes first, and has most of the addresses. One round is refused, the other hangs.
+        for takes in [MS, MS * 5000] {
+            let folder = |number: u32| u32::from(number >= 900);
+            let (lost, _, time) =
+                run_folders(&["h"], 1000, folder, |_, number, _| match number < 900 {
+                    true => (AskEnd::Silent("timeout".to_owned()), takes),
+                    false => (AskEnd::Answered, MS * 20),
+                });
+            let numbers: Vec<u32> = lost.iter().map(|lost| lost.number).collect();
+            assert_eq!(numbers, (0..900).collect::<Vec<_>>());
+            assert!(time < MS * 60_000, "{time:?}");
+        }
+        // The last of many folders is the only good one, and two are bad in the middle.
+        let folder = |number: u32| number / 100;
+        let (lost, ..) = run_folders(&["h"], 1000, folder, |_, number, _| match number / 100 {
+            3 | 4 => (AskEnd::Silent("timeout".to_owned()), MS * 5000),
+            _ => (AskEnd::Answered, MS * 20),
+        });
+        assert_eq!(lost.len(), 200);
+        assert!(lost.iter().all(|lost| (300..500).contains(&lost.number)));
+    }
+
+    #[test]
+    fn a_host_without_an_answer_is_asked_in_several_folders() {
+        let mut tried = std::collections::HashSet::new();
+        let folder = |number: u32| number / 100;
+        let (lost, asked, _) = run_folders(&["dead"], 10_000, folder, |_, number, _| {
+            tried.insert(number / 100);
+            (AskEnd::Silent("timeout".to_owned()), MS * 5000)
+        });
+        assert_eq!(lost.len(), 10_000);
+        assert!(asked < 100 && tried.len() >= PROBES, "{asked} {tried:?}");
+    }
+
+    #[test]
+    fn an_address_that_is_always_slowed_down_is_lost_alone() {
+        let (lost, asked, _) = run(&["h"], 100, |_, number, _| match number {
+            5 => (AskEnd::Slowed(MS * 100), MS),
+            _ => (AskEnd::Answered, MS),
+        });
+        let numbers: Vec<u32> = lost.iter().map(|lost| lost.number).collect();
+        assert_eq!(numbers, [5]);
+        assert!(lost[0].why.contains("fewer requests"), "{}", lost[0].why);
+        assert!(asked <= 99 + 2 * u64::from(MOST_SLOWED), "{asked}");
     }
 
     #[test]

@@ -10,14 +10,14 @@
 //! | size and fingerprint | an object of a pack |
 //! | no such object, no access, too large, no length, no valid address | a dead address |
 //! | the host asks for fewer requests | asked again at its pace |
-//! | none: no name, no connection, errors of the server | asked again after all others; then dead |
+//! | none: no name, no connection, errors of the server | asked again after all others; then silent |
 //!
-//! If no address at all has an answer, nothing is recorded: the network of this machine is at fault.
+//! A silent address has no object in this run, and the next run asks for it again. If no address gives
+//! an answer any more, nothing is recorded: the network of this machine is at fault, and the run ends.
 
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
@@ -32,12 +32,13 @@ use crate::remote::fetch::ask_schedule::{AskEnd, AskSchedule, AskStep, LostAddre
 use crate::remote::fetch::download::fingerprint_of;
 use crate::remote::fetch::folder::FetchFolder;
 use crate::remote::fetch::heartbeat::{self, LeaderLock, LeaderWatch, dead_leader_error};
+use crate::remote::fetch::lease::{self, Lease};
 use crate::remote::fetch::listing::MOST_IMAGE;
 use crate::remote::fetch::object_pack::PackedObject;
 use crate::remote::fetch::options::FetchOptions;
 use crate::remote::helper::messages::HelperError;
 use crate::remote::store::address_stores::{
-    AddressStores, LocatedObject, NotLocated, host, is_file,
+    self, AddressStores, LocatedObject, NotLocated, host, is_file,
 };
 use crate::remote::store::client::{Store, StoreFailure};
 use crate::remote::store::ranges;
@@ -62,8 +63,11 @@ const MOST_STATE: usize = 1024;
 /// Dead addresses that an error names.
 const NAMED: usize = 3;
 
-/// Addresses with a known answer that are asked to tell whether the network works.
+/// Hosts that are asked to tell whether the network works.
 const PROBES: usize = 4;
+
+/// Requests without an answer, one after the other, after which they are asked.
+const SILENT: u32 = 3;
 
 /// Progress of the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +79,8 @@ pub(super) enum AskProgress {
         /// Hosts that ask for fewer requests, and their addresses that wait.
         slow: (usize, usize),
     },
+    /// These are left out, and asked again by the next run.
+    Silent { silent: u64, all: u64 },
     /// Another process asks.
     Waits { seconds: u64 },
 }
@@ -100,33 +106,47 @@ enum NoObject {
     Passing(AskEnd),
 }
 
-/// The objects at the addresses of `listed`, in the order of their first samples. Dead ones have
-/// their reason.
+/// The objects at the addresses of a list.
+#[derive(Debug)]
+pub(super) struct AskedObjects {
+    /// In the order of their first samples. Dead ones have their reason.
+    pub(super) objects: Vec<PackedObject>,
+    /// While a process has it, others of the list ask for no silent address again: all ranks have
+    /// the same objects.
+    pub(super) in_use: Lease,
+}
+
+/// The objects at the addresses of `listed`.
 ///
 /// # Errors
-/// A dead address, unless `stores` leave those out; no answer from any address; a folder that
-/// cannot be written; another process that asks and does not respond.
+/// A dead address, unless `stores` leave those out; no answer from any address, or not any more; a
+/// folder that cannot be written; another process that asks and does not respond.
 pub(super) async fn objects(
     listed: &Index,
     stores: &AddressStores,
     (dir, about): (&Path, &str),
     options: &FetchOptions,
     progress: &dyn Fn(AskProgress),
-) -> Result<Vec<PackedObject>, HelperError> {
+) -> Result<AskedObjects, HelperError> {
     let local = |e: Error| HelperError::new(about, e.to_string());
     let all = listed.distinct_addresses().map_err(local)?;
     let redirects = options.allow_redirects;
     let name = answers_file::folder_name(listed, &all, redirects);
     let folder = FetchFolder::make(dir, &name).map_err(local)?;
     allow_many_connections();
-    let right = lead(&folder, options, about, progress).await?;
-    let kept = KeptAnswers::open(&folder, listed, &all, redirects);
+    let mut right = lead(&folder, options, about, progress).await?;
+    let is_alone = lease::is_unused(folder.path());
+    let in_use = lease::use_folder(folder.path()).map_err(local)?;
+    // Without a heartbeat, others take this process for dead.
+    let mut beat = || _ = right.write_beat();
+    let kept = KeptAnswers::open(&folder, listed, &all, redirects, &mut beat);
     let mut kept = kept.map_err(|(path, e)| cannot_use(&path, &e))?;
-    if !stores.leaves_out {
+    for answer in &mut kept.answers {
         // What is dead in another run may be mended now.
-        for answer in &mut kept.answers {
-            answer.take_if(|answer| matches!(answer, AddressAnswer::Dead { .. }));
-        }
+        answer.take_if(|answer| match answer {
+            AddressAnswer::Dead { silent, .. } => !stores.leaves_out || *silent && is_alone,
+            AddressAnswer::Object { .. } => false,
+        });
     }
     let path = kept.path.clone();
     let failed = |e: io::Error| cannot_use(&path, &e);
@@ -139,8 +159,12 @@ pub(super) async fn objects(
         kept,
         told: Instant::now(),
         right,
-        answered: false,
+        answered: None,
+        silent: 0,
+        answering: Vec::new(),
+        probed: Instant::now(),
         held: Vec::new(),
+        outage: None,
         refused: None,
     };
     let asked = asking.ask_all(patience(), progress).await;
@@ -150,22 +174,27 @@ pub(super) async fn objects(
     if let Some(refused) = asking.refused {
         return Err(refused);
     }
-    if let Some(LostAddress { number, why }) = asking.held.first().cloned()
-        && !asking.answered
-        && !asking.a_known_address_answers().await
+    if asking.outage.is_none()
+        && let Some(lost) = asking.held.first().cloned()
+        && !asking.network_answers().await
     {
-        let first = without_query(all.address(listed, number as usize));
-        let what = format!(
-            "none of {} addresses gives an answer: {why}",
-            all.firsts.len()
-        );
-        return Err(HelperError::new(first, what).that_may_pass());
+        asking.outage = Some(lost);
+    }
+    if let Some(lost) = asking.outage.take() {
+        return Err(asking.outage_error(&lost));
     }
     for lost in std::mem::take(&mut asking.held) {
         asking.lose(lost).map_err(failed)?;
     }
     asking.kept.flush().map_err(failed)?;
     let answers = asking.kept.answers;
+    let is_silent =
+        |answer: &&AddressAnswer| matches!(answer, AddressAnswer::Dead { silent, .. } if *silent);
+    let silent = answers.iter().flatten().filter(is_silent).count() as u64;
+    if silent > 0 && stores.leaves_out {
+        let all = answers.len() as u64;
+        progress(AskProgress::Silent { silent, all });
+    }
     let dead = dead_lines(listed, &all, &answers);
     let report = folder.file(DEAD);
     if dead.is_empty() {
@@ -190,13 +219,14 @@ pub(super) async fn objects(
                 bytes,
                 state,
                 dead: None,
+                silent: false,
             },
-            Some(AddressAnswer::Dead { why, .. }) => PackedObject::dead(object, why),
+            Some(AddressAnswer::Dead { why, silent }) => PackedObject::dead(object, why, silent),
             // Each has an answer or a reason by now.
-            None => PackedObject::dead(object, "gave no answer".to_owned()),
+            None => PackedObject::dead(object, "gave no answer".to_owned(), true),
         });
     }
-    Ok(objects)
+    Ok(AskedObjects { objects, in_use })
 }
 
 #[cfg(not(feature = "internals"))]
@@ -302,10 +332,18 @@ struct Asking<'a> {
     told: Instant,
     right: LeaderLock,
     dead: u64,
-    /// Whether an address on the network gave an answer in this run.
-    answered: bool,
-    /// Addresses without an answer, until one on the network has one.
+    /// When an address on the network gave an answer last.
+    answered: Option<Instant>,
+    /// Requests without an answer since then.
+    silent: u32,
+    /// Addresses of different hosts that gave an answer, the last one first.
+    answering: Vec<u32>,
+    /// When they were last asked whether the network works.
+    probed: Instant,
+    /// Addresses without an answer, until one on the network gives one after them.
     held: Vec<LostAddress>,
+    /// One without an answer, when none gives an answer any more. Ends the run.
+    outage: Option<LostAddress>,
     /// Ends the run.
     refused: Option<HelperError>,
 }
@@ -323,7 +361,10 @@ impl Asking<'_> {
         let (listed, all, stores) = (self.listed, self.all, self.stores);
         let open = (0u32..).zip(&self.kept.answers);
         let open = open.filter(|(_, answer)| answer.is_none());
-        let named = open.map(|(number, _)| (number, host(all.address(listed, number as usize))));
+        let named = open.map(|(number, _)| {
+            let address = all.address(listed, number as usize);
+            (number, host(address), address_stores::folder(address))
+        });
         let mut schedule = AskSchedule::new(named, patience);
         let mut running = futures_util::stream::FuturesUnordered::new();
         loop {
@@ -352,6 +393,16 @@ impl Asking<'_> {
                     .ok()
                     .flatten(),
             };
+            if self.may_be_an_outage(patience[1]) && !self.network_answers().await {
+                self.outage = self
+                    .held
+                    .first()
+                    .cloned()
+                    .or_else(|| schedule.a_silent_one());
+                if self.outage.is_some() {
+                    return Ok(());
+                }
+            }
             // Answers do not wait for the next ones.
             let Some((number, host, sent, found)) = ended else {
                 self.kept.flush()?;
@@ -359,8 +410,10 @@ impl Asking<'_> {
             };
             let address = all.address(listed, number as usize);
             // Files of this machine say nothing about the network.
-            let was_asked = matches!(found, Ok(_) | Err(NoObject::Dead(_)));
-            self.answered |= was_asked && !is_file(address);
+            let was_asked = matches!(found, Ok(_) | Err(NoObject::Dead(_))) && !is_file(address);
+            if was_asked {
+                self.record_answer(number);
+            }
             let mut end = AskEnd::Answered;
             match found {
                 Ok(answer) => self.keep(number, answer)?,
@@ -373,14 +426,48 @@ impl Asking<'_> {
                     return Ok(());
                 }
             }
-            schedule.end(number, host, end, (sent, Instant::now()));
-            self.held.extend(schedule.take_lost());
-            if self.answered {
-                for lost in std::mem::take(&mut self.held) {
-                    self.lose(lost)?;
-                }
+            match end {
+                AskEnd::Silent(_) => self.silent += 1,
+                _ => self.silent = 0,
             }
+            schedule.end(number, host, end, (sent, Instant::now()));
+            if was_asked {
+                self.release_held()?;
+            }
+            self.held.extend(schedule.take_lost());
         }
+    }
+
+    /// Records that the network gave an answer at this address.
+    fn record_answer(&mut self, number: u32) {
+        self.answered = Some(Instant::now());
+        let at = |number: u32| host(self.all.address(self.listed, number as usize));
+        let own = at(number);
+        if self.answering.first().is_none_or(|first| at(*first) != own) {
+            self.answering.retain(|other| at(*other) != own);
+            self.answering.insert(0, number);
+            self.answering.truncate(PROBES);
+        }
+    }
+
+    /// Records the addresses that got no answer while the network works.
+    fn release_held(&mut self) -> io::Result<()> {
+        for lost in std::mem::take(&mut self.held) {
+            self.lose(lost)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the network has given answers, and gives none for a while.
+    fn may_be_an_outage(&mut self, patience: Duration) -> bool {
+        let is_quiet = |at: &Instant| at.elapsed() >= 2 * patience;
+        let may_be = self.silent >= SILENT
+            && self.answered.as_ref().is_some_and(is_quiet)
+            && is_quiet(&self.probed);
+        if may_be {
+            self.probed = Instant::now();
+        }
+        may_be
     }
 
     fn tell(&mut self, schedule: &AskSchedule, progress: &dyn Fn(AskProgress)) {
@@ -396,30 +483,59 @@ impl Asking<'_> {
         });
     }
 
-    /// Whether an address that gave an answer in an earlier run gives one now.
-    async fn a_known_address_answers(&mut self) -> bool {
-        let known = self.kept.answers.iter().zip(0..);
-        let known = known.filter_map(|(answer, number)| {
-            let address = self.all.address(self.listed, number);
-            let is_known = matches!(answer, Some(AddressAnswer::Object { .. }));
-            (is_known && !is_file(address)).then_some(address)
-        });
-        let known: Vec<&str> = known.take(PROBES).collect();
-        let mut probes = pin!(async {
-            for address in known {
-                if answers_now(self.stores, address).await {
+    /// Whether an address that gave an answer before, or in an earlier run, gives one now. Asks
+    /// several hosts at a time.
+    async fn network_answers(&mut self) -> bool {
+        let at = |number: u32| self.all.address(self.listed, number as usize);
+        let known = (0u32..).zip(&self.kept.answers);
+        let known =
+            known.filter(|(_, answer)| matches!(answer, Some(AddressAnswer::Object { .. })));
+        let known = known.map(|(number, _)| number);
+        let mut asked: Vec<&str> = Vec::new();
+        for number in self.answering.iter().copied().chain(known) {
+            let address = at(number);
+            let is_new = asked.iter().all(|other| host(other) != host(address));
+            if is_new && !is_file(address) {
+                asked.push(address);
+            }
+            if asked.len() >= PROBES {
+                break;
+            }
+        }
+        let probes = asked
+            .into_iter()
+            .map(|address| answers_now(self.stores, address));
+        let mut probes: futures_util::stream::FuturesUnordered<_> = probes.collect();
+        loop {
+            match tokio::time::timeout(BEAT, probes.next()).await {
+                Ok(Some(true)) => {
+                    self.answered = Some(Instant::now());
+                    self.silent = 0;
                     return true;
                 }
+                Ok(Some(false)) => {}
+                Ok(None) => return false,
+                // Without it, others take this process for dead.
+                Err(_) => _ = self.right.write_beat(),
             }
-            false
-        });
-        loop {
-            if let Ok(answered) = tokio::time::timeout(BEAT, &mut probes).await {
-                return answered;
-            }
-            // Without it, others take this process for dead.
-            let _ = self.right.write_beat();
         }
+    }
+
+    /// The error for a network that gives no answer. What has an answer keeps it.
+    fn outage_error(&self, lost: &LostAddress) -> HelperError {
+        let all = self.kept.answers.len();
+        let known = self.kept.answers.iter().flatten().count();
+        let LostAddress { number, why } = lost;
+        let what = match known {
+            0 => format!("none of {all} addresses gives an answer: {why}"),
+            _ => format!(
+                "no address gives an answer any more. {known} of {all} have one, which is kept. Check \
+                 the network and start the run again, which asks for the other {}: {why}",
+                all - known
+            ),
+        };
+        let about = without_query(self.all.address(self.listed, *number as usize));
+        HelperError::new(about, what).that_may_pass()
     }
 
     fn keep(&mut self, number: u32, answer: AddressAnswer) -> io::Result<()> {
@@ -594,13 +710,9 @@ mod tests {
         let kept = dir.path().join("kept");
         let ask = |leaves_out: bool| {
             let stores = AddressStores::new(false, leaves_out, None);
-            block_on(objects(
-                &index,
-                &stores,
-                (&kept, "list"),
-                &FetchOptions::default(),
-                &|_| {},
-            ))
+            let options = FetchOptions::default();
+            let found = block_on(objects(&index, &stores, (&kept, "list"), &options, &|_| {}));
+            found.map(|found| found.objects)
         };
         let e = ask(false).unwrap_err();
         assert!(
@@ -651,7 +763,8 @@ mod tests {
             let stores = AddressStores::new(false, true, None);
             let index = listed(addresses);
             let options = FetchOptions::default();
-            block_on(objects(&index, &stores, (&kept, "list"), &options, &|_| {}))
+            let found = block_on(objects(&index, &stores, (&kept, "list"), &options, &|_| {}));
+            found.map(|found| found.objects)
         };
         fs::write(dir.path().join("a.jpg"), "1").unwrap();
         fs::write(dir.path().join("b.jpg"), "22").unwrap();

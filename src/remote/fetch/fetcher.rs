@@ -249,6 +249,11 @@ pub(crate) struct Fetcher {
 }
 
 impl Fetcher {
+    /// The addresses of a list, if the data set is one.
+    pub(crate) fn listed(&self) -> Option<&Index> {
+        self.task.listed.as_ref()
+    }
+
     /// Starts a fetcher, which downloads manifest and index. Returns the index too. For tar shards
     /// that are no cache, it is the stored one, or it is made now if `making` allows.
     ///

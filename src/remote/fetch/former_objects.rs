@@ -63,8 +63,15 @@ pub(super) struct FormerObjects {
 }
 
 impl FormerObjects {
-    /// Those in the folders beside `own`.
+    /// Those in the folders beside `own` that are objects of its list, too.
     pub(super) async fn beside(own: &Path) -> Self {
+        let wanted = TarList::read(own).map(|list| {
+            let objects = list.shards.iter().flat_map(|shard| &shard.packed);
+            let mut names: Vec<u128> = objects.map(name_of).collect();
+            names.sort_unstable();
+            names
+        });
+        let wanted = wanted.unwrap_or_default();
         let entries = own.parent().and_then(|dir| fs::read_dir(dir).ok());
         let others = entries.into_iter().flatten().flatten().filter(|entry| {
             let name = entry.file_name();
@@ -82,7 +89,7 @@ impl FormerObjects {
         lists.sort();
         let mut found = Self::default();
         for (_, folder) in lists.iter().rev().take(MOST_LISTS) {
-            found.add(folder);
+            found.add(folder, &wanted);
             // The consumer checks that its fetcher responds.
             tokio::task::yield_now().await;
         }
@@ -90,7 +97,8 @@ impl FormerObjects {
         found
     }
 
-    fn add(&mut self, folder: &Path) {
+    /// Adds those of a folder that are among `wanted`, which is sorted.
+    fn add(&mut self, folder: &Path, wanted: &[u128]) {
         let Ok(list) = TarList::read(folder) else {
             return;
         };
@@ -119,8 +127,9 @@ impl FormerObjects {
             });
             let objects = shard.packed.iter().zip(places(&shard.packed));
             let there = objects.filter(|(object, _)| object.dead.is_none());
-            self.places
-                .extend(there.map(|(object, place)| (name_of(object), pack, place.at)));
+            let there = there.map(|(object, place)| (name_of(object), pack, place.at));
+            let is_wanted = |place: &(u128, u32, u64)| wanted.binary_search(&place.0).is_ok();
+            self.places.extend(there.filter(is_wanted));
         }
     }
 
@@ -144,7 +153,10 @@ impl FormerObjects {
             let is_same = file
                 .metadata()
                 .is_ok_and(|meta| FileMark::of(&meta) == *mark);
-            if let (true, Ok(Some(bytes))) = (is_same, object_at(&file, *at, object.bytes)) {
+            if is_same
+                && has_header(&file, object, *at)
+                && let Ok(Some(bytes)) = object_at(&file, *at, object.bytes)
+            {
                 return Some(bytes);
             }
         }
@@ -152,10 +164,24 @@ impl FormerObjects {
     }
 }
 
+/// Whether the blocks before this place name the object. Its checksum alone may be that of another one.
+fn has_header(file: &File, object: &PackedObject, at: u64) -> bool {
+    let header = object.header();
+    let begin = at.checked_sub(header.len() as u64);
+    let found = begin.and_then(|begin| bytes_at(file, begin, header.len() as u64).ok());
+    found.is_some_and(|found| found == header)
+}
+
+/// Reads bytes of a pack.
+pub(super) fn bytes_at(file: &File, at: u64, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut found = vec![0; bytes as usize];
+    file.read_exact_at(&mut found, at)?;
+    Ok(found)
+}
+
 /// Reads an object of a pack. `None` if a reason is in its place.
 pub(super) fn object_at(file: &File, at: u64, bytes: u64) -> io::Result<Option<Vec<u8>>> {
-    let mut object = vec![0; bytes as usize];
-    file.read_exact_at(&mut object, at)?;
+    let object = bytes_at(file, at, bytes)?;
     Ok((!lost_picture::is_in_place(&object)).then_some(object))
 }
 
@@ -193,5 +219,62 @@ pub(super) async fn hash_of(file: &File) -> io::Result<HexHash128> {
                 tokio::task::yield_now().await;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::remote::address::StoreAddress;
+    use crate::remote::fetch::object_pack::pack_bytes;
+
+    fn object(name: &str) -> PackedObject {
+        PackedObject {
+            object: format!("https://h/{name}"),
+            bytes: 5,
+            state: "x".to_owned(),
+            dead: None,
+            silent: false,
+        }
+    }
+
+    /// A folder with the list of these objects, in one pack of `files`.
+    fn folder(dir: &Path, name: &str, objects: &[PackedObject], files: &[PackedObject]) {
+        let folder = dir.join(name);
+        fs::create_dir(&folder).unwrap();
+        let base = StoreAddress::parse("file:///list.csv").unwrap();
+        let list = TarList::of_addresses(base, objects.to_vec());
+        fs::write(folder.join(LIST), list.text().unwrap()).unwrap();
+        let mut pack = Vec::new();
+        for file in files {
+            pack.extend(file.header());
+            pack.extend(b"bytes");
+            pack.resize(pack.len() + file.padding() as usize, 0);
+        }
+        pack.resize(pack_bytes(objects) as usize, 0);
+        fs::write(folder.join(&list.names()[0]), &pack).unwrap();
+        let mut checksums = ShardChecksums::read(&folder, 1);
+        checksums.write(0, HexHash128::of(&pack)).unwrap();
+    }
+
+    #[test]
+    fn an_object_has_its_name_in_the_pack_and_only_wanted_ones_are_held() {
+        let dir = tempfile::tempdir().unwrap();
+        let all: Vec<PackedObject> = ["a", "b", "c", "d"].map(object).to_vec();
+        // The list says b and c, and the pack has them the other way round.
+        let order = [0, 2, 1, 3].map(|number: usize| all[number].clone());
+        folder(dir.path(), "tars-1", &all, &order);
+        folder(dir.path(), "tars-2", &all[..3], &all[..3]);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let own = dir.path().join("tars-2");
+        let former = runtime.block_on(FormerObjects::beside(&own));
+        assert_eq!(former.places.len(), 3);
+        let read = |number: usize| runtime.block_on(former.read(&all[number]));
+        assert_eq!(read(0).as_deref(), Some(&b"bytes"[..]));
+        assert_eq!([read(1), read(2), read(3)], [None, None, None]);
     }
 }

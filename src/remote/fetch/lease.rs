@@ -46,6 +46,17 @@ pub(super) fn use_folder(folder: &Path) -> Result<Lease> {
     }
 }
 
+/// Whether no process uses the folder.
+#[cfg_attr(not(feature = "stores"), allow(dead_code))]
+pub(super) fn is_unused(folder: &Path) -> bool {
+    // Opened to write: on NFS an exclusive lock needs that.
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(folder.join(MARK));
+    file.is_ok_and(|file| file.try_lock().is_ok())
+}
+
 /// A leased shard.
 #[derive(Debug)]
 pub(super) struct Lease {

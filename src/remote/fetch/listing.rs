@@ -198,6 +198,7 @@ fn add_images(
             bytes: meta.size,
             state: fingerprint_of(meta),
             dead: None,
+            silent: false,
         });
     }
     Ok(())

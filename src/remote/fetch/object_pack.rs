@@ -24,17 +24,21 @@ pub(super) struct PackedObject {
     /// Why it cannot be had. The reason is then in its place, and `bytes` counts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) dead: Option<String>,
+    /// The reason may pass, so the next run asks again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) silent: bool,
 }
 
 impl PackedObject {
     /// An object that cannot be had.
     #[cfg_attr(not(feature = "stores"), allow(dead_code))]
-    pub(super) fn dead(object: String, why: String) -> Self {
+    pub(super) fn dead(object: String, why: String, silent: bool) -> Self {
         Self {
             object,
-            bytes: lost_picture::bytes_for(&why).len() as u64,
+            bytes: lost_picture::bytes_for(&why, silent, usize::MAX).len() as u64,
             state: String::new(),
             dead: Some(why),
+            silent,
         }
     }
 
@@ -105,6 +109,7 @@ mod tests {
             bytes,
             state: format!("of {name}"),
             dead: None,
+            silent: false,
         }
     }
 

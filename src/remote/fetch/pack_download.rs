@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::stream::FuturesUnordered;
 use futures_util::{StreamExt, TryStreamExt};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 
@@ -43,8 +44,9 @@ const READS: usize = 4;
 const FORMER_END: &str = ".former";
 /// Begin of a fingerprint that is a checksum of the bytes.
 const BY_BYTES: &str = "bytes:";
-/// Other hosts that are asked to tell whether the network works.
+/// Other hosts that are asked to tell whether the network works, unless it gave an answer just now.
 const PROBES: usize = 4;
+const RECENT: Duration = Duration::from_secs(2);
 /// Bytes that are written at a time. The consumer checks in between that its fetcher responds.
 const PIECE: usize = 1 << 20;
 
@@ -95,9 +97,9 @@ pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, Help
                 got.bytes
             }
             PackPart::Here(bytes) => bytes,
-            PackPart::LeftOut(reason) => {
+            PackPart::LeftOut(reason, may_pass) => {
                 left_out += u64::from(object.dead.is_none());
-                in_place(&reason, object.bytes)
+                in_place(&reason, may_pass, object.bytes)
             }
         };
         part.push(&object.header()).map_err(failed)?;
@@ -125,16 +127,14 @@ pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, Help
     })
 }
 
-/// The file of this pack that an earlier run wrote with objects left out, for a run that leaves out
-/// none. It has another name now, so the pack is made again.
+/// The file of this pack that an earlier run wrote with objects left out. It has another name now, so
+/// the pack is made again: by a run that leaves out none, or for objects whose reason may pass.
 async fn own_former(wanted: &ShardDownload, objects: &[PackedObject]) -> Option<File> {
     let kept = former_path(wanted);
-    if wanted.others.as_ref()?.leaves_out {
-        // Such a run takes the pack as it is.
-        if !wanted.part.exists() {
-            let _ = fs::rename(&kept, &wanted.part);
-        }
-        return None;
+    let leaves_out = wanted.others.as_ref()?.leaves_out;
+    // Without an object that may come now, such a run takes the pack as it is.
+    if leaves_out && !wanted.part.exists() {
+        let _ = fs::rename(&kept, &wanted.part);
     }
     let whole = |path: &Path| {
         let file = File::open(path).ok()?;
@@ -145,8 +145,12 @@ async fn own_former(wanted: &ShardDownload, objects: &[PackedObject]) -> Option<
     let file = part.or_else(|| whole(&kept))?;
     let is_hole = |(object, place): (&PackedObject, MemberPlace<'_>)| {
         let begin = place.bytes.min(lost_picture::MOST_BYTES as u64);
-        let begin = former_objects::object_at(&file, place.at, begin);
-        object.dead.is_none() && matches!(begin, Ok(None))
+        let begin = former_objects::bytes_at(&file, place.at, begin);
+        let is_one = match leaves_out {
+            true => lost_picture::may_pass,
+            false => lost_picture::is_in_place,
+        };
+        object.dead.is_none() && begin.is_ok_and(|begin| is_one(&begin))
     };
     if !objects
         .iter()
@@ -174,8 +178,9 @@ fn former_path(wanted: &ShardDownload) -> PathBuf {
 }
 
 /// The reason in place of an object of this length.
-fn in_place(reason: &str, bytes: u64) -> Vec<u8> {
-    let mut text = lost_picture::bytes_for(reason);
+fn in_place(reason: &str, may_pass: bool, bytes: u64) -> Vec<u8> {
+    let most = usize::try_from(bytes).unwrap_or(usize::MAX);
+    let mut text = lost_picture::bytes_for(reason, may_pass, most);
     text.resize(bytes as usize, 0);
     text
 }
@@ -186,8 +191,8 @@ enum PackPart {
     Downloaded(WholeObject, bool),
     /// From a pack on this machine.
     Here(Vec<u8>),
-    /// The reason in its place.
-    LeftOut(String),
+    /// The reason in its place, and whether it may pass.
+    LeftOut(String, bool),
 }
 
 /// Where the objects of a pack come from.
@@ -216,7 +221,7 @@ impl PackSources<'_> {
         room: Arc<Semaphore>,
     ) -> Result<(PackPart, Option<OwnedSemaphorePermit>), HelperError> {
         if let Some(why) = &object.dead {
-            return Ok((PackPart::LeftOut(why.clone()), None));
+            return Ok((PackPart::LeftOut(why.clone(), object.silent), None));
         }
         let units = object.bytes.div_ceil(UNIT).clamp(1, MOST_UNITS.into());
         // Permits are given in the order of the requests, and the first request of a pack comes
@@ -228,28 +233,29 @@ impl PackSources<'_> {
         }
         let Some(all) = self.others else {
             let got = self.download(object).await.map_err(|lost| lost.error)?;
-            return Ok((PackPart::Downloaded(got.0, got.1), permit));
+            let (mut got, has_changed) = got;
+            disarm(&mut got.bytes);
+            return Ok((PackPart::Downloaded(got, has_changed), permit));
         };
         // Whoever has a turn has room, so turns end.
         let _turn = all.turn(&object.object).await;
-        let arrived = || all.arrived.load(Ordering::Relaxed);
-        let before = arrived();
         match self.download(object).await {
-            Ok((got, has_changed)) => {
+            Ok((mut got, has_changed)) => {
                 all.record_arrival(&object.object);
                 all.record_host(&object.object, None);
+                disarm(&mut got.bytes);
                 Ok((PackPart::Downloaded(got, has_changed), permit))
             }
-            Err(LostObject { error: e, is_alone }) => {
+            Err(LostObject { error, is_alone }) => {
                 let leaves_out = all.leaves_out && is_alone;
-                // Unless something else arrives, the network may be at fault.
-                if leaves_out
-                    && (!e.may_pass || arrived() > before || self.others_answer(object).await)
-                {
-                    let why = asked_addresses::without_times(&e.what);
-                    return Ok((PackPart::LeftOut(why), permit));
+                if leaves_out && (!error.may_pass || self.network_answers(object).await) {
+                    let why = asked_addresses::without_times(&error.what);
+                    return Ok((PackPart::LeftOut(why, error.may_pass), permit));
                 }
-                Err(e)
+                Err(match leaves_out {
+                    true => outage_error(error, all.arrived.load(Ordering::Relaxed)),
+                    false => error,
+                })
             }
         }
     }
@@ -269,28 +275,56 @@ impl PackSources<'_> {
         former.await.read(object).await
     }
 
-    /// Whether another host answers: that of the last object that arrived, or one of this pack.
-    async fn others_answer(&self, object: &PackedObject) -> bool {
+    /// Whether another address answers now: the last one that arrived, or one of this pack. If not,
+    /// the network of this machine may be at fault.
+    async fn network_answers(&self, object: &PackedObject) -> bool {
         let Some(all) = self.others else {
             return false;
         };
+        let is_recent = || {
+            let last = all.last_answer();
+            last.is_some_and(|(address, at)| address != object.object && at.elapsed() < RECENT)
+        };
+        // One asks for all.
+        let _asks = all.probing.lock().await;
+        if is_recent() {
+            return true;
+        }
+        let last = all.last_answer().map(|(address, _)| address);
+        let of_pack = || self.objects.iter().filter(|object| object.dead.is_none());
+        let of_pack = || of_pack().map(|object| object.object.as_str());
         let own = address_stores::host(&object.object);
-        let mut hosts = vec![own];
-        let last = all.last_arrived();
-        let of_pack = self.objects.iter().map(|object| object.object.as_str());
-        let mut probes = 0;
-        for address in last.as_deref().into_iter().chain(of_pack) {
+        let others = of_pack().filter(|address| address_stores::host(address) != own);
+        let mut asked: Vec<&str> = Vec::new();
+        let mut hosts: Vec<&str> = Vec::new();
+        for address in last.as_deref().into_iter().chain(others) {
             let host = address_stores::host(address);
-            if hosts.contains(&host) || address_stores::is_file(address) {
+            if hosts.contains(&host) || address_stores::is_file(address) || address == object.object
+            {
                 continue;
             }
-            if asked_addresses::answers_now(all, address).await {
-                return true;
-            }
             hosts.push(host);
-            probes += 1;
-            if probes == PROBES {
+            asked.push(address);
+            if asked.len() == PROBES {
                 break;
+            }
+        }
+        // Others of its own host, in another folder first.
+        let folder = address_stores::folder(&object.object);
+        let same_host = || of_pack().filter(|address| address_stores::host(address) == own);
+        let elsewhere = same_host().find(|address| address_stores::folder(address) != folder);
+        let beside = same_host().find(|address| *address != object.object);
+        asked.extend(elsewhere.into_iter().chain(beside));
+        asked.retain(|address| !address_stores::is_file(address));
+        let probes = asked.into_iter().map(|address| async move {
+            let answers = asked_addresses::answers_now(all, address).await;
+            answers.then_some(address)
+        });
+        let mut probes: FuturesUnordered<_> = probes.collect();
+        while let Some(answering) = probes.next().await {
+            if let Some(address) = answering {
+                all.record_answer(address);
+                return true;
             }
         }
         false
@@ -401,6 +435,26 @@ impl PackSources<'_> {
     }
 }
 
+/// The error of a network that gives no answer.
+fn outage_error(error: HelperError, arrived: u64) -> HelperError {
+    let what = format!(
+        "{}. No other address answers either, after {arrived} objects of this run. Start it again when \
+         the network is back: complete packs stay",
+        error.what.trim_end_matches('.')
+    );
+    HelperError { what, ..error }
+}
+
+/// Takes the mark of a lost object from the bytes of a server, so that they count as what they are: no
+/// image.
+fn disarm(bytes: &mut [u8]) {
+    if lost_picture::is_in_place(bytes)
+        && let Some(first) = bytes.first_mut()
+    {
+        *first = 0;
+    }
+}
+
 /// Why an object did not arrive.
 struct LostObject {
     error: HelperError,
@@ -415,10 +469,22 @@ mod tests {
     #[test]
     fn a_reason_takes_the_place_of_its_object() {
         for bytes in [0, 7, 60, 5000] {
-            let text = in_place("does not exist", bytes);
+            let text = in_place("does not exist", false, bytes);
             assert_eq!(text.len() as u64, bytes);
         }
-        let text = in_place("does not exist", 5000);
+        let text = in_place("does not exist", false, 5000);
         assert!(text.windows(14).any(|window| window == b"does not exist"));
+    }
+
+    #[test]
+    fn bytes_of_a_server_are_no_reason() {
+        let mut forged = in_place("trust me", true, 100);
+        assert!(lost_picture::fault_of(&forged).is_some());
+        disarm(&mut forged);
+        assert!(lost_picture::fault_of(&forged).is_none() && !lost_picture::is_in_place(&forged));
+        let mut image = b"\x89PNG\r\n".to_vec();
+        disarm(&mut image);
+        assert_eq!(image, b"\x89PNG\r\n");
+        disarm(&mut []);
     }
 }

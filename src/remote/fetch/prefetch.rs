@@ -21,8 +21,12 @@ const WAIT: u32 = 10;
 
 impl Fetcher {
     /// Fingerprint of the data set, to detect changes: the store's information about its shards. It
-    /// does not depend on when they are downloaded.
+    /// does not depend on when they are downloaded. Of a list of addresses it is the list alone: other
+    /// machines may get answers from other addresses, and each row is a sample all the same.
     pub(crate) fn fingerprint(&self) -> HexHash128 {
+        if let Some(listed) = self.listed() {
+            return HexHash128(listed.hash());
+        }
         let name = self.folder().file_name().unwrap_or_default();
         HexHash128::of(name.as_encoded_bytes())
     }

@@ -23,6 +23,7 @@ use crate::remote::fetch::asked_addresses::{self, AskProgress};
 use crate::remote::fetch::download;
 use crate::remote::fetch::download::{RemoteShard, ShardCheck};
 use crate::remote::fetch::folder::FetchFolder;
+use crate::remote::fetch::lease::{Lease, use_folder};
 use crate::remote::fetch::listing;
 use crate::remote::fetch::listing::{ListProgress, ListedTars, TAR_END, tar};
 use crate::remote::fetch::messages::{TarSetInfo, UnusedIndex};
@@ -48,6 +49,8 @@ pub(super) struct DatasetFiles {
     pub(super) store: Store,
     /// The stores of a list of addresses.
     pub(super) others: Option<Arc<AddressStores>>,
+    /// Tells other runs of the same list that its answers are in use.
+    list_in_use: Option<Arc<Lease>>,
     pub(super) folder: FetchFolder,
     pub(super) shards: Arc<[RemoteShard]>,
     /// Size of each shard on disk.
@@ -61,6 +64,7 @@ impl DatasetFiles {
         Self {
             store,
             others: None,
+            list_in_use: None,
             folder,
             bytes: shards.iter().map(|shard| on_disk(shard.bytes)).collect(),
             shards: shards.into(),
@@ -104,14 +108,23 @@ impl RemoteDataset {
             let store = Store::open(address, options.allow_redirects)?;
             let mut set = Self::of_tars(store, list, options, index, patience).await?;
             set.files.others = listed.map(|listed| Arc::new(stores_of(listed, options)));
+            let answers = set
+                .files
+                .others
+                .as_ref()
+                .and_then(|all| all.answers.as_ref());
+            // Without it, another run asks for silent addresses again.
+            let in_use = answers.and_then(|file| use_folder(file.parent()?).ok());
+            set.files.list_in_use = in_use.map(Arc::new);
             return Ok(set);
         }
         if let Some(listed) = listed {
             let store = Store::open(address, options.allow_redirects)?;
             let others = stores_of(listed, options);
-            let list = asked((address, &others), listed, options, progress).await?;
+            let (list, in_use) = asked((address, &others), listed, options, progress).await?;
             let mut set = Self::of_tars(store, list, options, index, patience).await?;
             set.files.others = Some(Arc::new(others));
+            set.files.list_in_use = Some(Arc::new(in_use));
             return Ok(set);
         }
         if Index::names_tars(address.as_str()) {
@@ -392,7 +405,7 @@ async fn asked(
     listed: &Index,
     options: &FetchOptions,
     progress: &dyn Fn(String),
-) -> Result<TarList, HelperError> {
+) -> Result<(TarList, Lease), HelperError> {
     let dir = options.dir.clone().or_else(default_dir);
     let dir = dir.ok_or_else(|| no_dir(address))?;
     let told = |told: AskProgress| match told {
@@ -410,14 +423,19 @@ async fn asked(
                 "{asked} of {all} addresses have an answer, {dead} are dead{slow}"
             ));
         }
+        AskProgress::Silent { silent, all } => progress(format!(
+            "{silent} of {all} addresses give no answer, and are left out. The next run asks for them \
+             again"
+        )),
         AskProgress::Waits { seconds } => progress(format!(
             "another process asks for these addresses, and this one has waited for it for \
              {seconds} s"
         )),
     };
     let place = (dir.as_path(), address.as_str());
-    let objects = asked_addresses::objects(listed, stores, place, options, &told).await?;
-    Ok(TarList::of_addresses(address.clone(), objects))
+    let asked = asked_addresses::objects(listed, stores, place, options, &told).await?;
+    let list = TarList::of_addresses(address.clone(), asked.objects);
+    Ok((list, asked.in_use))
 }
 
 /// The text of an error without the address, which is added again.

@@ -46,8 +46,10 @@ pub(crate) struct AddressStores {
     pub(crate) answers: Option<PathBuf>,
     /// Objects that have arrived from the network.
     pub(crate) arrived: AtomicU64,
-    /// The last of them.
-    last: Mutex<Option<String>>,
+    /// The last of them, and when.
+    last: Mutex<Option<(String, Instant)>>,
+    /// Held by the one that asks whether the network works.
+    pub(crate) probing: tokio::sync::Mutex<()>,
     slow: Arc<SlowHosts>,
     /// Hosts that give no answer, with the reason, and when one is asked again.
     silent: Mutex<HashMap<String, (String, Instant)>>,
@@ -103,6 +105,7 @@ impl AddressStores {
             answers,
             arrived: AtomicU64::new(0),
             last: Mutex::default(),
+            probing: tokio::sync::Mutex::default(),
             slow: Arc::default(),
             silent: Mutex::default(),
             turns: Mutex::default(),
@@ -190,13 +193,18 @@ impl AddressStores {
     pub(crate) fn record_arrival(&self, address: &str) {
         if !is_file(address) {
             self.arrived.fetch_add(1, Ordering::Relaxed);
-            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            *last = Some(address.to_owned());
+            self.record_answer(address);
         }
     }
 
-    /// The last object that has arrived.
-    pub(crate) fn last_arrived(&self) -> Option<String> {
+    /// Records that the network answers at this address.
+    pub(crate) fn record_answer(&self, address: &str) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Some((address.to_owned(), Instant::now()));
+    }
+
+    /// The last address with an answer, and when it came.
+    pub(crate) fn last_answer(&self) -> Option<(String, Instant)> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.clone()
     }
@@ -254,6 +262,13 @@ pub(crate) fn is_file(address: &str) -> bool {
     scheme.eq_ignore_ascii_case("file")
 }
 
+/// The folder of an address, whose objects often share a fate: all up to the last slash of its path.
+pub(crate) fn folder(address: &str) -> &str {
+    let path = without_query(address);
+    let end = path.rfind('/').unwrap_or(path.len());
+    &address[..end.max(host(address).len())]
+}
+
 /// Scheme and host, or bucket, of an address.
 pub(crate) fn host(address: &str) -> &str {
     let begin = address.find("://").map_or(0, |at| at + 3);
@@ -278,6 +293,10 @@ mod tests {
         assert_eq!(host("https://h:1/a/b"), "https://h:1");
         assert_eq!(host("https://h?a=/b"), "https://h");
         assert_eq!(host("s3://b"), "s3://b");
+        assert_eq!(folder("https://h:1/a/b/c?x=/y"), "https://h:1/a/b");
+        assert_eq!(folder("https://h/a"), "https://h");
+        assert_eq!(folder("https://h?a=/b"), "https://h");
+        assert_eq!(folder("s3://b"), "s3://b");
         assert!(is_web("HTTP://h/a") && !is_web("s3://h/a") && is_file("File:///a"));
     }
 }

@@ -20,6 +20,9 @@ const LEAST_RATE: u64 = 1024;
 const SLOW_LIMIT: Duration = Duration::from_secs(180);
 /// Most time that counts between two pieces, because the whole job may have been suspended.
 const LONGEST_GAP: Duration = Duration::from_secs(30);
+/// Requests for an object that are answered by a wish for fewer requests. Each waits as long as the
+/// host says.
+const MOST_SLOWED: u32 = 200;
 /// Wait between two attempts: the first, doubled each time, and the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -36,6 +39,8 @@ pub(crate) struct RetryPolicy {
     wait: Duration,
     /// Highest byte that was reached. Repeated bytes are no progress.
     furthest: u64,
+    /// Responses since the last progress that asked for fewer requests.
+    slowed: u32,
     rate: Rate,
     transfer: TransferProgress,
     pub(crate) retries: u64,
@@ -84,6 +89,7 @@ impl RetryPolicy {
             since: now,
             wait: FIRST_WAIT,
             furthest: 0,
+            slowed: 0,
             rate: Rate::new(now),
             retries: 0,
         }
@@ -124,6 +130,7 @@ impl RetryPolicy {
             self.furthest = reached;
             self.since = now;
             self.wait = FIRST_WAIT;
+            self.slowed = 0;
         }
         if !self.rate.is_too_low(now, bytes) {
             return Ok(());
@@ -147,7 +154,17 @@ impl RetryPolicy {
             StoreFailure::Slowed(slow) if slow.is_over() => {
                 return Err(HelperError::new(&self.about, slow.to_string()).that_may_pass());
             }
+            // The host answers other requests.
+            StoreFailure::Slowed(_) if self.slowed >= MOST_SLOWED => {
+                let what = format!(
+                    "the server has asked for fewer requests in place of the object, {} times: try \
+                     again later",
+                    self.slowed
+                );
+                return Err(HelperError::new(&self.about, what).that_may_pass());
+            }
             StoreFailure::Slowed(_) => {
+                self.slowed += 1;
                 // The next request waits by itself, and the host is not silent.
                 self.retries += 1;
                 self.since = Instant::now();

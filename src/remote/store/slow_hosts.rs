@@ -22,6 +22,9 @@ use reqwest::StatusCode;
 const MOST_WAIT: Duration = Duration::from_secs(300);
 /// How long a host may answer nothing else, before its objects count as lost.
 const MOST_SLOW: Duration = Duration::from_secs(900);
+/// The same as a fraction, for a host that says 503 and never how long to wait: most such servers are
+/// broken.
+const UNEXPLAINED: u32 = 15;
 
 /// Time between two requests to a slow host: after its first such response, doubled each time that it
 /// names no wait, and the longest. Below the least the host is not slow any more.
@@ -39,12 +42,14 @@ pub(crate) struct SlowDown {
     pub(crate) lasts: Duration,
     /// Time until the next request.
     pub(crate) wait: Duration,
+    /// How long that may last.
+    most: Duration,
 }
 
 impl SlowDown {
     /// Whether the host has answered nothing else for too long.
     pub(crate) fn is_over(&self) -> bool {
-        self.lasts >= most_slow()
+        self.lasts >= self.most
     }
 }
 
@@ -55,7 +60,7 @@ impl fmt::Display for SlowDown {
             "the server asks for fewer requests (status {}), and has answered nothing else for {} \
              s: try again later",
             self.status,
-            most_slow().as_secs()
+            self.most.as_secs_f64()
         )
     }
 }
@@ -86,6 +91,8 @@ struct HostPace {
     changed: Instant,
     /// Its first such response since its last other one.
     since: Option<Instant>,
+    /// Whether it has said that the requests are too many, or how long to wait.
+    has_reason: bool,
 }
 
 /// The slow hosts, by name and port.
@@ -109,12 +116,12 @@ impl SlowHosts {
         None
     }
 
-    /// Records that a host asks for fewer requests. `sent`: when the request was sent; `after`: the
-    /// wait that the host names.
+    /// Records that a host asks for fewer requests, by this status. `sent`: when the request was sent;
+    /// `after`: the wait that the host names.
     fn slow(
         &self,
         host: &str,
-        after: Option<Duration>,
+        (status, after): (StatusCode, Option<Duration>),
         (sent, now): (Instant, Instant),
     ) -> SlowDown {
         let mut all = self.all();
@@ -123,7 +130,9 @@ impl SlowHosts {
             gap: FIRST_GAP / 2,
             changed: sent,
             since: None,
+            has_reason: false,
         });
+        pace.has_reason |= after.is_some() || status == StatusCode::TOO_MANY_REQUESTS;
         if sent >= pace.changed {
             let more = if after.is_none() {
                 pace.gap * 2
@@ -136,9 +145,13 @@ impl SlowHosts {
         let wait = after.unwrap_or(pace.gap).min(MOST_WAIT);
         pace.next = pace.next.max(now + wait);
         SlowDown {
-            status: 0,
+            status: status.as_u16(),
             lasts: now - *pace.since.get_or_insert(now),
             wait: pace.next - now,
+            most: match pace.has_reason {
+                true => most_slow(),
+                false => most_slow() / UNEXPLAINED,
+            },
         }
     }
 
@@ -229,11 +242,8 @@ impl HttpService for PacedClient {
             let after = answer.headers().get("retry-after");
             let after =
                 after.and_then(|value| retry_after(value.to_str().ok()?, SystemTime::now()));
-            let slow = self.hosts.slow(&host, after, (sent, Instant::now()));
-            let slow = SlowDown {
-                status: status.as_u16(),
-                ..slow
-            };
+            let times = (sent, Instant::now());
+            let slow = self.hosts.slow(&host, (status, after), times);
             // The client does not repeat it by itself.
             Err(HttpError::new(HttpErrorKind::Decode, slow))
         })
@@ -269,10 +279,11 @@ mod tests {
     fn a_burst_counts_once_and_requests_come_one_after_the_other() {
         let hosts = SlowHosts::default();
         let begin = Instant::now();
+        let many = StatusCode::TOO_MANY_REQUESTS;
         let at = |ms: u64| begin + Duration::from_millis(ms);
         assert_eq!(hosts.admit("h", at(0)), None);
         for n in 0..50 {
-            let slow = hosts.slow("h", None, (at(0), at(10 + n)));
+            let slow = hosts.slow("h", (many, None), (at(0), at(10 + n)));
             assert!(slow.wait <= FIRST_GAP && !slow.is_over());
         }
         let wait = |ms: u64| hosts.admit("h", at(ms)).map(|wait| wait.as_millis());
@@ -280,9 +291,17 @@ mod tests {
         assert_eq!([wait(159), wait(160), wait(259)], [None, Some(99), None]);
         assert_eq!(hosts.admit("other", at(59)), None);
         // The host names a longer wait.
-        let slow = hosts.slow("h", Some(Duration::from_secs(7)), (at(400), at(400)));
+        let slow = hosts.slow(
+            "h",
+            (many, Some(Duration::from_secs(7))),
+            (at(400), at(400)),
+        );
         assert_eq!((slow.wait.as_secs(), slow.lasts.as_millis()), (7, 390));
-        let hours = hosts.slow("h", Some(Duration::from_secs(9000)), (at(400), at(500)));
+        let hours = hosts.slow(
+            "h",
+            (many, Some(Duration::from_secs(9000))),
+            (at(400), at(500)),
+        );
         assert_eq!(hours.wait, MOST_WAIT);
         // An answer ends the long wait.
         assert_eq!(wait(501), Some(500));
@@ -292,8 +311,31 @@ mod tests {
             hosts.answered("h", at(552));
         }
         assert!(hosts.all().is_empty());
-        let slow = hosts.slow("h", None, (at(0), at(0)));
+        let slow = hosts.slow("h", (many, None), (at(0), at(0)));
         assert!(!slow.is_over());
-        assert!(hosts.slow("h", None, (at(0), at(0) + MOST_SLOW)).is_over());
+        assert!(
+            hosts
+                .slow("h", (many, None), (at(0), at(0) + MOST_SLOW))
+                .is_over()
+        );
+    }
+
+    #[test]
+    fn a_host_that_says_503_and_nothing_more_is_given_up_soon() {
+        let begin = Instant::now();
+        let at = |s: u64| begin + Duration::from_secs(s);
+        let (busy, many) = (
+            StatusCode::SERVICE_UNAVAILABLE,
+            StatusCode::TOO_MANY_REQUESTS,
+        );
+        let ends = |first: (StatusCode, Option<Duration>)| {
+            let hosts = SlowHosts::default();
+            hosts.slow("h", first, (at(0), at(0)));
+            let over = |s: &u64| hosts.slow("h", (busy, None), (at(*s), at(*s))).is_over();
+            (1..1000).find(over)
+        };
+        assert_eq!(ends((busy, None)), Some(60));
+        assert_eq!(ends((busy, Some(Duration::from_secs(1)))), Some(900));
+        assert_eq!(ends((many, None)), Some(900));
     }
 }

@@ -27,7 +27,7 @@ fn run(folder: &Path, data: &[u8]) {
             2 => ParquetLabels::None,
             _ => ParquetLabels::Column("score".into()),
         },
-        classes: None,
+        ..ParquetOptions::default()
     };
     let file = folder.join("a.arrow");
     fs::write(&file, bytes).expect("an Arrow file");

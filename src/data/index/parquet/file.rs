@@ -2,7 +2,6 @@
 //!
 //! Runs in the consumer, with one file per thread.
 
-use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -11,6 +10,7 @@ use crate::data::columns::AvailableColumn;
 use crate::data::index::binary_form::{IndexContent, StoredForm};
 use crate::data::index::column_labels::{self, ClassNumbering, FileLabels};
 use crate::data::index::items::{ItemLabel, ItemList};
+use crate::data::index::list_root::ListRoot;
 use crate::data::index::names::shown;
 use crate::data::index::parquet::column_reader;
 use crate::data::index::parquet::columns::{ParquetColumns, paths_alone};
@@ -55,7 +55,7 @@ impl ParquetPictures {
     fn rows(&self) -> usize {
         match self {
             Self::Places(places) => places.rows.len(),
-            Self::Paths(paths) => paths.0.len(),
+            Self::Paths(paths) => paths.len(),
         }
     }
 }
@@ -132,7 +132,7 @@ fn read(
     let max_def = u32::try_from(picture.max_def_level()).unwrap_or(0);
     let label = columns.label.map(|number| schema.column(number));
     let mut places = PictureLocations::default();
-    let mut paths = PicturePaths::default();
+    let mut paths = PicturePaths::new(memory::available_bytes());
     let reading = |column| LabelReader::new(column, names);
     let mut reading = label.as_ref().map(reading).transpose()?;
     let all = count_rows(footer, memory::available_bytes())?;
@@ -208,13 +208,23 @@ fn join(
     let joined = column_labels::join(labels, names, classes.flatten(), options.classes.as_ref());
     let (labels, classes) = joined.map_err(|(file, what)| Error::dataset(of[file], what))?;
     let is_of_paths = matches!(pictures.first(), Some((.., ParquetPictures::Paths(_))));
+    if !is_of_paths && options.root.is_some() {
+        return Err(Error::config(format!(
+            "`root` has no effect on {}, which has images and no paths: remove the option, or name \
+             a column of paths with `path_column`",
+            paths[0].display()
+        )));
+    }
     let (mut list, mut content, mut stamps) = (ItemList::new(), IndexContent::default(), vec![]);
     for (path, stamp, pictures) in pictures {
         match pictures {
             ParquetPictures::Paths(paths) if is_of_paths => {
-                for (row, text) in paths.0.into_iter().enumerate() {
-                    let pushed = list.push(OsStr::from_bytes(&text), ItemLabel::None);
-                    pushed.map_err(|e| Error::dataset(path, format!("row {row}: {e}")))?;
+                let start = ListRoot::new(path, options.root.as_deref(), options.allow_outside)?;
+                for (row, text) in paths.iter().enumerate() {
+                    let failed = |what: String| Error::dataset(path, format!("row {row}: {what}"));
+                    let whole = start.whole(text).map_err(|bad| failed(bad.text()))?;
+                    let pushed = list.push(whole, ItemLabel::None);
+                    pushed.map_err(|e| failed(e.to_string()))?;
                 }
             }
             ParquetPictures::Places(places) if !is_of_paths => {

@@ -1,5 +1,7 @@
 //! Options for reading Parquet files.
 
+use std::path::PathBuf;
+
 use crate::data::index::classes::ClassList;
 
 /// How [`Index::parquet`](crate::data::index::Index::parquet) reads Parquet files.
@@ -18,6 +20,11 @@ pub struct ParquetOptions {
     /// The class list, which numbers class names. By default whole numbers keep the numbering of
     /// Hugging Face's metadata, and texts are numbered from 0 in the order of their bytes.
     pub classes: Option<ClassList>,
+    /// The folder that relative paths in an image column start from. By default the folder of the
+    /// file. Arrow files do not use it.
+    pub root: Option<PathBuf>,
+    /// Accepts paths in an image column that leave that folder. Those of Arrow files may always.
+    pub allow_outside: bool,
 }
 
 /// Which column of Parquet files has the labels.
