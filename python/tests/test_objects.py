@@ -360,9 +360,7 @@ def test_masks_in_every_form(photos: Path) -> None:
     for form in ("list", "flat", "padded", "detr"):
         with _loader(photos, objects, targets=form) as loader:
             forms[form] = [(batch[1], batch.objects) for batch in loader]
-    for (lists, objects_of), (flat, _), (padded, _), (detr, _) in zip(
-        *forms.values(), strict=True
-    ):
+    for (lists, objects_of), (flat, _), (padded, _), (detr, _) in zip(*forms.values(), strict=True):
         for row, target in enumerate(lists):
             masks = target["masks"]
             assert masks.shape == (len(target["labels"]), 12, 16)

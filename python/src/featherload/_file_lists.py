@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _crops
+from . import _crops, _detection
 from ._errors import ConfigError
 from ._item_feed import METHOD, AskedItem, is_bytes
 from ._pixel_arrays import PixelRow
@@ -97,6 +97,8 @@ def resolve(dataset: Any, *, raw_targets: bool = False) -> FileList:
                 parts[0].first_target,
             )
         )
+    if _detection.inner(dataset) is not None:
+        return FileList([*_detection.samples(dataset)], (dataset,))
     base = next((b for b in kind.__mro__ if _reader(b) is not None), None)
     read = None if base is None else _reader(base)
     if base is None or read is None:
@@ -491,7 +493,10 @@ def _other_transform(dataset: Any) -> str | None:
 
 def _recipe_of(dataset: Any, files: FileList) -> tuple[Any, int]:
     name = type(dataset).__name__
-    transform = getattr(dataset, "transform", None)
+    if _detection.inner(dataset) is not None:
+        transform = _detection.image_transform(dataset)
+    else:
+        transform = getattr(dataset, "transform", None)
     if transform is None:
         other = _other_transform(dataset)
         if other is not None:

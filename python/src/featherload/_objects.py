@@ -255,7 +255,9 @@ def _masks_of(raw: RawBatch) -> list[Any] | None:
     if found is None:
         return None
     return [
-        np.frombuffer(one[1], np.uint8).reshape(one[0]) if isinstance(one, tuple) else np.asarray(one)
+        np.frombuffer(one[1], np.uint8).reshape(one[0])
+        if isinstance(one, tuple)
+        else np.asarray(one)
         for one in found
     ]
 

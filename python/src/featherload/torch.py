@@ -13,7 +13,8 @@ import math
 import warnings
 from typing import Any
 
-from . import _file_lists, _hf_dataset, _options, _torch_order
+from . import _detection, _file_lists, _hf_dataset, _options, _torch_order
+from ._detection import AnnotatedSample
 from ._errors import ConfigError
 from ._given_order import GivenBatchOrder, GivenOrder
 from ._item_feed import LIMIT, AskedItem
@@ -44,6 +45,11 @@ class DataLoader(Loader):
         the loader is made. If it is the bytes of an image file, as from LMDB or HDF5, one thread of
         this process calls it in the order of each epoch, at most ``depth`` batches ahead. An
         exception of the method ends the epoch, and is the cause of the error.
+
+        Or torchvision's ``CocoDetection`` or ``VOCDetection`` within
+        ``wrap_dataset_for_transforms_v2``, whose ``transforms`` move boxes and masks too. Targets
+        come as a list of dicts, or as ``targets`` says. An image without objects has arrays of
+        length 0, where torchvision leaves them out.
 
         Or a ``datasets.Dataset`` of Hugging Face, with ``recipe``. Its images are read from its
         files. ``image_column`` and ``label_column`` name its columns, if there are several.
@@ -161,7 +167,7 @@ class DataLoader(Loader):
         if collate_fn is not None and collate_fn is not default_collate:
             raise ConfigError(
                 "collate_fn is not supported, except torch's default_collate: leave it out, and "
-                "apply its changes to the batches",
+                "apply its changes to the batches (lists of targets are targets='list')",
                 option="collate_fn",
             )
         _check_numbers(batch_size, num_workers, drop_last, timeout)
@@ -170,7 +176,7 @@ class DataLoader(Loader):
         recipe = options.pop("recipe", None)
         files: Any
         samples: Any
-        own, channels = None, 3
+        own, channels, annotated = None, 3, False
         if is_hf:
             if recipe is None:
                 raise ConfigError(
@@ -184,6 +190,7 @@ class DataLoader(Loader):
         else:
             files = _file_lists.resolve(dataset)
             samples = files.samples
+            annotated = bool(samples) and isinstance(samples[0][1], AnnotatedSample)
             if recipe is None:
                 own, channels = _file_lists.recipe(files)
         self._has_one_channel = channels == 1
@@ -220,6 +227,15 @@ class DataLoader(Loader):
             )
         try:
             most = byte_count("feed_limit", options.pop("feed_limit", None))
+            if annotated:
+                if options.get("objects") is not None:
+                    raise ConfigError(
+                        "objects are those of the data set: leave the keyword out",
+                        option="objects",
+                    )
+                listed = [target.objects() for _, target in samples]
+                options["objects"] = {**_detection.rule(files.leaves), "files": listed}
+                samples = [(path, None) for path, _ in samples]
             if most is not None and (is_hf or not isinstance(samples[0][0], AskedItem)):
                 raise ConfigError(
                     "feed_limit is for data sets whose method returns bytes: remove it",
