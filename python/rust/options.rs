@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::errors::mistake;
+use crate::errors::{mistake, raised};
 use crate::items::RawItems;
 use crate::json::json;
 use crate::objects::RawObjects;
@@ -131,12 +131,13 @@ impl LoaderKeywords {
     }
 
     /// The same options, with objects that Python lists.
-    pub fn with_objects(mut self, objects: Option<&RawObjects>) -> Self {
+    pub fn with_objects(mut self, objects: Option<&RawObjects>) -> PyResult<Self> {
         if let Some(objects) = objects {
             let rule = self.loader.objects.take();
-            self.loader.objects = Some(objects.options().with_rule_of(rule));
+            let listed = objects.options().with_rule_of(rule);
+            self.loader.objects = Some(listed.map_err(|e| raised(&e))?);
         }
-        self
+        Ok(self)
     }
 
     /// Builds the request, with the config if one is named.
@@ -225,7 +226,7 @@ pub fn plan(
 ) -> PyResult<String> {
     let options: LoaderKeywords = parse(py, options)?;
     let options = options.with_masks(masks.map(RawItems::index).transpose()?);
-    let options = options.with_objects(objects);
+    let options = options.with_objects(objects)?;
     let items = items.map(RawItems::index).transpose()?;
     in_thread(py, move || {
         let feed = feed_limit.map(ItemFeed::new).transpose()?;

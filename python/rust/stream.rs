@@ -62,7 +62,7 @@ impl Stream {
     ) -> PyResult<Self> {
         let options: LoaderKeywords = options::parse(py, options)?;
         let options = options.with_masks(masks.map(RawItems::index).transpose()?);
-        let options = options.with_objects(objects);
+        let options = options.with_objects(objects)?;
         let form = BatchForm {
             // A column of a file has one float a sample, or vectors of several.
             has_float_labels: items.is_none_or(RawItems::has_float_labels),

@@ -63,7 +63,9 @@ def _loader(root: Path, objects: Any = None, **options: Any) -> Any:
         **options,
     }
     if objects is None:
-        objects = {"files": [_item(n) for n in range(COUNT)], "keypoint_swap": [1, 0]}
+        objects = {
+            "files": [_item(n) for n in range(COUNT)],
+        }
     return featherload.Loader(root, objects=objects, **options)
 
 
@@ -392,3 +394,102 @@ def test_masks_outlive_their_slot(photos: Path) -> None:
 def test_masks_without_outlines(photos: Path) -> None:
     with pytest.raises(ConfigError, match="these objects have none: remove `masks`"):
         _loader(photos, {"files": [_item(n) for n in range(COUNT)], "masks": "full"})
+
+
+def test_masks_of_images_of_own_sizes(photos: Path) -> None:
+    objects = {"files": [_outlined(n) for n in range(COUNT)], "masks": "full", "min_size": 0}
+    options: dict[str, Any] = {"recipe": "full", "batch_size": 4}
+    for form in ("list", "flat", "padded"):
+        with _loader(photos, objects, targets=form, **options) as loader:
+            for batch in loader:
+                sizes = batch.objects.sizes
+                for (height, width), masks in zip(sizes, batch.objects.masks, strict=True):
+                    assert masks.shape[1:] == (height, width)
+                largest = tuple(sizes.max(0))
+                if form == "flat":
+                    assert batch.targets["masks"].shape == (len(sizes), *largest)
+                if form == "padded":
+                    assert batch.targets["masks"].shape[2:] == largest
+
+
+def test_boxes_at_the_edges_stay(photos: Path) -> None:
+    """Rounding of shares and of a resize must not drop a box that touches an edge."""
+    edges = [[0.25, 0.5, 0.500002, 1.0], [0.75, 0.75, 0.5, 0.500001], [0.5, 0.5, 1.0, 1.0]]
+    item = {"boxes": edges, "labels": [1, 2, 3]}
+    objects = {"files": [item] * COUNT, "box_format": "cxcywh", "normalized": True}
+    for side in range(30, 90, 7):
+        recipe = _recipe({"resize": {"size": [side, side + 3]}})
+        with _loader(photos, objects, recipe=recipe) as loader:
+            for batch in loader:
+                assert batch.objects.counts == [3] * len(batch.images)
+                assert batch.objects.boxes.min() >= 0
+                assert (batch.objects.boxes <= [side + 3, side] * 2).all()
+
+
+def test_moved_images_free_their_slot(photos: Path) -> None:
+    torch = pytest.importorskip("torch")
+    objects = {"files": [_outlined(n) for n in range(COUNT)], "masks": "full"}
+    with _loader(photos, objects, framework="torch", batch_size=1) as loader:
+        moved = [batch.to(torch.float64) for batch in loader]
+        assert loader._stream.held()[0] == 0
+        for batch in moved:
+            assert batch.objects.masks[0] is batch.targets[0]["masks"]
+        del moved, batch
+
+
+def test_other_frameworks_of_one_batch(photos: Path) -> None:
+    torch = pytest.importorskip("torch")
+    with _loader(photos, targets="padded") as loader:
+        batch = next(iter(loader))
+        _, targets = batch.torch()
+        assert isinstance(targets["boxes"], torch.Tensor)
+        assert (targets["boxes"].numpy() == batch.targets["boxes"]).all()
+        assert (batch.numpy()[1]["labels"] == batch.targets["labels"]).all()
+        del batch, targets
+
+
+def test_arrays_of_jax(photos: Path) -> None:
+    jax = pytest.importorskip("jax")
+    files = [{**_outlined(n), "image_id": 9_000_000_000 + n} for n in range(COUNT)]
+    objects = {"files": files, "masks": "full"}
+    for form in ("list", "flat", "padded", "detr"):
+        with _loader(photos, objects, targets=form, framework="jax") as loader:
+            batch = next(iter(loader))
+            assert isinstance(batch.objects.boxes, jax.Array)
+            assert batch.objects.image_ids[1] == 9_000_000_001
+            if form == "padded":
+                assert isinstance(batch.targets["valid"], jax.Array)
+            if form == "detr":
+                assert isinstance(batch.targets["pixel_mask"], jax.Array)
+            del batch
+
+
+@pytest.mark.parametrize(
+    ("objects", "said"),
+    [
+        ({"files": "x.json", "box_format": "xywh"}, "box_format are for lists"),
+        ({"files": [{}] * COUNT, "strict": True}, "say how files are read"),
+        ({"files": [{}] * COUNT, "names": {"x": "cat"}}, "whole numbers as keys"),
+        ({"files": [{}] * COUNT, "box_format": "yolo"}, "use one of xyxy, xywh, cxcywh"),
+        ({"files": "x.json", "keypoint_swap": [0]}, "which exchanges no keypoints"),
+        ({"files": "x.json", "names": ["cat"]}, "x.json"),
+    ],
+)
+def test_options_without_effect_are_refused(photos: Path, objects: Any, said: str) -> None:
+    with pytest.raises(featherload.Error) as error:
+        _loader(photos, objects)
+    assert said in str(error.value)
+
+
+def test_keypoints_need_partners_where_a_style_exchanges_them(photos: Path) -> None:
+    files = [_item(n) for n in range(COUNT)]
+    with pytest.raises(ConfigError, match="give `keypoint_swap`"):
+        _loader(photos, {"files": files, "style": "ultralytics"})
+    for swap, said in (([0], "1 numbers, and objects have 2"), ([1, 1], "partner 1")):
+        objects = {"files": files, "style": "ultralytics", "keypoint_swap": swap}
+        with pytest.raises(ConfigError, match=said):
+            _loader(photos, objects)
+    without = {name: value for name, value in _item(1).items() if name != "keypoints"}
+    without["keypoints"] = np.zeros((len(without["labels"]), 3, 2))
+    with pytest.raises(ConfigError, match="give n x K x 3"):
+        _loader(photos, [without] * COUNT)

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::objects::{ObjectForm, ObjectTable};
 use crate::error::{Error, Result};
-use crate::recipe::Size;
+use crate::recipe::{LabelFilter, Size};
 use crate::targets::masks::MaskScale;
 use crate::targets::{
-    AlbumentationsRules, Detectron2Rules, TargetRules, TargetStyle, UltralyticsRules,
+    AlbumentationsRules, Detectron2Rules, KeypointSwap, TargetRules, TargetStyle, UltralyticsRules,
 };
 
 /// Which objects are kept if a picture has more than [`ObjectRule::max_objects`].
@@ -54,7 +54,8 @@ pub enum LabelNumbers {
 pub struct ObjectRule {
     /// The library whose rules objects follow.
     pub style: TargetStyle,
-    /// The least width and height of a box in pixels, from 0. torchvision 1, albumentations 0,
+    /// The least width and height of a box in pixels, from 0, after it is clamped to the picture.
+    /// torchvision 1, albumentations 0,
     /// ultralytics 2, detectron2 0.00001. With `hf` no box is dropped by its size.
     pub min_size: Option<f64>,
     /// The least area of a box in square pixels, from 0. torchvision 1, albumentations 0. Not with
@@ -67,10 +68,11 @@ pub struct ObjectRule {
     pub max_objects: Option<u32>,
     /// Which objects are kept if a picture has more.
     pub overflow: ObjectOverflow,
-    /// For each keypoint the one that takes its place in a mirrored picture. Default: as the
-    /// annotation says, or by names such as `left_eye` and `right_eye`.
+    /// For each keypoint the one that takes its place in a mirrored picture, in styles detectron2
+    /// and ultralytics. Default: as the annotation says, or by names such as `left_eye` and
+    /// `right_eye`.
     pub keypoint_swap: Option<Vec<usize>>,
-    /// The numbers of labels. Default: contiguous for files, and as they are given for lists.
+    /// The numbers of labels. Default: `ids` in style torchvision and for lists, else contiguous.
     pub labels: Option<LabelNumbers>,
     /// Instance masks, drawn from polygons or run lengths: the size of those in a batch. Default:
     /// none. In styles torchvision, albumentations and hf they are drawn at the picture's size, and
@@ -124,6 +126,13 @@ impl ObjectRule {
                 );
             }
         }
+        if self.keypoint_swap.is_some() && !self.exchanges_keypoints() {
+            let name = style.name();
+            return refused(
+                "keypoint_swap",
+                format!("has no meaning in style {name}, which exchanges no keypoints: remove it"),
+            );
+        }
         if self.max_objects == Some(0) {
             return refused("max_objects", "is 0: use at least 1".into());
         }
@@ -142,21 +151,39 @@ impl ObjectRule {
                  none: remove `masks`",
             ));
         }
-        let Some(swap) = &self.keypoint_swap else {
-            return Ok(());
-        };
-        if swap.len() == form.keypoints {
-            return Ok(());
-        }
-        Err(Error::option(
-            "objects",
-            format!(
-                "objects: `keypoint_swap` has {} numbers, and objects have {} keypoints: give one \
+        let refused = |what: String| Err(Error::option("objects", format!("objects: {what}")));
+        let count = form.keypoints;
+        match self.swap_of(form) {
+            Some(swap) if swap.len() != count => refused(format!(
+                "`keypoint_swap` has {} numbers, and objects have {count} keypoints: give one \
                  number for each",
-                swap.len(),
-                form.keypoints
-            ),
-        ))
+                swap.len()
+            )),
+            Some(swap) => match KeypointSwap::new(swap.to_vec()) {
+                Ok(_) => Ok(()),
+                Err(fault) => refused(format!("`keypoint_{}` {}", fault.field, fault.reason)),
+            },
+            None if count > 0 && self.exchanges_keypoints() => refused(format!(
+                "style {} exchanges keypoints in a mirrored picture, and it is not known which: \
+                 give `keypoint_swap`, for each of {count} keypoints the one that takes its place",
+                self.style.name()
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// For each keypoint the one that takes its place in a mirrored picture. None if it is not known.
+    pub(crate) fn swap_of<'a>(&'a self, form: &'a ObjectForm) -> Option<&'a [usize]> {
+        let stated = Some(&form.keypoint_swap[..]).filter(|swap| !swap.is_empty());
+        self.keypoint_swap.as_deref().or(stated)
+    }
+
+    /// Whether the style exchanges keypoints at all.
+    fn exchanges_keypoints(&self) -> bool {
+        match self.style {
+            TargetStyle::Detectron2 | TargetStyle::Ultralytics => true,
+            TargetStyle::Torchvision | TargetStyle::Albumentations | TargetStyle::Hf => false,
+        }
     }
 
     /// The rules of the style with these numbers.
@@ -213,6 +240,14 @@ impl ObjectRule {
             InstanceMasks::Full => MaskScale::Full,
             InstanceMasks::Quarter => MaskScale::Quarter,
         })
+    }
+
+    /// Which label a resized pixel of a mask takes, as in the style's library.
+    pub(crate) fn mask_filter(&self) -> LabelFilter {
+        match self.style {
+            TargetStyle::Hf => LabelFilter::Center,
+            _ => LabelFilter::Floor,
+        }
     }
 
     /// Whether masks are drawn at the picture's size, and then go through its steps.

@@ -324,8 +324,8 @@ impl LoaderBuilder {
 
     /// Objects in the images: boxes, labels, keypoints ([`Batch::objects`](crate::Batch::objects)).
     /// They move with their image, and a style says which are dropped. With [`Device::Cuda`] workers
-    /// decode all images, and objects stay in the memory of the host. Default: none. Not with
-    /// several crops or mixed batches.
+    /// decode all images, objects stay in the memory of the host, and there are no instance masks.
+    /// Default: none. Not with several crops or mixed batches.
     pub fn objects(mut self, objects: ObjectOptions) -> Self {
         self.objects = Some(objects);
         self
@@ -405,6 +405,12 @@ impl LoaderBuilder {
         if program.is_crop_set() {
             return refused(
                 "several crops of an image have no objects: use a recipe with one output",
+            );
+        }
+        if objects.has_masks() && self.device != Device::Cpu {
+            return refused(
+                "instance masks are made for batches on the CPU only: remove `masks`, or use \
+                 device cpu",
             );
         }
         if objects.has_masks() {

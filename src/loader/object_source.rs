@@ -15,6 +15,7 @@ use crate::data::objects::{ObjectList, ObjectTable};
 use crate::error::{Error, Result};
 use crate::jobs::object_rule::{LabelNumbers, ObjectRule};
 use crate::loader::source::Source;
+use crate::targets::TargetStyle;
 
 /// The objects of a data set: where they are, and how they move with their pictures.
 ///
@@ -35,7 +36,7 @@ pub struct ObjectOptions {
 }
 
 /// How files are read.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct AnnotationReading {
     strict: bool,
@@ -107,13 +108,22 @@ impl ObjectOptions {
         self
     }
 
-    /// The same files with the rule of `other`, or the rule of these files if there is no other.
-    #[must_use]
-    pub fn with_rule_of(self, other: Option<Self>) -> Self {
-        match other {
-            Some(other) => self.rule(other.rule),
-            None => self,
+    /// The same objects with the rule of `other`, or the rule of these if there is no other.
+    ///
+    /// # Errors
+    /// `other` says how files are read, and these objects are a list.
+    pub fn with_rule_of(self, other: Option<Self>) -> Result<Self> {
+        let Some(other) = other else {
+            return Ok(self);
+        };
+        if other.reading != AnnotationReading::default() {
+            return Err(Error::option(
+                "objects",
+                "objects: `strict`, `crowds`, `names` and `obb` say how files are read, and these \
+                 objects are a list: remove them",
+            ));
         }
+        Ok(self.rule(other.rule))
     }
 
     pub(super) fn has_masks(&self) -> bool {
@@ -154,8 +164,31 @@ impl ObjectOptions {
             table,
             report,
         } = annotations::read_coco(file, folder, &self.reading())?;
-        let objects = self.opened(Arc::new(table), Some(report), LabelNumbers::Contiguous)?;
+        self.check_reading(&ObjectFiles::Coco(file.clone()))?;
+        let objects = self.opened(Arc::new(table), Some(report), self.usual_labels())?;
         Ok(Some((index, objects)))
+    }
+
+    /// The numbers of the labels of files: torchvision keeps those of the file.
+    fn usual_labels(&self) -> LabelNumbers {
+        match self.rule.style {
+            TargetStyle::Torchvision => LabelNumbers::Ids,
+            _ => LabelNumbers::Contiguous,
+        }
+    }
+
+    /// Rejects options that files of this form do not have.
+    fn check_reading(&self, files: &ObjectFiles) -> Result<()> {
+        let refused = |what: &str| Err(Error::option("objects", format!("objects: {what}")));
+        let is_yolo = matches!(files, ObjectFiles::Yolo(_) | ObjectFiles::DataYaml(_));
+        let has_names = matches!(files, ObjectFiles::Coco(_) | ObjectFiles::DataYaml(_));
+        if self.reading.obb && !is_yolo {
+            return refused("`obb` is for YOLO's files: remove it");
+        }
+        if self.reading.names.is_some() && has_names {
+            return refused("the file has names of categories: remove `names`");
+        }
+        Ok(())
     }
 
     fn opened(
@@ -187,9 +220,9 @@ impl ObjectOptions {
             ObjectPlace::Named(files) => {
                 let names = self.reading.names.as_deref();
                 let files = ObjectFiles::parse(files)?;
+                self.check_reading(&files)?;
                 let (table, report) = files.read_for(images, names, &self.reading())?;
-                let labels = LabelNumbers::Contiguous;
-                return self.opened(Arc::new(table), Some(report), labels);
+                return self.opened(Arc::new(table), Some(report), self.usual_labels());
             }
             ObjectPlace::Unset => {
                 return Err(Error::option(

@@ -268,7 +268,6 @@ impl LoaderBuilder {
                 packing,
                 masks: masks.map(|(_, rule)| rule),
                 annotations: objects.and_then(|of| of.report),
-                copies_masks: self.device != Device::Cpu,
                 packed: PackedBatch::default(),
                 state,
                 epochs: self.epochs,

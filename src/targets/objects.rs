@@ -258,7 +258,15 @@ impl DropCounts {
     /// All dropped objects.
     #[must_use]
     pub fn total(&self) -> u32 {
-        let (outside, shape) = (self.lost + self.hidden, self.degenerate + self.elongated);
-        self.crowd + outside + shape + self.small + self.over
+        let all = [
+            self.crowd,
+            self.lost,
+            self.degenerate,
+            self.small,
+            self.hidden,
+            self.elongated,
+            self.over,
+        ];
+        all.into_iter().fold(0, u32::saturating_add)
     }
 }

@@ -28,7 +28,11 @@ fn size_of(n: u32) -> (u32, u32) {
 /// The objects of image `n`: none in each fourth, up to 11 in the others.
 fn item(n: u32) -> ItemObjects {
     let (width, height) = size_of(n);
-    let count = if n.is_multiple_of(4) { 0 } else { (n * 7 + 1) % 12 };
+    let count = if n.is_multiple_of(4) {
+        0
+    } else {
+        (n * 7 + 1) % 12
+    };
     let at = |k: u32, side: u32| f64::from((k * 5 + n) % (side - 9));
     let boxes: Vec<[f64; 4]> = (0..count)
         .map(|k| {

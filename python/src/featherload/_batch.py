@@ -17,7 +17,7 @@ from . import _columns
 from ._columns import HeldColumns
 from ._errors import ConfigError
 from ._featherload import RawBatch, Tensor
-from ._objects import Objects
+from ._objects import Objects, of_batch
 from ._values import handle
 
 Framework = Literal["numpy", "torch", "jax"]
@@ -104,6 +104,8 @@ class Batch(tuple[Any, Any]):
     _columns: HeldColumns | None
     _masks: Any
     _objects: Objects | None
+    # Makes the targets of objects.
+    _view: Callable[[Objects, Any], Any] | None
     # Rows of images for each sample: the images of all samples, then those of all again, ...
     _splits: int
 
@@ -115,10 +117,11 @@ class Batch(tuple[Any, Any]):
         masks: Any = None,
         objects: Objects | None = None,
         splits: int = 1,
+        view: Callable[[Objects, Any], Any] | None = None,
     ) -> Batch:
         batch = super().__new__(cls, tuple(pair))
         batch._raw, batch._columns, batch._masks = raw, columns, masks
-        batch._objects, batch._splits = objects, splits
+        batch._objects, batch._splits, batch._view = objects, splits, view
         return batch
 
     def __getitem__(self, key: Any) -> Any:
@@ -316,30 +319,35 @@ class Batch(tuple[Any, Any]):
         where = there[0] if isinstance(there, list) else there
         at = labels
         waits = {k: v for k, v in options.items() if k in ("non_blocking", "copy")}
-        if labels is not None:
-            at = _on_device(labels, where.device, waits)
+        if labels is not None and self._objects is None and labels.device != where.device:
+            at = labels.to(where.device, **waits)
         masks = self._masks
         if masks is not None and (masks.device != where.device or there is not images):
             # A dtype is that of the images. Copies do not use the loader's memory.
             waits = {k: v for k, v in options.items() if k == "non_blocking"}
             masks = masks.to(where.device, copy=True, **waits)
         objects = self._objects
-        if objects is not None and objects.boxes.device != where.device:
-            objects = objects.to(where.device, **waits)
+        if objects is not None:
+            # Masks lie in the loader's memory, as the images that were moved.
+            own_masks = objects.masks is not None and there is not images
+            if own_masks or objects.boxes.device != where.device:
+                wait = not options.get("non_blocking")
+                objects = objects.to(where.device, not wait, own_masks)
+                at = labels if self._view is None else self._view(objects, there)
         if there is images and at is labels and masks is self._masks and objects is self._objects:
             return self
         raw = self._raw
         if raw is not None and there is not images:
             raw = raw.without_pixels()
-        return Batch((there, at), raw, self._columns, masks, objects, self._splits)
+        return Batch((there, at), raw, self._columns, masks, objects, self._splits, self._view)
 
     def numpy(self) -> tuple[Any, Any]:
         """Images and labels as NumPy arrays: views, or copies if they are on a device."""
         raw = self._of_loader
         if raw.has_pixels and raw.device == "cpu":
-            return as_numpy(raw)
+            return self._with_targets(as_numpy(raw), "numpy")
         images = as_torch(raw)[0] if raw.has_pixels else self[0]
-        labels = as_numpy(raw, pixels=False)[1]
+        labels = self._with_targets(as_numpy(raw, pixels=False), "numpy")[1]
         if isinstance(images, list):
             return [_host(row) for row in images], labels
         return _host(images), labels
@@ -357,13 +365,20 @@ class Batch(tuple[Any, Any]):
     def _as(self, module: str, take: Callable[[RawBatch], tuple[Any, Any]]) -> tuple[Any, Any]:
         raw = self._of_loader
         if raw.has_pixels:
-            return take(raw)
+            return self._with_targets(take(raw), module)
         first = self[0][0] if isinstance(self[0], list) else self[0]
         if type(first).__module__.split(".")[0].removesuffix("lib") == module:
             return self[0], self[1]
         raise RuntimeError(
             "the pixels of this batch were copied or moved elsewhere: take them from batch.images"
         )
+
+    def _with_targets(self, pair: tuple[Any, Any], framework: str) -> tuple[Any, Any]:
+        """The pair with targets of objects in place of the labels, if there are any."""
+        if self._view is None:
+            return pair
+        objects = of_batch(self._of_loader, framework)
+        return pair if objects is None else (pair[0], self._view(objects, pair[0]))
 
     def __repr__(self) -> str:
         raw = self._raw
@@ -379,19 +394,6 @@ class Batch(tuple[Any, Any]):
             shape = "rows of own sizes"
         device = raw.device if raw.has_pixels else getattr(first, "device", raw.device)
         return f"<featherload.Batch {raw.number} of epoch {raw.epoch}: {shape}, {device}>"
-
-
-def _on_device(labels: Any, device: Any, options: dict[str, Any]) -> Any:
-    """Labels, or the arrays of targets, on this device: the same object if they are there."""
-    if isinstance(labels, dict):
-        moved = {name: _on_device(value, device, options) for name, value in labels.items()}
-        return labels if all(moved[name] is labels[name] for name in labels) else moved
-    if isinstance(labels, list):
-        parts = [_on_device(value, device, options) for value in labels]
-        return labels if all(map(operator.is_, parts, labels)) else parts
-    if not hasattr(labels, "device") or labels.device == device:
-        return labels
-    return labels.to(device, **options)
 
 
 def _host(array: Any) -> Any:

@@ -259,9 +259,9 @@ class Loader:
             keywords["columns"] = None
         self._has_masks = masks is not None
         self._masks = _masks.taken(keywords)
-        self._targets = _objects.checked_form(targets, objects is not None)
+        form = _objects.checked_form(targets, objects is not None)
         self._objects = _objects.taken(keywords)
-        self._most_objects = _objects.most(keywords["objects"])
+        self._view = _objects.viewer(form, keywords["objects"])
         self._has_one_channel: bool = getattr(self, "_has_one_channel", False)
         if sampler is not None and not isinstance(sampler, (str, Sampler)):
             sampler = keywords["sampler"] = GivenOrder(sampler)
@@ -700,9 +700,9 @@ class Loader:
                 RuntimeWarning,
                 stacklevel=3,
             )
-        if objects is not None and self._targets is not None:
-            pair = (pair[0], _objects.view(objects, self._targets, pair[0], self._most_objects))
-        return Batch(pair, raw, self._columns, masks, objects)
+        if objects is not None and self._view is not None:
+            pair = (pair[0], self._view(objects, pair[0]))
+        return Batch(pair, raw, self._columns, masks, objects, view=self._view)
 
 
 def _ops(recipe: Mapping[str, Any]) -> Sequence[dict[str, Any]]:

@@ -6,10 +6,9 @@ where each row begins. Every other form is made of them here.
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -33,6 +32,7 @@ _LISTED = {
 _ITEM = {*_LISTED, "labels", "keypoints", "rotated", "polygons", "image_id", "size"}
 _FORM = {"box_format", "normalized", "names", "keypoint_swap"}
 _ROTATED = {5: "centre", 8: "corners"}
+_BOX_FORMATS = ("xyxy", "xywh", "cxcywh")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,26 +70,27 @@ class Objects:
     """int64, N: objects that the style dropped, or that were over ``max_objects``."""
     masks: list[Any] | None = None
     """For each row uint8, n x H x W: the masks of its objects, 1 inside. None without masks."""
+    host: Objects | None = field(default=None, repr=False)
+    """The same arrays of NumPy. None if these are NumPy's."""
 
     @property
     def counts(self) -> list[int]:
         """The number of objects of each row."""
-        ends = _listed(self.offsets)
-        return [end - start for start, end in itertools.pairwise(ends)]
+        counts: list[int] = np.diff(self._host.offsets).tolist()
+        return counts
 
     def as_list(self) -> list[dict[str, Any]]:
         """A dict for each row, as torchvision's detection models take them: ``boxes`` n x 4,
-        ``labels`` n, ``image_id``, ``area``, ``iscrowd``, and ``keypoints`` n x K x 3, ``rotated``
-        if there are any. The arrays are views.
+        ``labels`` n, ``image_id``, ``area``, ``iscrowd``, and ``keypoints`` n x K x 3, ``rotated``,
+        ``masks`` n x H x W if there are any. The arrays are views.
         """
-        masks = self._masks()
         rows: list[dict[str, Any]] = []
-        ends = _listed(self.offsets)
-        names = ["boxes", "labels", "area", "iscrowd", *self._extra()]
-        for row, image_id in enumerate(_listed(self.image_ids)):
+        ends = self._host.offsets.tolist()
+        names = self._names()
+        for row, image_id in enumerate(self._host.image_ids.tolist()):
             part = slice(ends[row], ends[row + 1])
-            target = {name: getattr(self, name)[part] for name in names if self._has(name)}
-            rows.append({**target, **masks[row], "image_id": image_id})
+            target = {name: getattr(self, name)[part] for name in names}
+            rows.append({**target, **self._masks_of(row), "image_id": image_id})
         return rows
 
     def as_flat(self) -> dict[str, Any]:
@@ -98,27 +99,27 @@ class Objects:
         row's sides), and ``keypoints`` with x and y as shares. ``masks`` N x H x W have the number
         of the object in its row from 1 on, 0 outside; where objects overlap, the smaller one.
         """
-        xp = _module(self.boxes)
-        rows = self._rows()
-        wide, high = self._sides(rows)
+        host = self._host
+        rows = host._rows()
         flat = {
-            "batch_idx": _float(rows),
-            "cls": _float(self.labels)[:, None],
-            "bboxes": _shares(self.boxes, wide, high),
+            "batch_idx": rows.astype(np.float32),
+            "cls": host.labels.astype(np.float32)[:, None],
+            "bboxes": _shares(host.boxes, host.sizes[rows]),
         }
-        if self.keypoints.shape[1]:
-            x, y, seen = (self.keypoints[..., axis] for axis in range(3))
-            flat["keypoints"] = xp.stack((x / wide[:, None], y / high[:, None], seen), -1)
-        if self.masks is not None:
-            flat["masks"] = self._numbered(self.masks)
-        return flat
+        if host.keypoints.shape[1]:
+            shares = host.keypoints.copy()
+            shares[..., :2] /= host.sizes[rows][:, None, ::-1].astype(np.float32)
+            flat["keypoints"] = shares
+        if host.masks is not None:
+            flat["masks"] = _numbered(host.masks)
+        return {name: self._like(array) for name, array in flat.items()}
 
     def as_padded(self, most: int | None = None) -> dict[str, Any]:
         """Arrays of one shape: ``boxes`` N x P x 4, ``labels`` N x P, ``valid`` bool N x P, and
-        ``area``, ``iscrowd``, ``keypoints``, ``rotated`` alike. Where ``valid`` is false, labels
-        are -1 and all else is 0. P is ``most``, or the largest count of the batch.
+        ``area``, ``iscrowd``, ``keypoints``, ``rotated``, ``masks`` alike. Where ``valid`` is
+        false, labels are -1 and all else is 0. P is ``most``, or the largest count of the batch.
         """
-        counts = self.counts
+        host, counts = self._host, self.counts
         side = max(counts, default=0) if most is None else most
         if max(counts, default=0) > side:
             raise ConfigError(
@@ -126,98 +127,139 @@ class Objects:
                 "number, or objects={..., 'max_objects': ...}",
                 option="targets",
             )
-        rows = self._rows()
-        places = _arange(self.boxes, len(self.boxes)) - self.offsets[rows]
+        rows = host._rows()
+        places = np.arange(len(rows)) - host.offsets[rows]
         padded = {}
-        for name in ["boxes", "labels", "area", "iscrowd", *self._extra()]:
-            if not self._has(name):
-                continue
-            values = getattr(self, name)
+        for name in self._names():
+            values = getattr(host, name)
             empty = -1 if name == "labels" else 0
-            room = _full(values, (len(counts), side, *values.shape[1:]), empty)
+            room = np.full((len(counts), side, *values.shape[1:]), empty, values.dtype)
             room[rows, places] = values
             padded[name] = room
-        if self.masks is not None:
-            padded["masks"] = self._room_of_masks(self.masks, side)
-        valid = _full(self.iscrowd, (len(counts), side), False)
+        if host.masks is not None:
+            padded["masks"] = np.zeros((len(counts), side, *_largest(host.masks)), np.uint8)
+            for row, masks in enumerate(host.masks):
+                count, height, width = masks.shape
+                padded["masks"][row, :count, :height, :width] = masks
+        valid = np.zeros((len(counts), side), np.bool_)
         valid[rows, places] = True
-        return {**padded, "valid": valid}
+        return {name: self._like(array) for name, array in {**padded, "valid": valid}.items()}
 
     def as_detr(self, height: int, width: int) -> dict[str, Any]:
         """What Hugging Face's models of the DETR family take: ``pixel_mask`` int64 N x H x W (1
         inside of images), and ``labels``, a dict for each row with ``class_labels``, ``boxes``
-        (centre, width, height as shares), ``area``, ``iscrowd``, ``image_id``, ``orig_size``,
-        ``size``.
+        (centre, width, height as shares), ``area``, ``iscrowd``, ``masks``, ``image_id``,
+        ``orig_size``, ``size``.
         """
-        wide, high = self._sides(self._rows())
-        boxes = _shares(self.boxes, wide, high)
-        ends = _listed(self.offsets)
-        masks = self._masks()
+        host = self._host
+        shares = self._like(_shares(host.boxes, host.sizes[host._rows()]))
+        crowds = self._like(host.iscrowd.astype(np.int64))
+        ends = host.offsets.tolist()
         rows = []
         for row in range(len(ends) - 1):
             part = slice(ends[row], ends[row + 1])
-            area = {"area": self.area[part]} if self._has("area") else {}
             rows.append(
                 {
                     "class_labels": self.labels[part],
-                    "boxes": boxes[part],
-                    **area,
-                    **masks[row],
-                    "iscrowd": _whole(self.iscrowd[part]),
+                    "boxes": shares[part],
+                    **({"area": self.area[part]} if "area" in self._names() else {}),
+                    "iscrowd": crowds[part],
+                    **self._masks_of(row),
                     "image_id": self.image_ids[row : row + 1],
                     "orig_size": self.original_sizes[row],
                     "size": self.sizes[row],
                 }
             )
-        mask = _full(self.labels, (len(rows), height, width), 0)
-        for row, (high_of, wide_of) in enumerate(_listed(self.sizes)):
-            mask[row, :high_of, :wide_of] = 1
-        return {"pixel_mask": mask, "labels": rows}
+        inside = np.zeros((len(rows), height, width), np.int64)
+        for row, (high, wide) in enumerate(host.sizes.tolist()):
+            inside[row, :high, :wide] = 1
+        return {"pixel_mask": self._like(inside), "labels": rows}
 
-    def to(self, *args: Any, **options: Any) -> Objects:
-        """The arrays on another device, like ``torch.Tensor.to``."""
-        return _converted(self, lambda array: array.to(*args, **options))
+    def to(self, device: Any, non_blocking: bool = False, own_masks: bool = False) -> Objects:
+        """The tensors on another device. ``own_masks``: masks leave the loader's memory, too."""
 
-    def _masks(self) -> list[dict[str, Any]]:
-        """The entry of masks of each row's dict."""
-        if self.masks is None:
-            return [{} for _ in self.counts]
-        return [{"masks": masks} for masks in self.masks]
+        def moved(tensor: Any) -> Any:
+            return tensor.to(device, non_blocking=non_blocking)
 
-    def _numbered(self, masks: list[Any]) -> Any:
-        """N x H x W: the number of the smallest object at each pixel of a row, from 1 on."""
-        shape = max((tuple(of.shape[1:]) for of in masks), default=(0, 0))
-        numbered = _full(_whole(masks[0]), (len(masks), *shape), 0)
-        for row, of_row in enumerate(masks):
-            sizes = _listed(_whole(of_row).reshape(len(of_row), -1).sum(1)) if len(of_row) else []
-            # The largest first, so that smaller ones lie above it.
-            for place in sorted(range(len(sizes)), key=lambda place: -sizes[place]):
-                numbered[row][of_row[place] != 0] = place + 1
-        return numbered
+        masks, host = self.masks, self._host
+        if own_masks and masks is not None:
+            masks = [one.to(device, copy=True, non_blocking=non_blocking) for one in masks]
+            if host.masks is not None:
+                host = replace(host, masks=[np.array(one) for one in host.masks])
+        elif masks is not None:
+            masks = [moved(one) for one in masks]
+        names = [one.name for one in fields(self) if one.name not in ("masks", "host")]
+        arrays = {name: moved(getattr(self, name)) for name in names}
+        return Objects(**arrays, masks=masks, host=host)
 
-    def _room_of_masks(self, masks: list[Any], side: int) -> Any:
-        shape = max((tuple(of.shape[1:]) for of in masks), default=(0, 0))
-        room = _full(masks[0], (len(masks), side, *shape), 0)
-        for row, of_row in enumerate(masks):
-            room[row, : len(of_row), : of_row.shape[1], : of_row.shape[2]] = of_row
-        return room
+    @property
+    def _host(self) -> Objects:
+        return self if self.host is None else self.host
 
-    def _has(self, name: str) -> bool:
-        return name != "area" or len(self.area) == len(self.labels)
+    def _names(self) -> list[str]:
+        """The arrays that the annotations have."""
+        host = self._host
+        names = ["boxes", "labels", "area", "iscrowd", "keypoints", "rotated"]
+        lacks = {
+            "area": len(host.area) != len(host.labels),
+            "keypoints": not host.keypoints.shape[1],
+            "rotated": not host.rotated.shape[1],
+        }
+        return [name for name in names if not lacks.get(name, False)]
 
-    def _extra(self) -> list[str]:
-        return [name for name in ("keypoints", "rotated") if getattr(self, name).shape[1]]
+    def _masks_of(self, row: int) -> dict[str, Any]:
+        return {} if self.masks is None else {"masks": self.masks[row]}
 
     def _rows(self) -> Any:
         """The row of each object."""
-        counts = self.offsets[1:] - self.offsets[:-1]
-        rows = _arange(self.boxes, len(counts))
-        return rows.repeat(counts) if isinstance(rows, np.ndarray) else _repeated(rows, counts)
+        counts = np.diff(self.offsets)
+        return np.repeat(np.arange(len(counts)), counts)
 
-    def _sides(self, rows: Any) -> tuple[Any, Any]:
-        """Width and height of the row of each object."""
-        sizes = _float(self.sizes)[rows]
-        return sizes[:, 1], sizes[:, 0]
+    def _like(self, array: Any) -> Any:
+        """An array of NumPy as one of these: of the same framework, on the same device."""
+        if self.host is None:
+            return array
+        if hasattr(self.boxes, "new_full"):
+            import torch
+
+            return torch.from_numpy(array).to(self.boxes.device, non_blocking=True)
+        return _jax_array(array)
+
+
+def _largest(masks: list[Any]) -> tuple[int, int]:
+    """The largest height and width of the masks of rows."""
+    height = max((of_row.shape[1] for of_row in masks), default=0)
+    return height, max((of_row.shape[2] for of_row in masks), default=0)
+
+
+def _numbered(masks: list[Any]) -> Any:
+    """N x H x W: the number of the smallest object at each pixel of a row, from 1 on."""
+    numbered = np.zeros((len(masks), *_largest(masks)), np.int64)
+    for row, of_row in enumerate(masks):
+        _, height, width = of_row.shape
+        sizes = of_row.sum((1, 2), dtype=np.int64)
+        # The largest first, so that smaller ones lie above it.
+        for place in np.argsort(-sizes, kind="stable").tolist():
+            numbered[row, :height, :width][of_row[place] != 0] = place + 1
+    return numbered
+
+
+def _shares(boxes: Any, sizes: Any) -> Any:
+    """Centre, width and height of boxes as shares of their rows' sides."""
+    corners, ends = boxes[:, :2], boxes[:, 2:]
+    sides = sizes[:, ::-1].astype(np.float32)
+    return np.concatenate([(corners + ends) / 2 / sides, (ends - corners) / sides], 1)
+
+
+def _jax_array(array: Any) -> Any:
+    """An array of JAX. Whole numbers that its int32 cannot hold stay with NumPy."""
+    import jax
+    import jax.numpy as jnp
+
+    limits = np.iinfo(np.int32)
+    fits = array.dtype != np.int64 or not array.size or jax.config.jax_enable_x64
+    fits = fits or (array.min() >= limits.min and array.max() <= limits.max)
+    return jnp.asarray(array) if fits else array
 
 
 def of_batch(raw: RawBatch, framework: str) -> Objects | None:
@@ -237,16 +279,21 @@ def of_batch(raw: RawBatch, framework: str) -> Objects | None:
         "sizes": ("int64", (-1, 2)),
     }
     count = len(found["labels"]) // 8
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for name, data in found.items():
         dtype, shape = shapes.get(name, ("int64", (-1,)))
         if 0 in shape:
             shape = (count, *shape[1:])
         arrays[name] = np.frombuffer(data, dtype).reshape(shape)
-    objects = Objects(**arrays, masks=_masks_of(raw))
+    host = Objects(**arrays, masks=_masks_of(raw))
     if framework == "numpy":
-        return objects
-    return _converted(objects, _converter(framework, raw.device))
+        return host
+    convert = _converter(framework, raw.device)
+    names = [one.name for one in fields(host) if one.name not in ("masks", "host")]
+    masks = None if host.masks is None else [convert(masks) for masks in host.masks]
+    return replace(
+        host, **{name: convert(getattr(host, name)) for name in names}, masks=masks, host=host
+    )
 
 
 def _masks_of(raw: RawBatch) -> list[Any] | None:
@@ -263,26 +310,15 @@ def _masks_of(raw: RawBatch) -> list[Any] | None:
 
 
 def _converter(framework: str, device: str) -> Callable[[Any], Any]:
-    if framework == "torch":
-        import torch
+    if framework == "jax":
+        return _jax_array
+    import torch
 
-        def tensor(array: Any) -> Any:
-            # Arrays of the loader's own memory may be written, those of bytes are copies.
-            there = torch.from_numpy(array)
-            return there if device == "cpu" else there.to(device, non_blocking=True)
+    def tensor(array: Any) -> Any:
+        there = torch.from_numpy(array)
+        return there if device == "cpu" else there.to(device, non_blocking=True)
 
-        return tensor
-    import jax.numpy as jnp
-
-    return jnp.asarray
-
-
-def _converted(objects: Objects, convert: Callable[[Any], Any]) -> Objects:
-    names = [field.name for field in fields(objects) if field.name != "masks"]
-    masks = None if objects.masks is None else [convert(masks) for masks in objects.masks]
-    return replace(
-        objects, **{name: convert(getattr(objects, name)) for name in names}, masks=masks
-    )
+    return tensor
 
 
 def view(objects: Objects, form: TargetForm, images: Any, most: int | None) -> Any:
@@ -298,11 +334,9 @@ def view(objects: Objects, form: TargetForm, images: Any, most: int | None) -> A
             "targets='detr' needs images of one size: end the recipe with a resize",
             option="targets",
         )
-    # Images are N x C x H x W or N x H x W x C; a pixel mask has their largest sides.
-    sizes = _listed(objects.sizes)
-    high = max((size[0] for size in sizes), default=0)
-    wide = max((size[1] for size in sizes), default=0)
-    return objects.as_detr(high, wide)
+    # A masked row has no size.
+    height, width = objects._host.sizes.max(0, initial=0).tolist()
+    return objects.as_detr(height, width)
 
 
 def checked_form(targets: Any, has_objects: bool) -> TargetForm | None:
@@ -324,9 +358,14 @@ def checked_form(targets: Any, has_objects: bool) -> TargetForm | None:
     return form
 
 
-def most(rule: Any) -> int | None:
-    """``max_objects`` of a rule: padded targets then have one shape in every batch."""
-    return rule.get("max_objects") if isinstance(rule, Mapping) else None
+def viewer(form: TargetForm | None, rule: Any) -> Callable[[Objects, Any], Any] | None:
+    """What makes the targets of this form of objects and images. With ``max_objects`` of the rule
+    padded targets have one shape in every batch.
+    """
+    if form is None:
+        return None
+    most = rule.get("max_objects") if isinstance(rule, Mapping) else None
+    return lambda objects, images: view(objects, form, images, most)
 
 
 def taken(keywords: dict[str, Any]) -> RawObjects | None:
@@ -338,16 +377,15 @@ def taken(keywords: dict[str, Any]) -> RawObjects | None:
         return None
     rule = dict(objects) if isinstance(objects, Mapping) else {"files": objects}
     files = rule.pop("files", None)
-    form = {name: rule.pop(name) for name in list(rule) if name in _FORM}
     keywords["objects"] = rule
     if files is None or hasattr(files, "__fspath__") or isinstance(files, str):
-        if form:
-            raise _wrong(
-                f"{', '.join(form)} describe a list of objects, and files say it themselves"
-            )
+        of_lists = [name for name in rule if name in ("box_format", "normalized")]
+        if of_lists:
+            raise _wrong(f"{', '.join(of_lists)} are for lists, and files say it: leave them out")
         if files is not None:
             rule["files"] = str(files)
         return None
+    form = {name: rule.pop(name) for name in list(rule) if name in _FORM}
     return _table(list(files), form)
 
 
@@ -363,14 +401,23 @@ def _table(items: list[Any], form: dict[str, Any]) -> RawObjects:
     names = form.get("names") or {}
     if not isinstance(names, Mapping):
         names = dict(enumerate(names))
+    try:
+        names = {int(label): str(name) for label, name in names.items()}
+        swap = [int(keypoint) for keypoint in form.get("keypoint_swap") or []]
+    except (TypeError, ValueError) as error:
+        raise _wrong(f"names have whole numbers as keys, and keypoint_swap too: {error}") from None
+    box_format = form.get("box_format", "xyxy")
+    if box_format not in _BOX_FORMATS:
+        known = ", ".join(_BOX_FORMATS)
+        raise _wrong(f"box_format {shown(box_format)} is unknown: use one of {known}")
     said = {
-        "boxes": form.get("box_format", "xyxy"),
+        "boxes": box_format,
         "shares": bool(form.get("normalized", False)),
         "keypoints": keypoints,
-        "keypoint_swap": [int(n) for n in form.get("keypoint_swap") or []],
+        "keypoint_swap": swap,
         "rotated": _ROTATED.get(rotated),
         "polygons": any("polygons" in item for item in listed),
-        "names": {int(label): str(name) for label, name in names.items()},
+        "names": names,
     }
     if said["polygons"]:
         for item in listed:
@@ -410,6 +457,8 @@ def _lists(item: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("keypoints", "rotated"):
         if item.get(name) is not None:
             values = _numbers(name, item[name], np.float64)
+            if name == "keypoints" and values.ndim == 3 and values.shape[2] != 3:
+                raise ValueError(f"keypoints have shape {values.shape}: give n x K x 3")
             lists[name] = values.reshape(len(labels), -1).tolist() if values.size else []
     if item.get("keypoints") is not None:
         lists["keypoints"] = [_points(points) for points in lists["keypoints"]]
@@ -427,11 +476,10 @@ def _lists(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _points(numbers: list[float]) -> list[list[float]]:
-    if len(numbers) % 3:
-        raise ValueError(
-            f"keypoints have {len(numbers)} numbers an object: give x, y and visibility of each"
-        )
-    return [numbers[at : at + 3] for at in range(0, len(numbers), 3)]
+    points = [numbers[at : at + 3] for at in range(0, len(numbers), 3)]
+    if len(numbers) % 3 or any(point[2] not in (0, 1, 2) for point in points):
+        raise ValueError("keypoints are x, y and visibility (0, 1 or 2) each")
+    return points
 
 
 def _numbers(name: str, values: Any, dtype: Any) -> Any:
@@ -457,59 +505,3 @@ def _one_width(name: str, items: list[dict[str, Any]]) -> int:
 
 def _wrong(what: str) -> ConfigError:
     return ConfigError(f"objects: {what}", option="objects")
-
-
-def _module(array: Any) -> Any:
-    if isinstance(array, np.ndarray):
-        return np
-    if type(array).__module__.startswith("torch"):
-        import torch
-
-        return torch
-    import jax.numpy as jnp
-
-    return jnp
-
-
-def _listed(array: Any) -> list[Any]:
-    values: list[Any] = array.tolist()
-    return values
-
-
-def _float(array: Any) -> Any:
-    return array.astype("float32") if hasattr(array, "astype") else array.float()
-
-
-def _whole(array: Any) -> Any:
-    return array.astype("int64") if hasattr(array, "astype") else array.long()
-
-
-def _arange(like: Any, count: int) -> Any:
-    if isinstance(like, np.ndarray):
-        return np.arange(count)
-    xp = _module(like)
-    return xp.arange(count, device=like.device) if hasattr(like, "new_full") else xp.arange(count)
-
-
-def _repeated(rows: Any, counts: Any) -> Any:
-    return rows.repeat_interleave(counts) if hasattr(rows, "new_full") else rows.repeat(counts)
-
-
-def _full(like: Any, shape: tuple[int, ...], value: Any) -> Any:
-    if hasattr(like, "new_full"):
-        return like.new_full(shape, value)
-    return np.full(shape, value, np.asarray(like).dtype)
-
-
-def _shares(boxes: Any, wide: Any, high: Any) -> Any:
-    """Centre, width and height of boxes as shares of the row's sides."""
-    left, top, right, bottom = (boxes[:, side] for side in range(4))
-    return _module(boxes).stack(
-        (
-            (left + right) / 2 / wide,
-            (top + bottom) / 2 / high,
-            (right - left) / wide,
-            (bottom - top) / high,
-        ),
-        -1,
-    )

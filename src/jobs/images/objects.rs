@@ -74,12 +74,10 @@ pub(crate) struct RecordPlace<'a> {
 }
 
 impl BatchObjects {
-    /// `copies_masks`: the bytes of the batch will not stay.
-    pub(crate) fn new(section: &ObjectSection, copies_masks: bool) -> Self {
+    pub(crate) fn new(section: &ObjectSection) -> Self {
         let form = section.table().form();
         Self {
             has_ids: section.has_ids_as_labels(),
-            mask_bytes: copies_masks.then(Arc::default),
             offsets: vec![0],
             keypoints_each: form.keypoints,
             rotated_each: form.rotated.map_or(0, |form| form.numbers()),
@@ -202,6 +200,10 @@ impl BatchObjects {
         let Some(record) = layout.read(bytes) else {
             return false;
         };
+        let [height, width] = record.head.output;
+        if place.row.is_some_and(|row| row != (height, width)) {
+            return false;
+        }
         let stated = table.sample(id);
         let objects = record.number.iter().map(|n| *n as usize);
         if !objects.clone().all(|object| object < stated.len()) {
@@ -214,14 +216,7 @@ impl BatchObjects {
         }
         if let Some(size) = section.mask_size(place.row) {
             let range = layout.mask_range(bytes.len(), record.number.len());
-            let start = match &mut self.mask_bytes {
-                None => place.range.start + range.start,
-                Some(held) => {
-                    let start = held.len();
-                    Arc::make_mut(held).extend_from_slice(&bytes[range]);
-                    start
-                }
-            };
+            let start = place.range.start + range.start;
             self.masks.push(RowMasks { start, size });
         }
         self.push_record(record, table.image_id(id));

@@ -255,7 +255,8 @@ impl SlotPacking {
         };
         let largest = self.largest(self.least_samples_per_slot().max(few + 1));
         let next = largest.get(few)?.0;
-        Some(self.bound(*table, largest.iter().map(|&(bytes, _)| bytes.min(next))))
+        let pixels = self.bound(*table, largest.iter().map(|&(bytes, _)| bytes.min(next)));
+        Some(self.with_records(pixels, None, self.plan.most_rows()))
     }
 
     /// The `count` samples with the largest rows, largest first: bytes and id. Empty if all rows

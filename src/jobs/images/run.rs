@@ -40,8 +40,6 @@ pub(crate) struct ImageRun {
     pub(crate) program: SampleProgram,
     pub(crate) packing: SlotPacking,
     pub(crate) masks: Option<MaskRule>,
-    /// Whether instance masks are copied, because batches leave their slots for a device.
-    pub(crate) copies_masks: bool,
     pub(crate) packed: PackedBatch,
     pub(crate) state: State,
     pub(crate) epochs: Option<u64>,
@@ -215,7 +213,7 @@ impl ImageRun {
         let Some(section) = packing.objects() else {
             return Ok(None);
         };
-        let mut objects = BatchObjects::new(section, self.copies_masks);
+        let mut objects = BatchObjects::new(section);
         for (number, row) in (0..).zip(rows) {
             let place = RecordPlace {
                 bytes,

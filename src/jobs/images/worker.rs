@@ -103,7 +103,7 @@ fn object_maker(
     let masks = rule.mask_scale().map(|scale| {
         let program = spec.program.for_labels();
         let program = program.map_err(|fault| Error::protocol(fault.message))?;
-        InstanceMaskMaker::new(&program, &spec.limits, scale, rule.draws_at_source())
+        InstanceMaskMaker::new(&program, &spec.limits, scale, rule)
     });
     let maker = ObjectMaker::new(table, rule, masks.transpose()?);
     maker.map_err(|fault| Error::option("objects", fault.to_string()))

@@ -7,6 +7,7 @@
 use crate::data::objects::ObjectShape;
 use crate::decode_plan::stored_picture::StoredPicture;
 use crate::error::{FaultKind, Result, SampleFault};
+use crate::jobs::object_rule::ObjectRule;
 use crate::jobs::sample::mask::label_bytes;
 use crate::jobs::sample::{ONLY, RowRequest, SampleDecoder};
 use crate::picture::labels::LABEL;
@@ -26,6 +27,7 @@ const BITS: usize = 8 * LABEL;
 pub(crate) struct InstanceMaskMaker {
     decoder: SampleDecoder,
     scale: MaskScale,
+    filter: LabelFilter,
     at_source: bool,
     /// Labels of the part of the picture that the first steps need.
     labels: Vec<u8>,
@@ -51,12 +53,13 @@ impl InstanceMaskMaker {
         program: &SampleProgram,
         limits: &PictureLimits,
         scale: MaskScale,
-        at_source: bool,
+        rule: &ObjectRule,
     ) -> Result<Self> {
         Ok(Self {
             decoder: SampleDecoder::new(program, limits)?,
             scale,
-            at_source,
+            filter: rule.mask_filter(),
+            at_source: rule.draws_at_source(),
             labels: Vec::new(),
             row: Vec::new(),
         })
@@ -125,7 +128,7 @@ impl InstanceMaskMaker {
         };
         let stored = whole.with_box(request.part)?;
         let moves = LabelMoves {
-            filter: LabelFilter::Floor,
+            filter: self.filter,
             fill: [0; LABEL],
         };
         let plan = (self.decoder).plan_with(stored, request, |steps| moves.replace(steps))?;

@@ -17,7 +17,7 @@ use crate::recipe::random::RandomStreams;
 use crate::sys::panics::catch_panic;
 use crate::targets::{
     BoxFormat, DropCounts, KeypointSwap, PolygonArray, RotatedFormat, SampleMotion, SampleObjects,
-    TargetFault, TargetRules, box_in_pixels, sanitize_boxes,
+    TargetFault, TargetRules, box_in_pixels, clamp_boxes, sanitize_boxes,
 };
 
 /// Makes the records of rows.
@@ -50,10 +50,7 @@ impl ObjectMaker {
         masks: Option<InstanceMaskMaker>,
     ) -> Result<Self, TargetFault> {
         let form = table.form();
-        let swap = match &rule.keypoint_swap {
-            Some(swap) => Some(swap.clone()),
-            None => Some(form.keypoint_swap.clone()).filter(|swap| !swap.is_empty()),
-        };
+        let swap = rule.swap_of(form).map(<[usize]>::to_vec);
         Ok(Self {
             swap: swap.map(KeypointSwap::new).transpose()?,
             rules: rule.rules(form),
@@ -193,9 +190,14 @@ impl ObjectMaker {
         if let (Some((side, area)), TargetRules::Torchvision(rules)) =
             (self.rule.sanitizing(), &self.rules)
         {
+            // torchvision drops boxes that touch an edge by rounding. Here they are clamped first.
+            clamp_boxes(rules, &mut objects, output);
             let keep = sanitize_boxes(rules, &objects, output, side, area);
             drops.small += keep.iter().filter(|keep| !**keep).count() as u32;
             objects.retain(&keep);
+        }
+        if matches!(self.rules, TargetRules::Hf) {
+            keep_inside(&mut objects, output, &mut drops);
         }
         self.limit_objects(&mut objects, &mut drops)?;
         let whole = Size {
@@ -260,7 +262,13 @@ impl ObjectMaker {
         let (left, top) = corner_of(picture.part);
         let boxes = stated.numbers.iter().map(|values| {
             let [x0, y0, x1, y1] = form.boxes.corners(in_pixels(*values));
-            [x0 - left, y0 - top, x1 - left, y1 - top]
+            let moved = [x0 - left, y0 - top, x1 - left, y1 - top];
+            // The sample's box is a crop.
+            picture.part.map_or(moved, |part| {
+                let wide = f64::from(part.right.min(picture.size.1) - part.left);
+                let high = f64::from(part.bottom.min(picture.size.0) - part.top);
+                clamped(moved, wide, high)
+            })
         });
         let mut objects = SampleObjects {
             number: (0..stated.len() as u32).collect(),
@@ -322,6 +330,29 @@ impl ObjectMaker {
         drops.over += (count - most) as u32;
         Ok(())
     }
+}
+
+fn clamped([x0, y0, x1, y1]: [f64; 4], width: f64, height: f64) -> [f64; 4] {
+    [
+        x0.clamp(0.0, width),
+        y0.clamp(0.0, height),
+        x1.clamp(0.0, width),
+        y1.clamp(0.0, height),
+    ]
+}
+
+/// Clips boxes to the row, and drops those outside. Processors of Hugging Face do not crop, so they
+/// have no rule for it.
+fn keep_inside(objects: &mut SampleObjects, output: Size, drops: &mut DropCounts) {
+    let (width, height) = (f64::from(output.width), f64::from(output.height));
+    let mut keep = Vec::with_capacity(objects.len());
+    for values in &mut objects.boxes {
+        *values = clamped(*values, width, height);
+        let [x0, y0, x1, y1] = *values;
+        keep.push(x1 > x0 && y1 > y0);
+    }
+    drops.hidden += keep.iter().filter(|keep| !**keep).count() as u32;
+    objects.retain(&keep);
 }
 
 /// The corner of the sample's box in the picture.

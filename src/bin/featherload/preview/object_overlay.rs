@@ -105,7 +105,7 @@ pub fn counted(objects: &BatchObjects, row: usize, form: &ObjectForm) -> Vec<Str
 }
 
 fn color(objects: &BatchObjects, object: usize) -> Rgb<u8> {
-    color_of(objects.labels[object] + FIRST_COLOR)
+    color_of(objects.labels[object].wrapping_add(FIRST_COLOR))
 }
 
 /// The corners of a rotated box: of four corners, or of centre, sides and degrees.
