@@ -50,6 +50,12 @@ pub(crate) fn read_coco(
     options: &AnnotationOptions,
 ) -> Result<Annotated> {
     let coco = CocoFile::open(json, options)?;
+    // The parent of a bare file name is empty.
+    let images = if images == Path::new("") {
+        Path::new(".")
+    } else {
+        images
+    };
     let mut list = ItemList::in_folder(images)?;
     for picture in &coco.pictures {
         list.push(&picture.name, ItemLabel::None)?;

@@ -69,8 +69,8 @@ pub(super) fn categories(text: &[u8]) -> usize {
     let class = |row: &[u8]| {
         let mut words = row.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
         let class: f64 = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
-        (class >= 0.0 && class < MOST_CATEGORIES && class.fract() == 0.0)
-            .then_some(class as usize + 1)
+        let is_number = (0.0..MOST_CATEGORIES).contains(&class) && class.fract() == 0.0;
+        is_number.then_some(class as usize + 1)
     };
     let rows = text.split(|b| *b == b'\n');
     rows.filter_map(class).max().unwrap_or(0)

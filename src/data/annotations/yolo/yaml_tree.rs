@@ -17,6 +17,13 @@ pub(super) enum YamlValue {
 }
 
 impl YamlValue {
+    pub(super) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The value of a key.
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
         match self {
