@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::super::label_files::{FileObjects, MOST_OBJECTS, RowFault};
+use super::super::label_files::{FileObjects, LabelFault, MOST_OBJECTS};
 use super::super::object_checks::{check_share_box, outline};
 use super::super::report::AnnotationFault;
 use crate::data::objects::{ObjectShape, StatedObject};
@@ -32,7 +32,7 @@ pub(super) fn read(text: &[u8], form: &RowForm) -> Result<FileObjects, String> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     for (line, row) in (1..).zip(text.split(|b| *b == b'\n')) {
         let mut wrong = |fault| {
-            file.faults.push(RowFault {
+            file.faults.push(LabelFault {
                 fault,
                 place: Some(("line", line)),
             });
@@ -196,7 +196,7 @@ mod tests {
 
     fn of(text: &str, form: RowForm) -> (Vec<StatedObject>, Vec<(usize, AnnotationFault)>) {
         let file = read(text.as_bytes(), &form).unwrap();
-        let place = |of: &RowFault| (of.place.unwrap().1, of.fault);
+        let place = |of: &LabelFault| (of.place.unwrap().1, of.fault);
         (file.sample.objects, file.faults.iter().map(place).collect())
     }
 
