@@ -15,7 +15,6 @@
 //! The consumer makes this data. The coordinator and the workers map the sealed memory. Not in this
 //! folder: pixels, recipes, an order of samples, a thread that outlives a call.
 
-#[expect(dead_code, reason = "loaders do not call it yet")]
 pub mod annotations;
 pub(crate) mod arrow;
 pub mod columns;

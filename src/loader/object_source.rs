@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::data::annotations::{
-    self, AnnotatedImages, AnnotationOptions, AnnotationReport, CrowdPolicy, ObjectFiles,
+    self, AnnotatedSet, AnnotationOptions, AnnotationReport, CrowdPolicy, ObjectFiles,
 };
 use crate::data::index::Index;
 use crate::data::objects::{ObjectList, ObjectTable};
@@ -159,7 +159,7 @@ impl ObjectOptions {
         let ObjectFiles::Coco(file) = &ObjectFiles::parse(files)? else {
             return Ok(None);
         };
-        let AnnotatedImages {
+        let AnnotatedSet {
             index,
             table,
             report,

@@ -48,6 +48,21 @@ impl JsonFile {
         })
     }
 
+    /// Another walk through the same open file.
+    pub(super) fn walk_again(&self) -> Result<Self> {
+        let file = self.file.try_clone();
+        let file = file.map_err(|e| Error::io_at("duplicate the descriptor of", &self.path, e))?;
+        Ok(Self {
+            path: self.path.clone(),
+            file,
+            stamp: self.stamp,
+            buffer: Vec::new(),
+            base: 0,
+            at: 0,
+            kept: None,
+        })
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -110,6 +125,11 @@ impl JsonFile {
         let read = read_at(&self.file, &mut self.buffer[before..], end);
         let read = read.map_err(|e| Error::io_at("read", &self.path, e))?;
         self.buffer.truncate(before + read);
+        // A hole of a sparse file takes no disk space, and would be read for hours.
+        if let Some(zero) = self.buffer[before..].iter().position(|b| *b == 0) {
+            let what = "it has a zero byte. Was it cut, or is it UTF-16?";
+            return Err(self.fault_at(end + zero as u64, what));
+        }
         Ok(read > 0)
     }
 

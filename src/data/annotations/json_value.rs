@@ -168,6 +168,34 @@ fn parse(word: &[u8]) -> Option<f64> {
     std::str::from_utf8(word).ok()?.parse().ok()
 }
 
+/// A number at the start of `bytes`, and its length, if it is short: at most 15 digits and no
+/// exponent. Then digits and power of ten are exact, and so is their quotient.
+fn short_number(bytes: &[u8]) -> Option<(f64, usize)> {
+    let start = usize::from(bytes.first() == Some(&b'-'));
+    let (mut digits, mut value, mut decimals) = (0, 0u64, None);
+    let mut at = start;
+    loop {
+        match bytes.get(at) {
+            Some(byte @ b'0'..=b'9') if digits < 15 => {
+                value = value * 10 + u64::from(byte - b'0');
+                digits += 1;
+                decimals = decimals.map(|n: usize| n + 1);
+            }
+            Some(b'.') if decimals.is_none() && digits > 0 => decimals = Some(0),
+            Some(byte) if is_word(*byte) => return None,
+            _ if digits == 0 => return None,
+            _ => break,
+        }
+        at += 1;
+    }
+    let value = value as f64 / POWERS[decimals.unwrap_or(0)];
+    Some((if start == 1 { -value } else { value }, at))
+}
+
+const POWERS: [f64; 16] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+];
+
 /// A whole number: `7`, also as `7.0`.
 pub(super) fn integer(value: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(value).ok()?;
@@ -187,6 +215,16 @@ pub(super) fn numbers(list: &[u8], to: &mut Vec<f64>) -> bool {
     let mut is_first = true;
     loop {
         rest = rest.trim_ascii_start();
+        if let Some((n, len)) = short_number(rest) {
+            to.push(n);
+            is_first = false;
+            match rest[len..].trim_ascii_start() {
+                [b',', after @ ..] => rest = after,
+                [b']', ..] => return true,
+                _ => return false,
+            }
+            continue;
+        }
         let len = rest.iter().take_while(|b| is_word(**b)).count();
         let (word, after) = rest.split_at(len);
         if is_first && word.is_empty() {
@@ -239,6 +277,44 @@ mod tests {
             ("\"7\"", None),
         ] {
             assert_eq!(integer(text.as_bytes()), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn short_numbers_are_those_of_the_parser() {
+        let mut state = 1u64;
+        let mut draw = |most: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % most
+        };
+        for _ in 0..200_000 {
+            let (whole, decimals) = (draw(1 << 30), draw(9) as usize);
+            let sign = ["", "-"][draw(2) as usize];
+            let rest = draw(10u64.pow(decimals as u32));
+            let text = match decimals {
+                0 => format!("{sign}{whole}"),
+                _ => format!("{sign}{}.{rest:0decimals$}", whole >> draw(30)),
+            };
+            let want: f64 = text.parse().unwrap();
+            if let Some((got, len)) = short_number(text.as_bytes()) {
+                assert_eq!((got.to_bits(), len), (want.to_bits(), text.len()), "{text}");
+            }
+        }
+        for (text, want) in [
+            ("-0,", Some((0.0, 2))),
+            ("7.", Some((7.0, 2))),
+            ("999999999999999]", Some((999_999_999_999_999.0, 15))),
+            ("9999999999999999", None),
+            ("1e5", None),
+            ("1.2.3", None),
+            (".5", None),
+            ("-", None),
+            ("", None),
+            ("NaN", None),
+        ] {
+            assert_eq!(short_number(text.as_bytes()), want, "{text}");
         }
     }
 

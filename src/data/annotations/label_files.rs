@@ -24,7 +24,7 @@ const THREADS: usize = 8;
 
 /// A wrong row or object of a label file, by its number from 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct LabelRowFault {
+pub(super) struct LabelFault {
     pub(super) fault: AnnotationFault,
     /// What is counted: lines, or objects. None: the file.
     pub(super) place: Option<(&'static str, usize)>,
@@ -34,7 +34,7 @@ pub(super) struct LabelRowFault {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct FileObjects {
     pub(super) sample: StatedObjects,
-    pub(super) faults: Vec<LabelRowFault>,
+    pub(super) faults: Vec<LabelFault>,
     pub(super) crowds_dropped: u64,
 }
 
@@ -60,7 +60,8 @@ pub(super) fn for_each_file<T: Send>(
         };
         Ok((path, found))
     };
-    with_pool("featherload-labels", THREADS, |_| {
+    let threads = usize::try_from(files).map_or(THREADS, |files| files.min(THREADS));
+    with_pool("featherload-labels", threads, |_| {
         for start in (0..files).step_by(FILES) {
             let ids = start..files.min(start + FILES as u64);
             let found: Vec<Result<(PathBuf, Option<T>)>> = ids.into_par_iter().map(read).collect();
@@ -108,7 +109,7 @@ pub(super) fn add_file(
 /// # Errors
 /// All rows are wrong.
 pub(super) fn check_some(report: &ReportBuilder, files: &Path, advice: &str) -> Result<()> {
-    if report.report.objects + report.report.crowds_dropped > 0 || !report.has_dropped() {
+    if report.report.objects + report.report.crowds_dropped > 0 || report.dropped() == 0 {
         return Ok(());
     }
     Err(Error::dataset(

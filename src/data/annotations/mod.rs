@@ -25,7 +25,7 @@ mod report;
 mod voc;
 mod yolo;
 
-pub(crate) use coco::{AnnotatedImages, read_coco};
+pub(crate) use coco::{AnnotatedSet, read_coco};
 pub(crate) use files::ObjectFiles;
 pub use options::{AnnotationOptions, CrowdPolicy};
 pub use report::{AnnotationFault, AnnotationReport, CategoryCount, FaultCount};

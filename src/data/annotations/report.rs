@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::data::index::shown;
 use crate::data::objects::ObjectCategory;
 use crate::error::{Error, Result};
 
@@ -176,7 +177,8 @@ impl fmt::Display for AnnotationReport {
             write!(f, "\nlabel  category id  objects  name")?;
         }
         for of in &self.categories {
-            let (label, id, objects, name) = (of.label, of.id, of.objects, &of.name);
+            let (label, id, objects) = (of.label, of.id, of.objects);
+            let name = shown(of.name.as_bytes());
             write!(f, "\n{label:>5}  {id:>11}  {objects:>7}  {name}")?;
         }
         Ok(())
@@ -236,7 +238,10 @@ impl ReportBuilder {
         });
         of.count += 1;
         if of.first.len() < FIRST {
-            let file = crate::data::index::shown(file.as_os_str().as_encoded_bytes());
+            // The end of a path differs among label files.
+            let folder = file.parent().and_then(Path::file_name).unwrap_or_default();
+            let file = Path::new(folder).join(file.file_name().unwrap_or_default());
+            let file = shown(file.as_os_str().as_encoded_bytes());
             of.first.push(format!("{file}: {}", place()));
         }
         Ok(())
@@ -257,9 +262,10 @@ impl ReportBuilder {
         self.report.images_without_objects += u64::from(objects == 0);
     }
 
-    /// Whether an object was dropped because it is wrong.
-    pub(super) fn has_dropped(&self) -> bool {
-        self.wrong.values().any(|of| !of.kept)
+    /// Wrong annotations that were dropped so far.
+    pub(super) fn dropped(&self) -> u64 {
+        let dropped = self.wrong.values().filter(|of| !of.kept);
+        dropped.map(|of| of.count).sum()
     }
 
     /// The commonest wrong annotations so far, as text.

@@ -13,7 +13,7 @@ use quick_xml::Reader;
 use quick_xml::events::Event;
 
 use super::label_files::{
-    FileObjects, LabelRowFault, MOST_OBJECTS, add_file, check_some, for_each_file,
+    FileObjects, LabelFault, MOST_OBJECTS, add_file, check_some, for_each_file,
 };
 use super::object_checks::check_box;
 use super::options::{AnnotationOptions, CrowdPolicy};
@@ -90,7 +90,7 @@ fn objects_of(
     let mut objects = FileObjects::default();
     objects.sample.image_id = -1;
     let Some(file) = read_file(text) else {
-        objects.faults.push(LabelRowFault {
+        objects.faults.push(LabelFault {
             fault: AnnotationFault::Damaged,
             place: None,
         });
@@ -113,7 +113,7 @@ fn objects_of(
             Err(fault) => (None, Some(fault)),
         };
         objects.sample.objects.extend(object);
-        objects.faults.extend(is_partly.map(|fault| LabelRowFault {
+        objects.faults.extend(is_partly.map(|fault| LabelFault {
             fault,
             place: Some(("object", number)),
         }));
@@ -173,6 +173,7 @@ fn read_file(text: &[u8]) -> Option<VocFile> {
     let mut file = VocFile::default();
     let mut open: Vec<Vec<u8>> = Vec::new();
     let mut inside = Vec::new();
+    let mut has_root = false;
     // The object that is open, and how many elements are open in which it stands.
     let mut object: Option<(VocObject, usize)> = None;
     loop {
@@ -186,6 +187,7 @@ fn read_file(text: &[u8]) -> Option<VocFile> {
                     object = Some((VocObject::default(), open.len()));
                 }
                 open.push(name);
+                has_root = true;
                 inside.clear();
             }
             Event::Text(text) => inside.extend_from_slice(&text),
@@ -226,7 +228,7 @@ fn read_file(text: &[u8]) -> Option<VocFile> {
                 inside.clear();
             }
             Event::DocType(_) => return None,
-            Event::Eof => return open.is_empty().then_some(file),
+            Event::Eof => return (open.is_empty() && has_root).then_some(file),
             Event::Empty(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
         }
     }
@@ -335,7 +337,16 @@ mod tests {
         );
         let deep = "<a>".repeat(100_000);
         let reference = whole.replace("dog", "&unknown;");
-        for text in [&*bomb, &deep, &reference, "<annotation>", "<a></b>", "</a>"] {
+        for text in [
+            &*bomb,
+            &deep,
+            &reference,
+            "<annotation>",
+            "<a></b>",
+            "</a>",
+            "",
+            "dog 1 2 3 4",
+        ] {
             assert_eq!(
                 faults(text),
                 (0, vec![AnnotationFault::Damaged]),
@@ -345,7 +356,7 @@ mod tests {
         for end in 0..whole.len() {
             faults(&whole[..end]);
         }
-        assert_eq!(faults(""), (0, vec![]));
+        assert_eq!(faults("<annotation></annotation>"), (0, vec![]));
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod segmentation;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::path::{Component, Path};
 
 use annotation::{AnnotationFields, AnnotationReader};
 use entries::{CategoryEntry, PictureEntry, PictureFault};
@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 
 /// A data set of annotated pictures.
 #[derive(Debug)]
-pub(crate) struct AnnotatedImages {
+pub(crate) struct AnnotatedSet {
     pub(crate) index: Index,
     pub(crate) table: ObjectTable,
     pub(crate) report: AnnotationReport,
@@ -37,6 +37,9 @@ pub(crate) struct AnnotatedImages {
 
 /// Objects of the largest picture. The objects of one picture are in memory as they are read.
 const MOST_OBJECTS: usize = 1 << 20;
+
+/// Images that are looked for before a run.
+const PROBES: u64 = 64;
 
 /// Reads the data set that a JSON file describes: its pictures in the order of their ids, below
 /// `images`.
@@ -48,32 +51,56 @@ pub(crate) fn read_coco(
     json: &Path,
     images: &Path,
     options: &AnnotationOptions,
-) -> Result<AnnotatedImages> {
+) -> Result<AnnotatedSet> {
     let coco = CocoFile::open(json, options)?;
+    // The parent of a bare file name is empty.
+    let images = if images == Path::new("") {
+        Path::new(".")
+    } else {
+        images
+    };
     let mut list = ItemList::in_folder(images)?;
     for picture in &coco.pictures {
+        if leaves(&picture.name, images) {
+            let what = format!(
+                "image {}: '{}' leads out of the folder of the images, {}: give the folder that \
+                 all of them are in",
+                picture.id,
+                shown(picture.name.as_bytes()),
+                shown(images.as_os_str().as_encoded_bytes())
+            );
+            return Err(Error::dataset(json, what));
+        }
         list.push(&picture.name, ItemLabel::None)?;
     }
     let index = Index::items(list)?;
-    let last = coco.pictures.len() as u64 - 1;
-    let probes = [0, last / 2, last].map(|id| index.path(id));
+    let step = (index.len() / PROBES).max(1) as usize;
+    let mut probes = (0..index.len()).step_by(step).map(|id| index.path(id));
     let is_file = !index.is_of_addresses();
-    if is_file && !probes.iter().any(|path| path.exists()) {
+    if is_file && !probes.any(|path| path.exists()) {
         return Err(Error::dataset(
             json,
             format!(
                 "names images that do not exist, such as {}: give the folder that holds them",
-                shown(probes[0].as_os_str().as_encoded_bytes())
+                shown(index.path(0).as_os_str().as_encoded_bytes())
             ),
         ));
     }
     let order: Vec<Option<u32>> = (0..coco.pictures.len() as u32).map(Some).collect();
     let (table, report) = coco.read_objects(&order, options)?;
-    Ok(AnnotatedImages {
+    Ok(AnnotatedSet {
         index,
         table,
         report,
     })
+}
+
+/// Whether a name leads out of a folder. It may be an absolute path inside of it.
+fn leaves(name: &str, folder: &Path) -> bool {
+    let path = Path::new(name);
+    let is_parent = |part| part == Component::ParentDir;
+    let is_outside = || !path.starts_with(folder) || folder.is_relative();
+    path.components().any(is_parent) || path.is_absolute() && is_outside()
 }
 
 /// Reads the annotations of the images of `index`. They are found by their path in the data set,
@@ -147,7 +174,7 @@ impl CocoFile {
     fn open(json: &Path, options: &AnnotationOptions) -> Result<Self> {
         let mut file = JsonFile::open(json)?;
         let mut coco = Self {
-            file: JsonFile::open(json)?,
+            file: file.walk_again()?,
             pictures: Vec::new(),
             categories: Vec::new(),
             spans: Vec::new(),
@@ -314,6 +341,7 @@ impl CocoFile {
         let mut writer = ObjectTableWriter::new(form)?;
         let mut ids = Vec::new();
         let mut sample = StatedObjects::default();
+        let before = self.report.dropped();
         for picture in order {
             sample.objects.clear();
             (sample.size, sample.image_id) = (None, -1);
@@ -346,7 +374,7 @@ impl CocoFile {
         }
         self.file.check_unchanged()?;
         let has_objects = self.report.report.objects + self.report.report.crowds_dropped > 0;
-        if !self.spans.is_empty() && !has_objects && self.report.has_dropped() {
+        if !has_objects && self.report.dropped() > before {
             let what = format!(
                 "none of its annotations can be used: {}",
                 self.report.commonest()

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::options::{AnnotationOptions, CrowdPolicy};
 use super::super::report::{AnnotationFault, AnnotationReport};
-use super::{AnnotatedImages, read_coco, read_coco_for};
+use super::{AnnotatedSet, read_coco, read_coco_for};
 use crate::data::index::{Index, ItemLabel, ItemList};
 use crate::data::objects::{ObjectShape, ObjectTable};
 use crate::error::Result;
@@ -30,7 +30,7 @@ impl TestFile {
         self.dir.path().join("a.json")
     }
 
-    fn read(&self, text: &[u8]) -> Result<AnnotatedImages> {
+    fn read(&self, text: &[u8]) -> Result<AnnotatedSet> {
         std::fs::write(self.json(), text).unwrap();
         read_coco(&self.json(), self.dir.path(), &self.options)
     }
@@ -49,7 +49,7 @@ impl TestFile {
         )
     }
 
-    fn of(annotations: &str) -> AnnotatedImages {
+    fn of(annotations: &str) -> AnnotatedSet {
         let file = Self::new();
         file.read(Self::text(annotations).as_bytes()).unwrap()
     }
@@ -414,6 +414,42 @@ fn entries_of_pictures_that_cannot_be_used() {
 }
 
 #[test]
+fn names_stay_in_the_folder_of_the_images() {
+    let file = TestFile::new();
+    let of = |name: &str| {
+        let text = TestFile::text(&annotation("")).replace("1.jpg", name);
+        file.read(text.as_bytes())
+    };
+    let inside = file.dir.path().join("1.jpg");
+    for name in ["1.jpg", "./1.jpg", inside.to_str().unwrap()] {
+        let found = of(name).unwrap().index.path(0);
+        assert!(found.exists() && found.ends_with("1.jpg"), "{name}");
+    }
+    for name in ["../1.jpg", "a/../../1.jpg", "/etc/1.jpg"] {
+        let e = of(name).unwrap_err().to_string();
+        assert!(
+            e.contains("image 4: ") && e.contains("leads out of the folder"),
+            "{e}"
+        );
+    }
+}
+
+/// An image without objects, in a file whose other annotations are wrong, is no error.
+#[test]
+fn images_without_objects_are_no_error() {
+    let file = TestFile::new();
+    let wrong = annotation(r#", "image_id": 5"#);
+    let text = TestFile::text(&format!("{wrong}, {}", annotation("")));
+    std::fs::write(file.json(), text).unwrap();
+    let mut list = ItemList::in_folder(file.dir.path()).unwrap();
+    list.push("2.jpg", ItemLabel::None).unwrap();
+    let index = Index::items(list).unwrap();
+    let (table, report) = read_coco_for(&file.json(), &index, &file.options).unwrap();
+    assert_eq!((table.objects(), report.images_without_objects), (0, 1));
+    assert_eq!(report.count(AnnotationFault::MissingPicture), 1);
+}
+
+#[test]
 fn files_of_another_form_are_refused_by_name() {
     let file = TestFile::new();
     let long = format!("{{\"{}\": 1}}", "a".repeat(5000));
@@ -457,6 +493,17 @@ fn files_of_another_form_are_refused_by_name() {
     assert!(read_coco(file.dir.path(), file.dir.path(), &file.options).is_err());
     let absent = file.dir.path().join("b.json");
     assert!(read_coco(&absent, file.dir.path(), &file.options).is_err());
+}
+
+#[test]
+fn an_annotation_that_is_too_long_is_an_error() {
+    let file = TestFile::new();
+    let more = format!(r#", "x": "{}""#, "x".repeat(64 << 20));
+    let e = file.error(TestFile::text(&annotation(&more)).as_bytes());
+    assert!(
+        e.contains("has a value of more than 67108864 bytes, at byte"),
+        "{e}"
+    );
 }
 
 /// A file that was cut, or has another byte somewhere, is an error or a table: nothing panics.
@@ -504,10 +551,7 @@ fn long_outlines_and_many_objects() {
     json.set_len(1 << 40).unwrap();
     let e = read_coco(&file.json(), file.dir.path(), &file.options);
     let e = e.unwrap_err().to_string();
-    assert!(
-        e.contains("has a value of more than 67108864 bytes, at byte"),
-        "{e}"
-    );
+    assert!(e.contains("it has a zero byte"), "{e}");
 }
 
 #[test]

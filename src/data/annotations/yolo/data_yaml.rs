@@ -92,13 +92,10 @@ impl DataYaml {
     pub(super) fn images(&self, split: &str) -> Result<Index> {
         let bad = |what: String| Error::dataset(&self.file, what);
         let entries = match self.tree.get(split) {
-            Some(YamlValue::Text(entry)) if !entry.is_empty() => vec![entry],
+            Some(YamlValue::Text(entry)) if !entry.is_empty() => vec![entry.as_str()],
             Some(YamlValue::List(entries)) => {
-                let text = |entry| match entry {
-                    &YamlValue::Text(ref text) => Ok(text),
-                    _ => Err(bad(format!("'{split}' has an entry that is no path"))),
-                };
-                entries.iter().map(text).collect::<Result<_>>()?
+                let texts: Option<Vec<&str>> = entries.iter().map(YamlValue::text).collect();
+                texts.ok_or_else(|| bad(format!("'{split}' has an entry that is no path")))?
             }
             _ => {
                 return Err(bad(format!(

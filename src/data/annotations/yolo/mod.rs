@@ -19,7 +19,7 @@ use data_yaml::DataYaml;
 pub(crate) use data_yaml::YoloForm;
 use rows::RowForm;
 
-use super::coco::AnnotatedImages;
+use super::coco::AnnotatedSet;
 use super::keypoint_swap::keypoint_swap;
 use super::label_files::{add_file, check_some, for_each_file};
 use super::options::AnnotationOptions;
@@ -54,7 +54,7 @@ pub(crate) fn read_yaml(
     yaml: &Path,
     split: &str,
     options: &AnnotationOptions,
-) -> Result<AnnotatedImages> {
+) -> Result<AnnotatedSet> {
     let yaml = DataYaml::open(yaml)?;
     let index = yaml.images(split)?;
     let (table, report) = read_labels(
@@ -63,7 +63,7 @@ pub(crate) fn read_yaml(
         &yaml.form,
         options,
     )?;
-    Ok(AnnotatedImages {
+    Ok(AnnotatedSet {
         index,
         table,
         report,

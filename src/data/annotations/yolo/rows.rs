@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::super::label_files::{FileObjects, LabelRowFault, MOST_OBJECTS};
+use super::super::label_files::{FileObjects, LabelFault, MOST_OBJECTS};
 use super::super::object_checks::{check_share_box, outline};
 use super::super::report::AnnotationFault;
 use crate::data::objects::{ObjectShape, StatedObject};
@@ -32,7 +32,7 @@ pub(super) fn read(text: &[u8], form: &RowForm) -> Result<FileObjects, String> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     for (line, row) in (1..).zip(text.split(|b| *b == b'\n')) {
         let mut wrong = |fault| {
-            file.faults.push(LabelRowFault {
+            file.faults.push(LabelFault {
                 fault,
                 place: Some(("line", line)),
             });
@@ -69,8 +69,8 @@ pub(super) fn categories(text: &[u8]) -> usize {
     let class = |row: &[u8]| {
         let mut words = row.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
         let class: f64 = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
-        (class >= 0.0 && class < MOST_CATEGORIES && class.fract() == 0.0)
-            .then_some(class as usize + 1)
+        let is_number = (0.0..MOST_CATEGORIES).contains(&class) && class.fract() == 0.0;
+        is_number.then_some(class as usize + 1)
     };
     let rows = text.split(|b| *b == b'\n');
     rows.filter_map(class).max().unwrap_or(0)
@@ -196,7 +196,7 @@ mod tests {
 
     fn of(text: &str, form: RowForm) -> (Vec<StatedObject>, Vec<(usize, AnnotationFault)>) {
         let file = read(text.as_bytes(), &form).unwrap();
-        let place = |of: &LabelRowFault| (of.place.unwrap().1, of.fault);
+        let place = |of: &LabelFault| (of.place.unwrap().1, of.fault);
         (file.sample.objects, file.faults.iter().map(place).collect())
     }
 

@@ -17,6 +17,13 @@ pub(super) enum YamlValue {
 }
 
 impl YamlValue {
+    pub(super) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The value of a key.
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
         match self {
@@ -60,7 +67,7 @@ pub(super) fn read(text: &str) -> Result<YamlValue, YamlFault> {
         };
         values += 1;
         if values > MOST_VALUES || open.len() > MOST_DEPTH {
-            return fault("has too many values");
+            return fault("has too many values, or too deep ones");
         }
         let done = match event {
             Event::Scalar(text, ..) => {
@@ -102,6 +109,8 @@ pub(super) fn read(text: &str) -> Result<YamlValue, YamlFault> {
             YamlValue::List(list) => list.push(done),
             YamlValue::Map(entries) => {
                 let key = of.key.take().unwrap_or_default();
+                // Keys of `data.yaml` are few. Names have numbers, which are checked later.
+                // Keys of `data.yaml` are few. Names have numbers, which are checked later.
                 if entries.len() < 64 && entries.iter().any(|(name, _)| *name == key) {
                     return fault(&format!("has the key '{key}' twice"));
                 }
