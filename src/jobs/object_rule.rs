@@ -230,6 +230,14 @@ impl ObjectRule {
         drops.then_some(least)
     }
 
+    /// The numbers of the labels of files: torchvision keeps those of the file.
+    pub(crate) fn usual_labels(&self) -> LabelNumbers {
+        match self.style {
+            TargetStyle::Torchvision => LabelNumbers::Ids,
+            _ => LabelNumbers::Contiguous,
+        }
+    }
+
     /// The size of the instance masks of a row of this size. None without masks.
     pub(crate) fn mask_size(&self, row: Size) -> Option<Size> {
         self.mask_scale().map(|scale| scale.size(row))

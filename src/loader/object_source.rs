@@ -15,7 +15,6 @@ use crate::data::objects::{ObjectList, ObjectTable};
 use crate::error::{Error, Result};
 use crate::jobs::object_rule::{LabelNumbers, ObjectRule};
 use crate::loader::source::Source;
-use crate::targets::TargetStyle;
 
 /// The objects of a data set: where they are, and how they move with their pictures.
 ///
@@ -45,6 +44,8 @@ struct AnnotationReading {
     names: Option<Vec<String>>,
     /// Four corners in YOLO's rows are a rotated box.
     obb: bool,
+    /// The images of a `data.yaml`: `train`, `val` or `test`.
+    split: Option<String>,
 }
 
 /// The objects of a run.
@@ -119,8 +120,8 @@ impl ObjectOptions {
         if other.reading != AnnotationReading::default() {
             return Err(Error::option(
                 "objects",
-                "objects: `strict`, `crowds`, `names` and `obb` say how files are read, and these \
-                 objects are a list: remove them",
+                "objects: `strict`, `crowds`, `names`, `obb` and `split` say how files are read, and \
+                 these objects are a list: remove them",
             ));
         }
         Ok(self.rule(other.rule))
@@ -144,8 +145,8 @@ impl ObjectOptions {
         }
     }
 
-    /// The data set that a COCO file describes, with its images below a folder. None unless such a
-    /// file is named and the source is a folder.
+    /// The data set that a COCO file describes, with its images below a folder, or a split of a
+    /// `data.yaml`. None unless such a file is named and the source is a folder.
     ///
     /// # Errors
     /// A file that cannot be read; a rule that does not fit.
@@ -156,25 +157,21 @@ impl ObjectOptions {
         let (ObjectPlace::Named(files), Source::Folder(folder, _)) = (&self.place, source) else {
             return Ok(None);
         };
-        let ObjectFiles::Coco(file) = &ObjectFiles::parse(files)? else {
-            return Ok(None);
-        };
+        let files = ObjectFiles::parse(files)?;
+        self.check_reading(&files)?;
         let AnnotatedSet {
             index,
             table,
             report,
-        } = annotations::read_coco(file, folder, &self.reading())?;
-        self.check_reading(&ObjectFiles::Coco(file.clone()))?;
-        let objects = self.opened(Arc::new(table), Some(report), self.usual_labels())?;
+        } = match (&files, &self.reading.split) {
+            (ObjectFiles::Coco(file), _) => annotations::read_coco(file, folder, &self.reading())?,
+            (ObjectFiles::DataYaml(file), Some(split)) => {
+                annotations::read_yaml(file, split, &self.reading())?
+            }
+            _ => return Ok(None),
+        };
+        let objects = self.opened(Arc::new(table), Some(report), self.rule.usual_labels())?;
         Ok(Some((index, objects)))
-    }
-
-    /// The numbers of the labels of files: torchvision keeps those of the file.
-    fn usual_labels(&self) -> LabelNumbers {
-        match self.rule.style {
-            TargetStyle::Torchvision => LabelNumbers::Ids,
-            _ => LabelNumbers::Contiguous,
-        }
     }
 
     /// Rejects options that files of this form do not have.
@@ -184,6 +181,9 @@ impl ObjectOptions {
         let has_names = matches!(files, ObjectFiles::Coco(_) | ObjectFiles::DataYaml(_));
         if self.reading.obb && !is_yolo {
             return refused("`obb` is for YOLO's files: remove it");
+        }
+        if self.reading.split.is_some() && !matches!(files, ObjectFiles::DataYaml(_)) {
+            return refused("`split` is for a `data.yaml` of YOLO: remove it");
         }
         if self.reading.names.is_some() && has_names {
             return refused("the file has names of categories: remove `names`");
@@ -222,7 +222,7 @@ impl ObjectOptions {
                 let files = ObjectFiles::parse(files)?;
                 self.check_reading(&files)?;
                 let (table, report) = files.read_for(images, names, &self.reading())?;
-                return self.opened(Arc::new(table), Some(report), self.usual_labels());
+                return self.opened(Arc::new(table), Some(report), self.rule.usual_labels());
             }
             ObjectPlace::Unset => {
                 return Err(Error::option(
@@ -278,7 +278,7 @@ impl<'de> Deserialize<'de> for ObjectOptions {
                     Some(serde_json::Value::String(files)) => ObjectPlace::Named(files),
                     Some(_) => return Err(D::Error::custom("`files` of objects is no text")),
                 };
-                let of_files = ["strict", "crowds", "names", "obb"];
+                let of_files = ["strict", "crowds", "names", "obb", "split"];
                 let reading = of_files
                     .into_iter()
                     .filter_map(|name| fields.remove_entry(name));

@@ -78,7 +78,7 @@ pub struct LoaderOptions {
     /// `files` and the fields of a rule: style (torchvision, albumentations, detectron2,
     /// ultralytics, hf), min_size, min_area, min_visibility, max_objects, overflow (first, largest,
     /// error), keypoint_swap, labels (contiguous, ids), masks (full, quarter), any_size; and of files
-    /// strict, crowds (keep, drop), names, obb.
+    /// strict, crowds (keep, drop), names, obb, split.
     #[cfg_attr(feature = "cli", arg(long, value_name = "FILES", value_parser = ObjectOptions::from_str, help_heading = cli::SOURCE))]
     pub objects: Option<ObjectOptions>,
 

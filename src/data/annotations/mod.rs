@@ -29,3 +29,4 @@ pub(crate) use coco::{AnnotatedSet, read_coco};
 pub(crate) use files::ObjectFiles;
 pub use options::{AnnotationOptions, CrowdPolicy};
 pub use report::{AnnotationFault, AnnotationReport, CategoryCount, FaultCount};
+pub(crate) use yolo::read_yaml;

@@ -95,7 +95,7 @@ impl ObjectTable {
         let objects = table.objects();
         let has = |section, count: usize, bytes: usize| {
             let [start, end] = table.head.sections[section as usize];
-            end.checked_sub(start) == Some(count as u64 * bytes as u64)
+            end.checked_sub(start) == (count as u64).checked_mul(bytes as u64)
         };
         let samples = table.object_ends().len();
         let with = |has: bool| if has { objects } else { 0 };
@@ -107,7 +107,11 @@ impl ObjectTable {
             && has(TableSection::Ids, objects, 8)
             && has(TableSection::Areas, with(table.form.area), 8)
             && has(TableSection::Crowds, objects, 1)
-            && has(TableSection::Keypoints, objects, 12 * table.form.keypoints)
+            && has(
+                TableSection::Keypoints,
+                objects,
+                table.form.keypoints.saturating_mul(12),
+            )
             && has(TableSection::Rotated, objects, 8 * rotated)
             && has(TableSection::ShapeEnds, with(table.form.shapes), 8);
         match whole {

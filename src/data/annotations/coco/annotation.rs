@@ -60,10 +60,6 @@ impl<'a> AnnotationFields<'a> {
     pub(super) fn id(&self) -> i64 {
         self.id.and_then(json_value::integer).unwrap_or(-1)
     }
-
-    pub(super) fn image_id(&self) -> Option<i64> {
-        json_value::integer(self.image_id?)
-    }
 }
 
 /// What became of an annotation.
