@@ -417,6 +417,7 @@ fn wrong_objects_are_refused_by_name() {
         "{e}"
     );
     let rule = ObjectRule {
+        style: TargetStyle::Detectron2,
         keypoint_swap: Some(vec![0]),
         ..ObjectRule::default()
     };
