@@ -126,7 +126,9 @@ impl JsonFile {
         let read = read.map_err(|e| Error::io_at("read", &self.path, e))?;
         self.buffer.truncate(before + read);
         // A hole of a sparse file takes no disk space, and would be read for hours.
-        if let Some(zero) = self.buffer[before..].iter().position(|b| *b == 0) {
+        let piece = &self.buffer[before..];
+        if piece.contains(&0) {
+            let zero = piece.iter().take_while(|b| **b != 0).count();
             let what = "it has a zero byte. Was it cut, or is it UTF-16?";
             return Err(self.fault_at(end + zero as u64, what));
         }

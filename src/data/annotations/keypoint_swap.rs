@@ -1,5 +1,8 @@
 //! Which keypoints change places in a mirrored picture, by their names.
 
+/// Keypoints of an object, at most. COCO-WholeBody has 133, and DeepFashion2 294.
+pub(super) const MOST_KEYPOINTS: usize = 1000;
+
 /// For each keypoint the one that takes its place: `left_eye` and `right_eye`, `l_eye` and `r_eye`.
 /// Empty if no name has a side, or if one lacks its partner: then the swap is not known.
 pub(super) fn keypoint_swap(names: &[String]) -> Vec<usize> {

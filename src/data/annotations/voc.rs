@@ -178,6 +178,8 @@ fn read_file(text: &[u8]) -> Option<VocFile> {
     let mut object: Option<(VocObject, usize)> = None;
     loop {
         match reader.read_event().ok()? {
+            // The caller refuses a file with more.
+            Event::Start(_) if file.objects.len() > MOST_OBJECTS => return Some(file),
             Event::Start(element) => {
                 if open.len() == MOST_OPEN {
                     return None;
@@ -357,6 +359,13 @@ mod tests {
             faults(&whole[..end]);
         }
         assert_eq!(faults("<annotation></annotation>"), (0, vec![]));
+        let many = file(&object("").repeat(MOST_OBJECTS + 1));
+        let e = objects_of(
+            many.as_bytes(),
+            &HashMap::new(),
+            &AnnotationOptions::default(),
+        );
+        assert_eq!(e, Err("has more than 65536 objects".to_owned()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::json_value::{self, ValueFault};
-use super::super::keypoint_swap::keypoint_swap;
+use super::super::keypoint_swap::{MOST_KEYPOINTS, keypoint_swap};
 use crate::data::objects::{ObjectCategory, ObjectForm};
 
 /// The entry of a picture.
@@ -169,6 +169,15 @@ pub(super) fn form(
     let Some(longest) = longest.filter(|of| keypoints && !of.keypoints.is_empty()) else {
         return Ok(form);
     };
+    if longest.keypoints.len() > MOST_KEYPOINTS {
+        return Err(format!(
+            "category '{}' has {} keypoints, but the limit is {MOST_KEYPOINTS}: read it without \
+             keypoints",
+            shown(&longest.name),
+            longest.keypoints.len()
+        )
+        .into());
+    }
     // A mirror swaps keypoints by one table, so a place must mean the same in all categories.
     let differs = |of: &&CategoryEntry| !longest.keypoints.starts_with(&of.keypoints);
     if let Some(other) = categories.iter().find(differs) {
@@ -256,6 +265,13 @@ mod tests {
             e.starts_with("categories 'c9' and 'c3' have different keypoints"),
             "{e}"
         );
+        let mut many = vec![category(1, &["a"; 1001])];
+        let e = form(&mut many, false, true).unwrap_err();
+        assert!(
+            e.contains("has 1001 keypoints, but the limit is 1000"),
+            "{e}"
+        );
+        assert!(form(&mut many, false, false).is_ok());
         let mut same = vec![
             category(1, &[]),
             CategoryEntry {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::super::keypoint_swap::MOST_KEYPOINTS;
 use super::yaml_tree::{self, YamlValue};
 use crate::data::index::{FolderLabels, FolderOptions, Index, ItemLabel, ItemList, shown};
 use crate::error::{Error, Result};
@@ -31,7 +32,6 @@ pub(super) struct DataYaml {
 const MOST_BYTES: u64 = 8 << 20;
 /// Bytes of the longest list of images.
 const MOST_LIST_BYTES: u64 = 1 << 30;
-const MOST_KEYPOINTS: usize = 10_000;
 
 impl DataYaml {
     pub(super) fn open(file: &Path) -> Result<Self> {
@@ -53,7 +53,11 @@ impl DataYaml {
             let shape = whole_numbers(shape);
             form.keypoints = match shape.as_deref() {
                 Some([count @ 1..=MOST_KEYPOINTS, per @ (2 | 3)]) => Some((*count, *per)),
-                _ => return Err(bad("'kpt_shape' must be [keypoints, 2] or [keypoints, 3]")),
+                _ => {
+                    return Err(bad(
+                        "'kpt_shape' must be [N, 2] or [N, 3], for N keypoints from 1 to 1000",
+                    ));
+                }
             };
         }
         let count = form.keypoints.map_or(0, |(count, _)| count);

@@ -28,7 +28,7 @@ pub(super) fn read(text: &[u8], form: &RowForm) -> Result<FileObjects, String> {
     let mut file = FileObjects::default();
     file.sample.image_id = -1;
     let mut seen: HashSet<Vec<u64>> = HashSet::new();
-    let mut numbers = Vec::new();
+    let (mut numbers, mut rows) = (Vec::new(), 0);
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     for (line, row) in (1..).zip(text.split(|b| *b == b'\n')) {
         let mut wrong = |fault| {
@@ -40,7 +40,8 @@ pub(super) fn read(text: &[u8], form: &RowForm) -> Result<FileObjects, String> {
         if row.trim_ascii().is_empty() {
             continue;
         }
-        if file.sample.objects.len() == MOST_OBJECTS {
+        rows += 1;
+        if rows > MOST_OBJECTS {
             return Err(format!("has more than {MOST_OBJECTS} rows"));
         }
         if !numbers_of(row, &mut numbers) {
@@ -283,7 +284,10 @@ mod tests {
         let many: String = (0..=MOST_OBJECTS)
             .map(|n| format!("0 .5 .5 .5 .{n:06}1\n"))
             .collect();
-        let e = read(many.as_bytes(), &FORM).unwrap_err();
-        assert_eq!(e, "has more than 65536 rows");
+        for many in [many, "x\n".repeat(MOST_OBJECTS + 1)] {
+            let e = read(many.as_bytes(), &FORM).unwrap_err();
+            assert_eq!(e, "has more than 65536 rows");
+        }
+        assert!(read("x\n\n".repeat(MOST_OBJECTS).as_bytes(), &FORM).is_ok());
     }
 }
