@@ -472,7 +472,7 @@ def test_arrays_of_jax(photos: Path) -> None:
         ({"files": [{}] * COUNT, "names": {"x": "cat"}}, "whole numbers as keys"),
         ({"files": [{}] * COUNT, "box_format": "yolo"}, "use one of xyxy, xywh, cxcywh"),
         ({"files": "x.json", "keypoint_swap": [0]}, "which exchanges no keypoints"),
-        ({"files": "x.json", "names": ["cat"]}, "x.json"),
+        ({"files": "x.json", "names": ["cat"]}, "remove `names`"),
     ],
 )
 def test_options_without_effect_are_refused(photos: Path, objects: Any, said: str) -> None:
