@@ -28,6 +28,7 @@ RENAMED = {
     "recipe": {"recipe", "recipe_text"},
     "sampler": {"sampler", "sample_weights"},
     "framework": set(),
+    "targets": set(),
     "then": set(),
 }
 # Where a run begins and who runs it: state_dict, set_epoch and the package say so.

@@ -7,7 +7,7 @@ where each row begins. Every other form is made of them here.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
@@ -386,6 +386,11 @@ def taken(keywords: dict[str, Any]) -> RawObjects | None:
             rule["files"] = str(files)
         return None
     form = {name: rule.pop(name) for name in list(rule) if name in _FORM}
+    if not isinstance(files, Iterable):
+        raise _wrong(
+            f"{shown(files)} is no list: give a dict with boxes and labels for each image, a COCO "
+            "file, or a pattern such as '../labels/{stem}.txt'"
+        )
     return _table(list(files), form)
 
 
