@@ -13,11 +13,13 @@ use std::time::Duration;
 
 use featherload::Position;
 use featherload::index::ListOptions;
+use featherload::objects::{ItemObjects, ObjectList, ObjectListOptions};
 use featherload::order::MultiScale;
 use featherload::recipe::{Decode, GaussianBlur, RandomResizedCrop};
 use featherload::{
-    Batch, DataType, DecodeOn, Device, EpochTail, Error, Loader, LoaderBuilder, MaskOptions,
-    MemoryLayout, OnError, Recipe, Sampler, Source, State, UploadMode,
+    Batch, DataType, DecodeOn, Device, EpochTail, Error, InstanceMasks, Loader, LoaderBuilder,
+    MaskOptions, MemoryLayout, ObjectOptions, ObjectRule, OnError, Recipe, Sampler, Source, State,
+    UploadMode,
 };
 use image::ExtendedColorType;
 use jpeg_encoder::{ColorType, Encoder};
@@ -187,6 +189,60 @@ fn masks_come_with_their_batch() {
             let got = all(&mut device, &of_device);
             assert_same(&got, &want, "masks");
         }
+    });
+}
+
+/// Objects are those of the CPU, whether a device or workers finish the rows.
+#[test]
+fn objects_come_with_their_batch() {
+    with_greys("objects_come_with_their_batch", &[], |dir, _| {
+        let mut list = ObjectList::new(ObjectListOptions::default());
+        for i in 0..GREYS {
+            let count = i64::from(i % 5);
+            let item = ItemObjects {
+                boxes: (0..count)
+                    .map(|k| [k as f64, 2.0, 30.0 + k as f64, 50.5])
+                    .collect(),
+                labels: (0..count).collect(),
+                ids: (0..count).map(|k| 100 * i64::from(i) + k).collect(),
+                ..ItemObjects::default()
+            };
+            list.push(&item).unwrap();
+        }
+        let objects = ObjectOptions::default().listed(list).unwrap();
+        for (recipe, crops) in recipes() {
+            let make = || {
+                usual(dir)
+                    .recipe(recipe.clone())
+                    .objects(objects.clone())
+                    .epochs(1)
+            };
+            let all = |loader: &mut Loader| -> Vec<Batch> {
+                let batches = loader.epoch().map(Result::unwrap);
+                batches.map(|batch| batch.detach().unwrap()).collect()
+            };
+            let want = all(&mut make().num_workers(2).build().unwrap());
+            let mut device = make().device(Device::Cuda(0)).build().unwrap();
+            let mut seen = 0;
+            let mut batches = device.epoch();
+            for want in want {
+                let got = batches.next().unwrap().unwrap();
+                assert_eq!(got.objects(), want.objects());
+                seen += got.objects().unwrap().len();
+                assert_eq!((got.ids(), got.status()), (want.ids(), want.status()));
+                if !crops {
+                    assert_same(&of_device(got), &rows(&want), "objects");
+                }
+            }
+            assert!(seen > 10, "{seen}");
+        }
+        let masks = ObjectOptions::default().rule(ObjectRule {
+            masks: Some(InstanceMasks::Full),
+            ..ObjectRule::default()
+        });
+        let refused = usual(dir).objects(masks).device(Device::Cuda(0)).build();
+        let e = refused.unwrap_err().to_string();
+        assert!(e.contains("on the CPU only"), "{e}");
     });
 }
 

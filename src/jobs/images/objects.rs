@@ -112,7 +112,7 @@ impl BatchObjects {
 
     /// Copies the masks out of the bytes of the batch, which will not stay.
     pub(crate) fn hold_masks(&mut self, bytes: &[u8]) {
-        if self.mask_bytes.is_some() {
+        if self.mask_bytes.is_some() || self.masks.is_empty() {
             return;
         }
         let mut held = Vec::new();
