@@ -124,15 +124,13 @@ def one(photos: str, file: str, loader: str, workers: int, seconds: float) -> No
                 ],
             }
             images = json.loads(Path(file).read_text())["images"]
+            # As torchvision opens them.
+            more: dict[str, Any] = {"framework": "torch", "orientation": "stored", **options}
             paths = [str(Path(photos) / one["file_name"]) for one in images]
             if loader == "without objects":
-                made = featherload.Loader(
-                    paths, recipe, BATCH, framework="torch", decode="full", **options
-                )
+                made = featherload.Loader(paths, recipe, BATCH, decode="full", **more)
             else:
-                made = featherload.Loader(
-                    photos, recipe, BATCH, objects=file, framework="torch", **options
-                )
+                made = featherload.Loader(photos, recipe, BATCH, objects=file, **more)
 
         def batches() -> Iterator[int]:
             for images, _ in made:
