@@ -226,6 +226,7 @@ impl RowDecoder {
             random: &PositionRandom::new(0, 0, position),
             size: None,
             part: None,
+            boxes: None,
             check_size: &admit,
         };
         self.inner

@@ -127,6 +127,11 @@ pub fn arrays<'py>(py: Python<'py>, objects: &BatchObjects) -> PyResult<Bound<'p
     put("image_ids", numbers(&objects.image_ids))?;
     put("original_sizes", sizes(&objects.source_sizes))?;
     put("sizes", sizes(&objects.sizes))?;
+    let content = objects.content.iter().flatten();
+    put(
+        "content",
+        content.flat_map(|n| i64::from(*n).to_ne_bytes()).collect(),
+    )?;
     let dropped = objects
         .dropped
         .iter()

@@ -18,8 +18,8 @@ use crate::order::{EpochPlan, PositionRandom};
 use crate::picture::jpeg;
 use crate::picture::jpeg::{JpegDecoder, JpegScratch};
 use crate::picture::{FileFormat, PictureLimits, PixelBox};
-use crate::recipe::SampleProgram;
 use crate::recipe::steps::OpStep;
+use crate::recipe::{DrawnPicture, SampleProgram};
 
 /// What the ceiling does with each image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,8 +75,9 @@ impl CeilingLoop {
             CeilingPart::Copy { room } => CeilingWork::Copy(CopyWork::new(&index, room)?),
             CeilingPart::Full | CeilingPart::Crop => CeilingWork::Decode(Box::new(DecodeWork {
                 maps: FileMaps::of(&index, FileFormat::Jpeg)?,
+                // Without objects no crop can be drawn that depends on them.
+                crops: part == CeilingPart::Crop && program.box_reader().is_none(),
                 program,
-                crops: part == CeilingPart::Crop,
                 decoder: JpegDecoder::new(&PictureLimits::default()),
                 scratch: JpegScratch::default(),
                 steps: Vec::new(),
@@ -149,8 +150,8 @@ impl DecodeWork {
         self.steps.clear();
         if self.crops {
             let steps = &mut self.steps;
-            self.program
-                .steps(stored.upright_size(), None, random, steps)?;
+            let picture = DrawnPicture::of_size(stored.upright_size());
+            self.program.steps(&picture, random, steps)?;
         }
         let plan = stored.plan_decode(&self.program, &self.steps);
         let decoded =

@@ -10,7 +10,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::data::objects::{ObjectForm, ObjectTable};
 use crate::recipe::Size;
-use crate::targets::DropCounts;
+use crate::targets::{DropCounts, SampleMotion};
 
 /// Records begin at multiples of this.
 pub(crate) const RECORD_ALIGNMENT: usize = 64;
@@ -25,8 +25,9 @@ pub(crate) struct RecordHead {
     pub(crate) source: [u32; 2],
     /// Height and width of the row.
     pub(crate) output: [u32; 2],
+    /// Left, top, right and bottom of the picture in the row.
+    pub(crate) content: [u32; 4],
     drops: [u32; 7],
-    unused: [u32; 4],
 }
 
 /// Which arrays a record has.
@@ -56,10 +57,18 @@ pub(crate) struct ObjectRecord {
 const HEAD: usize = size_of::<RecordHead>();
 
 impl RecordHead {
-    pub(crate) fn new(source: Size, output: Size, drops: DropCounts) -> Self {
+    /// `source`: the size of the upright picture.
+    pub(crate) fn new(source: Size, motion: &SampleMotion, drops: DropCounts) -> Self {
+        let (output, content) = (motion.output(), motion.content());
         Self {
             source: [source.height, source.width],
             output: [output.height, output.width],
+            content: [
+                content.left,
+                content.top,
+                content.left + content.width,
+                content.top + content.height,
+            ],
             drops: [
                 drops.crowd,
                 drops.lost,
@@ -71,6 +80,13 @@ impl RecordHead {
             ],
             ..Self::default()
         }
+    }
+
+    /// Whether the picture lies within the row.
+    pub(crate) fn is_inside(&self) -> bool {
+        let [left, top, right, bottom] = self.content;
+        let [height, width] = self.output;
+        left <= right && top <= bottom && right <= width && bottom <= height
     }
 
     /// Objects that were dropped, by reason.
@@ -223,7 +239,7 @@ mod tests {
         ObjectRecord {
             head: RecordHead {
                 count: count as u32,
-                ..RecordHead::new(size, Size::from(224), drops)
+                ..RecordHead::new(size, &SampleMotion::new(Size::from(224)), drops)
             },
             number: (0..count as u32).map(|n| 3 * n).collect(),
             boxes: (0..count).map(|n| [n as f32, 0.5, 1.5, 2.5]).collect(),

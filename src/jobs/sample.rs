@@ -8,6 +8,7 @@
 //! - `crop_set`: several crops of one image, from one decode;
 //! - `hull_writer`, `level_steps`: the row, if a device makes the crops;
 //! - `mask`: the mask of an image, from a file of labels; `objects`: its boxes and keypoints;
+//! - `object_mover`: how objects move with the image;
 //!   `instance_masks`: the masks of its objects;
 //! - `shared_resize`: the resize of crops that begin alike;
 //! - `raw`: files whose pixels are not compressed.
@@ -18,6 +19,7 @@ mod hull_writer;
 pub(crate) mod instance_masks;
 mod level_steps;
 pub(crate) mod mask;
+pub(crate) mod object_mover;
 pub(crate) mod objects;
 mod raw;
 mod shared_resize;
@@ -43,7 +45,7 @@ use crate::pool::worker::meter::StageMeter;
 use crate::recipe::ChannelScaling;
 use crate::recipe::random::RandomStreams;
 use crate::recipe::steps::OpStep;
-use crate::recipe::{PixelPlacement, SampleProgram, Size, Step};
+use crate::recipe::{BoxSource, DrawnPicture, PixelPlacement, SampleProgram, Size, Step};
 use crate::sys::cpu::CpuLevel;
 use crate::sys::memory;
 use crate::sys::panics::catch_panic;
@@ -113,6 +115,12 @@ impl PartMaker {
     }
 }
 
+/// What these steps do to the coordinates of a picture of this height and width.
+pub(crate) fn motion_of((height, width): (u32, u32), steps: &[OpStep]) -> SampleMotion {
+    let steps = steps.iter().map(|of| (of.op, &of.step));
+    SampleMotion::of(Size { height, width }, steps)
+}
+
 /// A file, as it is opened: its format, and what happens if it is truncated.
 type OpenedAs = (FileFormat, TruncationPolicy);
 
@@ -124,6 +132,8 @@ pub(crate) struct RowRequest<'a, R> {
     pub(crate) size: Option<(u32, u32)>,
     /// The sample's box, if it has one. Everything else treats the box as the image.
     pub(crate) part: Option<PixelBox>,
+    /// The boxes of the sample's objects, for operations that read them.
+    pub(crate) boxes: Option<&'a dyn BoxSource>,
     /// Called with the upright height and width before a pixel is decoded. Its fault fails the
     /// sample.
     pub(crate) check_size: SizeCheck<'a>,
@@ -162,9 +172,16 @@ impl SampleDecoder {
 
     /// What the steps of the last image did to coordinates.
     pub(crate) fn last_motion(&self) -> SampleMotion {
-        let (height, width) = self.source;
-        let steps = self.parts[ONLY].steps.iter();
-        SampleMotion::of(Size { height, width }, steps.map(|of| (of.op, &of.step)))
+        motion_of(self.source, &self.parts[ONLY].steps)
+    }
+
+    /// The numbers of the steps of the last image that keep only objects with their centre inside.
+    pub(crate) fn last_centre_crops(&self) -> Vec<usize> {
+        let PartMaker { program, steps, .. } = &self.parts[ONLY];
+        let drops =
+            |of: &OpStep| matches!(of.step, Step::Crop(_)) && program.drops_by_centre(of.op);
+        let steps = steps.iter().enumerate();
+        steps.filter(|(_, of)| drops(of)).map(|(i, _)| i).collect()
     }
 
     /// Fills the row `out` from the bytes of a file. `out` may be longer than the row. After a
@@ -505,7 +522,13 @@ impl SampleDecoder {
         (request.check_size)(stored.upright_size())?;
         (self.image, self.source) = (stored.whole_size(), stored.upright_size());
         let PartMaker { program, steps, .. } = &mut self.parts[ONLY];
-        program.steps(stored.upright_size(), request.size, request.random, steps)?;
+        let picture = DrawnPicture {
+            size: stored.upright_size(),
+            whole: stored.whole_size(),
+            row: request.size,
+            boxes: request.boxes,
+        };
+        program.steps(&picture, request.random, steps)?;
         change(steps);
         let plan = stored.plan_decode(program, steps);
         let scratch = stored.sample_memory(&plan, program, steps);
@@ -680,7 +703,11 @@ mod tests {
                     let mut steps = Vec::new();
                     let none = OneStream::new(NoNumbers);
                     program
-                        .steps(stored.upright_size(), None, &none, &mut steps)
+                        .steps(
+                            &DrawnPicture::of_size(stored.upright_size()),
+                            &none,
+                            &mut steps,
+                        )
                         .unwrap();
                     let plan = stored.plan_decode(&program, &steps);
                     assert!(plan.window.fits_in(plan.scale.of_size(stored.size)));
@@ -712,6 +739,7 @@ mod tests {
                 random: &PositionRandom::new(7, 1, 0),
                 size: None,
                 part: None,
+                boxes: None,
                 check_size: admit,
             };
             let filled = decoder.make_row(&file, &request, &mut out, &mut StageMeter::default());
@@ -746,6 +774,7 @@ mod tests {
                 random: &PositionRandom::new(7, 1, 0),
                 size: None,
                 part: None,
+                boxes: None,
                 check_size: admit,
             };
             let meter = &mut StageMeter::default();

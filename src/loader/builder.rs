@@ -352,6 +352,12 @@ impl LoaderBuilder {
             return Err(Error::option("epochs", "`epochs` is 0: use at least 1"));
         }
         let program = SampleProgram::compile(&self.recipe)?;
+        if let Some(op) = program.box_reader().filter(|_| self.objects.is_none()) {
+            return Err(Error::option(
+                "objects",
+                format!("{op} reads the boxes of objects: give `objects`, or remove it"),
+            ));
+        }
         if self.masks.is_some() {
             self.check_masks(&program)?;
         }

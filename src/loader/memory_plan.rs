@@ -2,14 +2,20 @@
 //!
 //! In the consumer.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::data::annotations::AnnotationReport;
 use crate::data::index::{Index, ScanReport};
+use crate::data::objects::ObjectTable;
 use crate::data::survey;
 use crate::device::DecodeOn;
 use crate::error::{Error, Result, SampleFault};
 use crate::jobs::images::device_batches;
+use crate::jobs::images::object_section::ObjectSection;
+use crate::jobs::object_rule::ObjectRule;
+use crate::jobs::sample::object_mover::{ObjectMover, SampleBoxes};
 use crate::loader::builder::LoaderBuilder;
 use crate::loader::coded_room::coded_room;
 use crate::loader::image_loader::Loader;
@@ -21,7 +27,7 @@ use crate::memory_plan::{DrawnSteps, LargestSample, MemoryLimit, RecipeOutline, 
 use crate::order::{EpochMark, EpochPlan, Position};
 use crate::picture::PictureLimits;
 use crate::pool::worker_options::check_worker_count;
-use crate::recipe::{NumericProfile, SampleProgram};
+use crate::recipe::{BoxSource, DrawnPicture, NumericProfile, SampleProgram};
 
 /// What a run does to a sample, and the memory that it uses.
 #[derive(Debug, Clone, Serialize)]
@@ -236,6 +242,7 @@ impl Loader {
             plan: &run.plan,
             index: &run.index,
             program: &run.program,
+            mover: object_mover(run.packing.objects().map(ObjectSection::table_and_rule)),
             limits: &limits,
         };
         let at = run.plan.mark(at.epoch, at.batch);
@@ -256,6 +263,9 @@ fn draw(
         plan: &prepared.plan,
         index: &prepared.index,
         program,
+        mover: object_mover(
+            (prepared.objects.as_ref()).map(|objects| (&objects.table, &objects.rule)),
+        ),
         limits,
     };
     let plan = drawing.plan;
@@ -275,7 +285,15 @@ struct RowDrawing<'a> {
     plan: &'a EpochPlan,
     index: &'a Index,
     program: &'a SampleProgram,
+    /// None: the samples have no objects.
+    mover: Option<ObjectMover>,
     limits: &'a PictureLimits,
+}
+
+/// What moves these objects. Their rule was checked when they were opened.
+fn object_mover(objects: Option<(&Arc<ObjectTable>, &ObjectRule)>) -> Option<ObjectMover> {
+    let (table, rule) = objects?;
+    ObjectMover::new(table.clone(), rule).ok()
 }
 
 impl RowDrawing<'_> {
@@ -284,10 +302,23 @@ impl RowDrawing<'_> {
         let planned = self.plan.row_at(at, row);
         let random = self.plan.random(at.epoch, planned.position);
         let orientation = self.program.orientation;
-        let header = survey::header_of(self.index, planned.id, self.limits, orientation);
-        let steps = header.and_then(|header| {
-            let (width, height) = header.upright_size();
-            DrawnSteps::of(self.program, (height, width), planned.size, &random)
+        let part = self.index.pixel_box(planned.id);
+        let boxes = self.mover.as_ref().map(|mover| SampleBoxes {
+            mover,
+            id: planned.id,
+            part,
+        });
+        let whole = survey::whole_header_of(self.index, planned.id, self.limits, orientation);
+        let steps = whole.and_then(|whole| {
+            let (width, height) = whole.upright_size();
+            let (across, down) = whole.with_box(part)?.upright_size();
+            let picture = DrawnPicture {
+                size: (down, across),
+                whole: (height, width),
+                row: planned.size,
+                boxes: boxes.as_ref().map(|boxes| boxes as &dyn BoxSource),
+            };
+            DrawnSteps::of(self.program, &picture, &random)
         });
         let (steps, fault) = match steps {
             Ok(steps) => (Some(steps), None),

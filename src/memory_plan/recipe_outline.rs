@@ -15,7 +15,8 @@ use crate::recipe::planner;
 use crate::recipe::random::CropStreams;
 use crate::recipe::steps::{InUnit, OpStep};
 use crate::recipe::{
-    DecodeMode, Mixing, OperationMove, Recipe, RecipeCrop, ReorderMode, RowExtent, SampleProgram,
+    DecodeMode, DrawnPicture, Mixing, OperationMove, Recipe, RecipeCrop, ReorderMode, RowExtent,
+    SampleProgram,
 };
 
 /// A recipe as it will run.
@@ -294,14 +295,13 @@ pub struct DrawnSteps {
 impl DrawnSteps {
     pub(crate) fn of(
         program: &SampleProgram,
-        picture: (u32, u32),
-        size: Option<(u32, u32)>,
+        picture: &DrawnPicture<'_>,
         random: &impl CropStreams,
     ) -> Result<Self, SampleFault> {
         let mut named = Vec::new();
         for (crop, of_crop) in (0..).zip(program.crop_programs()) {
             let mut steps = Vec::new();
-            of_crop.display_steps(picture, size, (crop, random), &mut steps)?;
+            of_crop.display_steps(picture, (crop, random), &mut steps)?;
             let ops = &of_crop.recipe().ops;
             named.extend(steps.into_iter().map(|s| {
                 let name = planner::unit_name(ops, s.unit());

@@ -122,6 +122,7 @@ fn check_number(recipe: &Recipe) -> Result<(), RecipeFault> {
 #[derive(Default)]
 struct RepeatCheck {
     normalize: bool,
+    reads_boxes: bool,
     layout: bool,
     label: Option<&'static str>,
     cast: Option<usize>,
@@ -141,6 +142,9 @@ impl RepeatCheck {
             return Err(format!(
                 "label is true, and {first} before it gives the labels already: remove one"
             ));
+        }
+        if op.reads_boxes() && std::mem::replace(&mut self.reads_boxes, true) {
+            return Err("is the second operation that reads boxes: remove one".into());
         }
         if op.sets_size() {
             self.last_resize = Some(at);

@@ -37,6 +37,30 @@ impl PixelRect {
             height,
         }
     }
+
+    /// Whether the centre of a box lies inside, in `f32` as in torch's tensors.
+    pub(crate) fn has_centre_of(self, [x0, y0, x1, y1]: [f64; 4]) -> bool {
+        let centre = |a: f64, b: f64| 0.5 * (a as f32 + b as f32);
+        let (x, y) = (centre(x0, x1), centre(y0, y1));
+        let [left, top, right, bottom] = self.edges();
+        left < x && x < right && top < y && y < bottom
+    }
+
+    /// The intersection with a box divided by the union, in `f32` as in torch's tensors.
+    pub(crate) fn overlap_with(self, values: [f64; 4]) -> f32 {
+        let [x0, y0, x1, y1] = values.map(|v| v as f32);
+        let [left, top, right, bottom] = self.edges();
+        let wide = (x1.min(right) - x0.max(left)).max(0.0);
+        let high = (y1.min(bottom) - y0.max(top)).max(0.0);
+        let both = wide * high;
+        let all = (x1 - x0) * (y1 - y0) + (right - left) * (bottom - top) - both;
+        both / all
+    }
+
+    fn edges(self) -> [f32; 4] {
+        let (right, bottom) = (self.left + self.width, self.top + self.height);
+        [self.left, self.top, right, bottom].map(|v| v as f32)
+    }
 }
 
 #[cfg(any(test, feature = "internals"))]

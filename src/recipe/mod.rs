@@ -22,6 +22,7 @@
 //!
 //! Draws:
 //! - `program_op`: an operation at its place in a recipe; `random`: its random numbers;
+//! - `drawn_picture`: what draws read of a picture;
 //! - `step`: an operation with drawn values; `steps`: lists of steps, drawn or of the largest case;
 //! - `buffer_effect`: what a step does to buffers; `size_bounds`: image sizes over all draws;
 //! - `label_steps`: what steps do to the labels of pixels;
@@ -39,6 +40,7 @@ mod crop_check;
 mod crop_rule;
 mod crop_sizes;
 pub(crate) mod defaults;
+mod drawn_picture;
 pub mod file;
 pub(crate) mod geometry;
 mod hull_rule;
@@ -73,6 +75,9 @@ pub(crate) mod weights;
 pub use catalogue::{OperationInfo, ParameterInfo};
 pub(crate) use channel_scaling::ChannelScaling;
 pub(crate) use crop_rule::{CropRowBytes, CropRule, MAX_COLOR_STEPS};
+#[cfg(test)]
+pub(crate) use drawn_picture::FixedBoxes;
+pub(crate) use drawn_picture::{BoxSource, DrawnPicture};
 pub use file::RecipeFormat;
 pub use geometry::PixelRect;
 pub(crate) use hull_rule::{HullCropRoom, HullRule, MAX_BLUR_RADIUS, MAX_LEVEL_STEPS};

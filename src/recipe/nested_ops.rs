@@ -88,6 +88,7 @@ pub(crate) fn draw<O: NamedOperation>(
     let inside = DrawContext {
         known: on.known,
         size: on.size,
+        boxes: on.boxes,
         random: &mut on.random.nested(name, earlier as u32),
         steps: on.steps,
     };

@@ -85,6 +85,13 @@ ops! {
     random_perspective::RandomPerspective => "random_perspective",
     elastic_transform::ElasticTransform => "elastic_transform",
     random_zoom_out::RandomZoomOut => "random_zoom_out",
+    random_shortest_size::RandomShortestSize => "random_shortest_size",
+    random_resize::RandomResize => "random_resize",
+    scale_jitter::ScaleJitter => "scale_jitter",
+    large_scale_jitter::LargeScaleJitter => "large_scale_jitter",
+    letterbox::Letterbox => "letterbox",
+    random_iou_crop::RandomIouCrop => "random_iou_crop",
+    random_sized_bbox_safe_crop::RandomSizedBboxSafeCrop => "random_sized_bbox_safe_crop",
     pad::Pad => "pad",
     pad_to::PadTo => "pad_to",
     color_jitter::ColorJitter => "color_jitter",
@@ -161,6 +168,14 @@ impl Operation for Op {
         of_each!(self, op => op.draws())
     }
 
+    fn reads_boxes(&self) -> bool {
+        of_each!(self, op => op.reads_boxes())
+    }
+
+    fn drops_by_centre(&self) -> bool {
+        of_each!(self, op => op.drops_by_centre())
+    }
+
     fn sets_size(&self) -> bool {
         of_each!(self, op => op.sets_size())
     }
@@ -202,7 +217,7 @@ impl Operation for Op {
 mod tests {
     use super::*;
     use crate::recipe::random::LowestDraws;
-    use crate::recipe::{Recipe, RecipeFormat, SampleProgram};
+    use crate::recipe::{DrawnPicture, FixedBoxes, Recipe, RecipeFormat, SampleProgram};
 
     #[test]
     fn every_operation_says_what_it_takes() {
@@ -247,8 +262,13 @@ mod tests {
                 .unwrap_or_else(|e| panic!("{e}\n{yaml}"));
             assert!(recipe.ops.iter().any(|o| o.name() == op.name));
             let program = SampleProgram::compile(&recipe).unwrap_or_else(|e| panic!("{e}\n{yaml}"));
+            let boxes = FixedBoxes(vec![[5.0, 9.0, 30.0, 20.0]]);
+            let picture = DrawnPicture {
+                boxes: Some(&boxes),
+                ..DrawnPicture::of_size((70, 90))
+            };
             program
-                .steps((70, 90), None, &LowestDraws, &mut Vec::new())
+                .steps(&picture, &LowestDraws, &mut Vec::new())
                 .unwrap_or_else(|e| panic!("{e}\n{yaml}"));
         }
     }

@@ -23,6 +23,8 @@ pub(crate) struct DrawContext<'a> {
     pub(crate) known: &'a PixelState,
     /// Height and width of the image.
     pub(crate) size: HeightWidth,
+    /// The boxes of the sample's objects, if the operation reads them.
+    pub(crate) boxes: Option<&'a [[f64; 4]]>,
     /// The random numbers of this operation.
     pub(crate) random: &'a mut OperationNumbers<'a>,
     pub(crate) steps: &'a mut dyn StepSink,
@@ -105,6 +107,16 @@ pub(crate) trait Operation: Clone + Sized {
         Self::DRAWS
     }
 
+    /// Whether a draw reads the boxes of the sample's objects.
+    fn reads_boxes(&self) -> bool {
+        false
+    }
+
+    /// Whether its crop drops the objects whose centre lies outside of it.
+    fn drops_by_centre(&self) -> bool {
+        false
+    }
+
     /// Whether it changes the size.
     fn sets_size(&self) -> bool {
         let sets = |p: &OperationPart| {
@@ -173,6 +185,7 @@ pub(crate) fn push_lowest_draw(
     let context = DrawContext {
         known,
         size,
+        boxes: None,
         random: &mut OperationNumbers::new(&LowestDraws, 0),
         steps: most,
     };

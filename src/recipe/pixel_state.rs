@@ -136,6 +136,13 @@ impl PixelState {
         self.resized = true;
     }
 
+    /// Images may have any size from here on.
+    pub(crate) fn forget_size(&mut self) {
+        self.size = None;
+        self.min_side = None;
+        self.resized = true;
+    }
+
     pub(crate) fn add_padding(&mut self, p: Padding) -> Result<(), String> {
         let (x, y) = (p.left + p.right, p.top + p.bottom);
         self.size = self.size.map(|(h, w)| (h + y, w + x));

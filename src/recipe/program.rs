@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::check::{CheckedRecipe, RecipeFault, check};
 use super::crop_check::{CropFormat, check_crop, check_format, check_whole, name_of};
 use super::crop_rule::CropRule;
+use super::drawn_picture::DrawnPicture;
 use super::file::{de as tree, toml};
 use super::hull_rule::{HullCrop, HullRule};
 use super::move_unit::{MoveUnit, OperationPart};
@@ -464,19 +465,17 @@ impl SampleProgram {
         self.labeller().and_then(|d| d.draw_label(random))
     }
 
-    /// The steps of a sample, in the order in which they run. `picture`: height and width of the
-    /// upright image. `size`: height and width of the row, if the batch sets them.
+    /// The steps of a sample, in the order in which they run.
     ///
     /// # Errors
-    /// If the image is too small for a crop.
+    /// If the image is too small for a crop. If an operation reads boxes, and there are none.
     pub(crate) fn steps(
         &self,
-        picture: (u32, u32),
-        size: Option<(u32, u32)>,
+        picture: &DrawnPicture<'_>,
         random: &impl RandomStreams,
         steps: &mut Vec<OpStep>,
     ) -> std::result::Result<(), SampleFault> {
-        self.draw(picture, size, |_| random, steps)?;
+        self.draw(picture, |_| random, steps)?;
         put_in_order(&self.order, steps);
         Ok(())
     }
@@ -494,7 +493,8 @@ impl SampleProgram {
         steps: &mut Vec<OpStep>,
     ) -> std::result::Result<(), SampleFault> {
         let [first, own] = [0, crop].map(|crop| random.of_crop(crop));
-        self.draw(picture, None, |op| self.numbers(op, &first, &own), steps)?;
+        let picture = &DrawnPicture::of_size(picture);
+        self.draw(picture, |op| self.numbers(op, &first, &own), steps)?;
         put_in_order(&self.order, steps);
         Ok(())
     }
@@ -510,18 +510,18 @@ impl SampleProgram {
     /// Draws the steps in the written order. `random`: the numbers of an operation.
     fn draw<'r, R: RandomStreams + 'r>(
         &self,
-        picture: (u32, u32),
-        size: Option<(u32, u32)>,
+        picture: &DrawnPicture<'_>,
         random: impl Fn(usize) -> &'r R,
         steps: &mut Vec<OpStep>,
     ) -> std::result::Result<(), SampleFault> {
         steps.clear();
         steps.extend(self.luma());
-        let mut at = picture;
+        let mut at = picture.size;
         for (i, drawn) in self.ops.iter().enumerate() {
-            at = match size.filter(|_| self.is_sized(i)) {
-                Some(size) => drawn.with_size(size).draw(i, at, random(i), steps)?,
-                None => drawn.draw(i, at, random(i), steps)?,
+            let here = (picture, at);
+            at = match picture.row.filter(|_| self.is_sized(i)) {
+                Some(size) => drawn.with_size(size).draw(i, here, random(i), steps)?,
+                None => drawn.draw(i, here, random(i), steps)?,
             };
         }
         Ok(())
@@ -534,13 +534,12 @@ impl SampleProgram {
     /// If the image is too small for a crop.
     pub(crate) fn display_steps(
         &self,
-        picture: (u32, u32),
-        size: Option<(u32, u32)>,
+        picture: &DrawnPicture<'_>,
         (crop, random): (u32, &impl CropStreams),
         steps: &mut Vec<OpStep>,
     ) -> std::result::Result<(), SampleFault> {
         let [first, own] = [0, crop].map(|crop| random.of_crop(crop));
-        self.draw(picture, size, |op| self.numbers(op, &first, &own), steps)?;
+        self.draw(picture, |op| self.numbers(op, &first, &own), steps)?;
         let order: Vec<MoveUnit> = self.order.iter().chain(&self.emitted).copied().collect();
         put_in_order(&order, steps);
         for s in steps {
@@ -574,6 +573,18 @@ impl SampleProgram {
             };
         }
         put_in_order(&self.order, steps);
+    }
+
+    /// The name of an operation that reads the boxes of objects, if there is one.
+    pub(crate) fn box_reader(&self) -> Option<&'static str> {
+        let mut ops = self.crop_programs().iter().flat_map(|program| &program.ops);
+        let reader = ops.find(|drawn| drawn.op.reads_boxes());
+        reader.map(|drawn| drawn.op.name())
+    }
+
+    /// Whether the crop of an operation drops the objects whose centre lies outside of it.
+    pub(crate) fn drops_by_centre(&self, op: usize) -> bool {
+        (self.ops.get(op)).is_some_and(|drawn| drawn.op.drops_by_centre())
     }
 
     /// Whether an operation draws random numbers. Then images of the same size may need different

@@ -3,7 +3,7 @@
 use super::displacement::DisplacementMap;
 use super::matrix::PointMatrix;
 use super::step_motion::{MotionKind, StepMotion};
-use crate::recipe::{AugmentStep, Size, Step};
+use crate::recipe::{AugmentStep, PixelRect, Size, Step};
 
 /// The motions of a sample's steps, in the written order of its recipe.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,6 +68,102 @@ impl SampleMotion {
     #[must_use]
     pub fn steps(&self) -> &[StepMotion] {
         &self.steps
+    }
+
+    /// The motion of the first `steps` steps.
+    #[must_use]
+    pub fn first(&self, steps: usize) -> Self {
+        Self {
+            steps: self.steps.iter().take(steps).copied().collect(),
+            ..Self::new(self.source)
+        }
+    }
+
+    /// What the step with this number keeps of the picture before it. None unless it is a crop.
+    #[must_use]
+    pub fn crop_rect(&self, step: usize) -> Option<PixelRect> {
+        let step = self.steps.get(step)?;
+        let MotionKind::Crop { left, top } = step.kind else {
+            return None;
+        };
+        let Size { height, width } = step.after;
+        Some(PixelRect {
+            left,
+            top,
+            width,
+            height,
+        })
+    }
+
+    /// The part of the output that is no border: what pads add. A border before any step that is
+    /// not a pad, a crop or a turn counts as picture.
+    #[must_use]
+    pub fn content(&self) -> PixelRect {
+        let Size { height, width } = self.source;
+        let mut content = PixelRect::whole((height, width));
+        for step in &self.steps {
+            let Size { height, width } = step.after;
+            let PixelRect {
+                left: x,
+                top: y,
+                width: w,
+                height: h,
+            } = content;
+            content = match step.kind {
+                MotionKind::Still => continue,
+                MotionKind::Pad { left, top } => PixelRect {
+                    left: x + left,
+                    top: y + top,
+                    ..content
+                },
+                MotionKind::Crop { left, top } => {
+                    let cut = |from: u32, side: u32, first: u32, most: u32| {
+                        let start = from.saturating_sub(first).min(most);
+                        let end = (from + side).saturating_sub(first).min(most);
+                        (start, end - start)
+                    };
+                    let (left, width) = cut(x, w, left, width);
+                    let (top, height) = cut(y, h, top, height);
+                    PixelRect {
+                        left,
+                        top,
+                        width,
+                        height,
+                    }
+                }
+                MotionKind::Mirror => PixelRect {
+                    left: width - x - w,
+                    ..content
+                },
+                MotionKind::UpsideDown => PixelRect {
+                    top: height - y - h,
+                    ..content
+                },
+                MotionKind::Turn(quarters) => {
+                    let (left, top) = match quarters {
+                        1 => (y, height - x - w),
+                        2 => (width - x - w, height - y - h),
+                        _ => (width - y - h, x),
+                    };
+                    let (width, height) = match quarters {
+                        2 => (w, h),
+                        _ => (h, w),
+                    };
+                    PixelRect {
+                        left,
+                        top,
+                        width,
+                        height,
+                    }
+                }
+                MotionKind::Resize
+                | MotionKind::Rotate { .. }
+                | MotionKind::Affine
+                | MotionKind::Perspective
+                | MotionKind::Elastic { .. } => PixelRect::whole((height, width)),
+            };
+        }
+        content
     }
 
     /// The one matrix of all steps, from source to output. None if a step is a displacement.

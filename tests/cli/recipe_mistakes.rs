@@ -127,7 +127,7 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - pad_to: {fill: 9}",
             3,
-            &["pad_to", "needs a size or a multiple_of"],
+            &["pad_to", "needs a size, a min_size or a multiple_of"],
         ),
         (
             "  - pad_to: {size: 9, multiple_of: 3}",

@@ -215,6 +215,16 @@ pub(crate) fn header_of(
     scan::header_of(index, id, limits, upright)
 }
 
+/// The same of the whole image, without the sample's box.
+pub(crate) fn whole_header_of(
+    index: &Index,
+    id: u64,
+    limits: &PictureLimits,
+    upright: OrientationMode,
+) -> std::result::Result<PictureHeader, SampleFault> {
+    scan::whole_header_of(index, id, limits, upright)
+}
+
 /// Calls `with` for each sample whose header is within the limits: id, header in this orientation
 /// mode, and length of the file. The calls come from several threads, in any order.
 ///

@@ -253,8 +253,18 @@ pub(crate) fn header_of(
     limits: &PictureLimits,
     upright: OrientationMode,
 ) -> Result<PictureHeader, SampleFault> {
+    whole_header_of(index, id, limits, upright)?.with_box(index.pixel_box(id))
+}
+
+/// The same of the whole image, without the sample's box.
+pub(crate) fn whole_header_of(
+    index: &Index,
+    id: u64,
+    limits: &PictureLimits,
+    upright: OrientationMode,
+) -> Result<PictureHeader, SampleFault> {
     let (header, _) = HeaderFiles::default().read(index, id, limits)?;
-    header.in_mode(upright).with_box(index.pixel_box(id))
+    Ok(header.in_mode(upright))
 }
 
 /// The size of a JPEG file and of its image.

@@ -153,6 +153,7 @@ impl Job for EncodeJob {
                 random: &PositionRandom::new(0, 0, 0),
                 size: output,
                 part,
+                boxes: None,
                 check_size: &|found| check_size(found, size),
             };
             self.decoder.make_row(&file, &request, to, meter)

@@ -293,6 +293,7 @@ mod tests {
             random: &PositionRandom::new(7, 0, 0),
             size: None,
             part: None,
+            boxes: None,
             check_size: &|_| Ok(()),
         };
         let meter = &mut StageMeter::default();

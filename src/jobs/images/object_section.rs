@@ -73,6 +73,10 @@ impl ObjectSection {
         Some((size.height, size.width))
     }
 
+    pub(crate) fn table_and_rule(&self) -> (&Arc<ObjectTable>, &ObjectRule) {
+        (&self.table, &self.rule)
+    }
+
     pub(crate) fn table(&self) -> &ObjectTable {
         &self.table
     }

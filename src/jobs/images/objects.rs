@@ -44,6 +44,9 @@ pub struct BatchObjects {
     pub source_sizes: Vec<[u32; 2]>,
     /// For each row: height and width of its pixels. 0 for a masked row.
     pub sizes: Vec<[u32; 2]>,
+    /// For each row: left, top, right and bottom of the picture in it, in pixels. The rest is a
+    /// border. 0 for a masked row.
+    pub content: Vec<[u32; 4]>,
     /// For each row: how many objects were dropped, and why.
     pub dropped: Vec<DropCounts>,
     keypoints_each: usize,
@@ -166,13 +169,15 @@ impl BatchObjects {
         let keypoints = self.keypoints[of(self.keypoints_each)].iter().flatten();
         let rotated = self.rotated[of(self.rotated_each)].iter();
         keypoints.chain(rotated).for_each(|v| add(&v.to_le_bytes()));
-        if let (Some(id), Some(source), Some(size)) = (
+        if let (Some(id), Some(source), Some(size), Some(content)) = (
             self.image_ids.get(row),
             self.source_sizes.get(row),
             self.sizes.get(row),
+            self.content.get(row),
         ) {
             add(&id.to_le_bytes());
-            (source.iter().chain(size)).for_each(|n| add(&n.to_le_bytes()));
+            let sides = source.iter().chain(size).chain(content);
+            sides.for_each(|n| add(&n.to_le_bytes()));
         }
         bytes
     }
@@ -201,7 +206,7 @@ impl BatchObjects {
             return false;
         };
         let [height, width] = record.head.output;
-        if place.row.is_some_and(|row| row != (height, width)) {
+        if place.row.is_some_and(|row| row != (height, width)) || !record.head.is_inside() {
             return false;
         }
         let stated = table.sample(id);
@@ -232,6 +237,7 @@ impl BatchObjects {
         self.image_ids.push(image_id);
         self.source_sizes.push(record.head.source);
         self.sizes.push(record.head.output);
+        self.content.push(record.head.content);
         self.dropped.push(record.head.drops());
     }
 }

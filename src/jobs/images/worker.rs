@@ -21,15 +21,16 @@ use crate::jobs::open_shards::{AccessPattern, HomeShard};
 use crate::jobs::sample;
 use crate::jobs::sample::instance_masks::InstanceMaskMaker;
 use crate::jobs::sample::mask::MaskDecoder;
-use crate::jobs::sample::objects::{MovedPicture, ObjectMaker};
+use crate::jobs::sample::object_mover::{MovedPicture, ObjectMover, SampleBoxes};
+use crate::jobs::sample::objects::ObjectMaker;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::sample_input::{InputMode, SampleInput};
 use crate::order::{EpochMark, EpochPlan, RowStatus, SamplerTable};
 use crate::pool::job::{Job, JobKind, JobParts, RowParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::StageMeter;
-use crate::recipe::RowExtent;
 use crate::recipe::random::RandomStreams;
+use crate::recipe::{BoxSource, RowExtent};
 use crate::sys::cpu::CpuLevel;
 
 /// The state that a worker keeps from sample to sample.
@@ -44,6 +45,8 @@ pub(crate) struct ImageJob {
     decoder: SampleDecoder,
     masks: Option<MaskInput>,
     objects: Option<ObjectMaker>,
+    /// Moves the boxes that operations of the recipe read.
+    box_mover: Option<Arc<ObjectMover>>,
     packing: SlotPacking,
     packed: PackedBatch,
     max_scratch: u64,
@@ -100,13 +103,14 @@ fn object_maker(
     rule: &ObjectRule,
     table: Arc<ObjectTable>,
 ) -> Result<ObjectMaker> {
+    let mover = ObjectMover::new(table, rule);
+    let mover = mover.map_err(|fault| Error::option("objects", fault.to_string()))?;
     let masks = rule.mask_scale().map(|scale| {
         let program = spec.program.for_labels();
         let program = program.map_err(|fault| Error::protocol(fault.message))?;
         InstanceMaskMaker::new(&program, &spec.limits, scale, rule)
     });
-    let maker = ObjectMaker::new(table, rule, masks.transpose()?);
-    maker.map_err(|fault| Error::option("objects", fault.to_string()))
+    Ok(ObjectMaker::new(Arc::new(mover), masks.transpose()?))
 }
 
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
@@ -184,6 +188,8 @@ impl ImageJob {
         let packing = (packing.with_masks(spec.masks.as_ref())).with_objects(section);
         let objects = objects.map(|(rule, table)| object_maker(spec, rule, table));
         let objects = objects.transpose()?;
+        let reads_boxes = spec.program.box_reader().is_some();
+        let box_mover = objects.as_ref().filter(|_| reads_boxes);
         let pattern = AccessPattern::of(&spec.plan.sampler);
         let input = SampleInput::new(mode, spec.limits.max_scratch, pattern);
         Ok(Self {
@@ -195,6 +201,7 @@ impl ImageJob {
                 false => input,
             },
             masks: None,
+            box_mover: box_mover.map(|maker| maker.mover().clone()),
             objects,
             handed: None,
             handed_bytes: Vec::new(),
@@ -270,10 +277,18 @@ impl Job for ImageJob {
             }
         };
         meter.bytes += bytes.len() as u64;
+        let part = self.index.pixel_box(row.id);
+        let mover = self.box_mover.clone();
+        let boxes = mover.as_deref().map(|mover| SampleBoxes {
+            mover,
+            id: row.id,
+            part,
+        });
         let request = RowRequest {
             random: &self.plan.random(at.epoch, row.position),
             size: row.size,
-            part: self.index.pixel_box(row.id),
+            part,
+            boxes: boxes.as_ref().map(|boxes| boxes as &dyn BoxSource),
             check_size: &|size| self.packing.check_size(row.id, size),
         };
         if self.packing.crop_sections().is_some() {
@@ -296,11 +311,11 @@ impl Job for ImageJob {
             masks.fill(row.id, image, &request, out, meter)?;
         }
         if let (Some(objects), [.., out]) = (&mut self.objects, &mut out.further[..]) {
-            let motion = &self.decoder.last_motion();
             let picture = MovedPicture {
                 size: image,
                 part: request.part,
-                motion,
+                motion: &self.decoder.last_motion(),
+                centre_crops: &self.decoder.last_centre_crops(),
             };
             objects.write(row.id, picture, &request, out, meter)?;
         }

@@ -18,6 +18,7 @@ use crate::picture::jpeg::fixtures;
 use crate::picture::jpeg::fixtures::Sampling;
 use crate::picture::npy;
 use crate::picture::read_header::DecodeCost;
+use crate::recipe::DrawnPicture;
 use crate::recipe::{
     AspectDistribution, BoundedResizedCrop, Cast, CenterCrop, CenterCropOrPad, ColorJitter,
     ColorOrder, ColorSpace, ConvertColor, CropWithPadding, DataType, Decode, ElasticTransform,
@@ -55,6 +56,7 @@ fn rows(recipe: &Recipe, files: &[&[u8]], position: u64) -> Vec<Made> {
             random: &PositionRandom::new(7, 1, position),
             size: None,
             part: None,
+            boxes: None,
             check_size: &|_| Ok(()),
         };
         let filled = decoder.make_row(file, &request, &mut out, &mut StageMeter::default());
@@ -593,7 +595,11 @@ fn exact_is_exact() {
             let stored = file.stored;
             let random = PositionRandom::new(7, 1, position);
             if program
-                .steps(stored.upright_size(), None, &random, &mut steps)
+                .steps(
+                    &DrawnPicture::of_size(stored.upright_size()),
+                    &random,
+                    &mut steps,
+                )
                 .is_ok()
             {
                 let plan = stored.plan_decode(&program, &steps);
@@ -663,7 +669,7 @@ proptest! {
         kept.raise_all(&some);
         for position in first..first + 12 {
             let random = PositionRandom::new(7, 1, position);
-            if program.steps(stored.upright_size(), row, &random, &mut steps).is_err() {
+            if program.steps(&DrawnPicture::of_size(stored.upright_size()).in_row(row), &random, &mut steps).is_err() {
                 continue;
             }
             let plan = stored.plan_decode(&program, &steps);
@@ -756,6 +762,7 @@ fn tables_are_counted_and_given_back() {
         random: &PositionRandom::new(7, 1, 0),
         size: None,
         part: None,
+        boxes: None,
         check_size: &|_| Ok(()),
     };
     let file = png(8000, 60);

@@ -4,61 +4,37 @@
 
 use std::sync::Arc;
 
-use crate::data::objects::{ObjectShape, ObjectTable, ObjectsOfSample, RotatedForm};
-use crate::error::{FaultKind, Result, SampleFault};
+use crate::data::objects::{ObjectShape, ObjectsOfSample};
+use crate::error::{FaultKind, SampleFault};
 use crate::jobs::object_record::{self, ObjectRecord, RecordHead, RecordLayout};
-use crate::jobs::object_rule::{ObjectOverflow, ObjectRule};
 use crate::jobs::sample::instance_masks::{InstanceMaskMaker, MaskedObjects};
+use crate::jobs::sample::object_mover::{MovedPicture, ObjectMover};
 use crate::jobs::sample::{KEEP, RowRequest};
-use crate::picture::PixelBox;
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::Size;
 use crate::recipe::random::RandomStreams;
 use crate::sys::panics::catch_panic;
-use crate::targets::{
-    BoxFormat, DropCounts, KeypointSwap, PolygonArray, RotatedFormat, SampleMotion, SampleObjects,
-    TargetFault, TargetRules, box_in_pixels, clamp_boxes, sanitize_boxes,
-};
+use crate::targets::PolygonArray;
 
 /// Makes the records of rows.
 #[derive(Debug)]
 pub(crate) struct ObjectMaker {
-    table: Arc<ObjectTable>,
-    rule: ObjectRule,
-    rules: TargetRules,
-    swap: Option<KeypointSwap>,
+    mover: Arc<ObjectMover>,
     layout: RecordLayout,
     masks: Option<InstanceMaskMaker>,
 }
 
-/// The picture of a sample whose row was made.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct MovedPicture<'a> {
-    /// Height and width of the whole upright picture.
-    pub(crate) size: (u32, u32),
-    /// The sample's box, if it has one. Everything else treats the box as the picture.
-    pub(crate) part: Option<PixelBox>,
-    pub(crate) motion: &'a SampleMotion,
-}
-
 impl ObjectMaker {
-    /// # Errors
-    /// Partners of keypoints that are no pairs.
-    pub(crate) fn new(
-        table: Arc<ObjectTable>,
-        rule: &ObjectRule,
-        masks: Option<InstanceMaskMaker>,
-    ) -> Result<Self, TargetFault> {
-        let form = table.form();
-        let swap = rule.swap_of(form).map(<[usize]>::to_vec);
-        Ok(Self {
-            swap: swap.map(KeypointSwap::new).transpose()?,
-            rules: rule.rules(form),
-            layout: RecordLayout::of(form),
-            rule: rule.clone(),
-            table,
+    pub(crate) fn new(mover: Arc<ObjectMover>, masks: Option<InstanceMaskMaker>) -> Self {
+        Self {
+            layout: RecordLayout::of(mover.table().form()),
+            mover,
             masks,
-        })
+        }
+    }
+
+    pub(crate) fn mover(&self) -> &Arc<ObjectMover> {
+        &self.mover
     }
 
     /// Whether it makes masks, which takes a decoder of its own.
@@ -68,7 +44,7 @@ impl ObjectMaker {
 
     /// Most bytes that the objects of a sample take while they move.
     pub(crate) fn memory(&self) -> u64 {
-        object_record::scratch_bytes(&self.table)
+        object_record::scratch_bytes(self.mover.table())
     }
 
     /// Writes the record of sample `id` into `out`.
@@ -103,13 +79,13 @@ impl ObjectMaker {
         out: &mut [u8],
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
-        self.check_size(id, picture.size)?;
-        let table = self.table.clone();
-        let stated = table.sample(id);
+        let mover = self.mover.clone();
+        mover.check_size(id, picture.size)?;
+        let stated = mover.table().sample(id);
         let mut shapes = self.shapes(&stated, picture)?;
         let (record, moved) = self.record(&stated, &shapes, picture)?;
         let output = picture.motion.output();
-        let layout = self.layout.with_masks(self.rule.mask_size(output));
+        let layout = self.layout.with_masks(mover.rule().mask_size(output));
         if !layout.write(&record, out) {
             return Err(FaultKind::Corrupt.fault("its objects do not fit the room of its row"));
         }
@@ -140,7 +116,7 @@ impl ObjectMaker {
             return Ok(Vec::new());
         }
         let (height, width) = picture.size;
-        let scale = match self.table.form().shares {
+        let scale = match self.mover.table().form().shares {
             true => [f64::from(width), f64::from(height)],
             false => [1.0, 1.0],
         };
@@ -164,49 +140,17 @@ impl ObjectMaker {
         shapes: &[ObjectShape],
         picture: MovedPicture<'_>,
     ) -> Result<(ObjectRecord, PolygonArray), SampleFault> {
-        let mut objects = self.objects(stated, picture);
-        if self
-            .masks
-            .as_ref()
-            .is_some_and(InstanceMaskMaker::needs_moved)
-        {
-            let (left, top) = corner_of(picture.part);
-            for shape in shapes {
-                let rings: Vec<Vec<[f64; 2]>> = match shape {
-                    ObjectShape::Polygons(rings) => (rings.iter())
-                        .map(|ring| ring.iter().map(|[x, y]| [x - left, y - top]).collect())
-                        .collect(),
-                    _ => Vec::new(),
-                };
-                objects
-                    .polygons
-                    .push_object(rings.iter().map(Vec::as_slice));
-            }
-        }
-        let moved = (self.rules).move_objects(picture.motion, &mut objects, self.swap.as_ref());
-        let mut drops =
-            moved.map_err(|fault| FaultKind::Unsupported.fault(format!("its objects: {fault}")))?;
-        let output = picture.motion.output();
-        if let (Some((side, area)), TargetRules::Torchvision(rules)) =
-            (self.rule.sanitizing(), &self.rules)
-        {
-            // torchvision drops boxes that touch an edge by rounding. Here they are clamped first.
-            clamp_boxes(rules, &mut objects, output);
-            let keep = sanitize_boxes(rules, &objects, output, side, area);
-            drops.small += keep.iter().filter(|keep| !**keep).count() as u32;
-            objects.retain(&keep);
-        }
-        if matches!(self.rules, TargetRules::Hf) {
-            keep_inside(&mut objects, output, &mut drops);
-        }
-        self.limit_objects(&mut objects, &mut drops)?;
+        let masks = self.masks.as_ref();
+        let polygons = masks.is_some_and(InstanceMaskMaker::needs_moved);
+        let shapes = polygons.then_some(shapes);
+        let (objects, drops) = self.mover.moved_objects(stated, shapes, picture)?;
         let whole = Size {
             height: picture.size.0,
             width: picture.size.1,
         };
         let points = objects.keypoints.points.iter();
         let record = ObjectRecord {
-            head: RecordHead::new(whole, output, drops),
+            head: RecordHead::new(whole, picture.motion, drops),
             number: objects.number,
             boxes: (objects.boxes.iter())
                 .map(|values| values.map(|v| v as f32))
@@ -218,169 +162,5 @@ impl ObjectMaker {
             rotated: objects.rotated.values.iter().map(|v| *v as f32).collect(),
         };
         Ok((record, objects.polygons))
-    }
-
-    fn check_size(&self, id: u64, (height, width): (u32, u32)) -> Result<(), SampleFault> {
-        let stated = self.table.stated_size(id).filter(|_| !self.rule.any_size);
-        match stated {
-            Some((h, w)) if (h, w) != (height, width) => {
-                let advice = match (w, h) == (height, width) {
-                    true => {
-                        "if the annotation is of the image as stored, use orientation 'stored', \
-                         and if of the upright image, 'exif'"
-                    }
-                    false => {
-                        "use the images that were annotated, or set `any_size` to take coordinates \
-                         as they are"
-                    }
-                };
-                Err(FaultKind::Unsupported.fault(format!(
-                    "its annotation states {w} x {h} pixels, and the image has {width} x {height}: \
-                     {advice}"
-                )))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The objects in pixels of the picture. Boxes become left, top, right, bottom, as torchvision
-    /// converts them before its first transform.
-    fn objects(&self, stated: &ObjectsOfSample<'_>, picture: MovedPicture<'_>) -> SampleObjects {
-        let form = self.table.form();
-        let size = Size {
-            height: picture.size.0,
-            width: picture.size.1,
-        };
-        let in_pixels = |values: [f64; 4]| match form.shares {
-            true => box_in_pixels(values, size),
-            false => values,
-        };
-        let (wide, high) = match form.shares {
-            true => (f64::from(size.width), f64::from(size.height)),
-            false => (1.0, 1.0),
-        };
-        let (left, top) = corner_of(picture.part);
-        let boxes = stated.numbers.iter().map(|values| {
-            let [x0, y0, x1, y1] = form.boxes.corners(in_pixels(*values));
-            let moved = [x0 - left, y0 - top, x1 - left, y1 - top];
-            // The sample's box is a crop.
-            picture.part.map_or(moved, |part| {
-                let wide = f64::from(part.right.min(picture.size.1) - part.left);
-                let high = f64::from(part.bottom.min(picture.size.0) - part.top);
-                clamped(moved, wide, high)
-            })
-        });
-        let mut objects = SampleObjects {
-            number: (0..stated.len() as u32).collect(),
-            boxes: boxes.collect(),
-            box_format: BoxFormat::Xyxy,
-            area: stated.areas.to_vec(),
-            crowd: stated.crowds.iter().map(|crowd| *crowd != 0).collect(),
-            ..SampleObjects::default()
-        };
-        objects.keypoints.per_object = form.keypoints;
-        for [x, y, seen] in stated.keypoints {
-            let point = [f64::from(*x) * wide - left, f64::from(*y) * high - top];
-            objects.keypoints.points.push(point);
-            objects.keypoints.visibility.push(*seen as u8);
-        }
-        if let Some(rotated) = form.rotated {
-            objects.rotated.format = Some(rotated_format(rotated));
-            let mut values = stated.rotated.to_vec();
-            for values in values.chunks_exact_mut(rotated.numbers()) {
-                place_rotated(values, rotated, [wide, high], [left, top]);
-            }
-            objects.rotated.values = values;
-        }
-        objects
-    }
-
-    /// Drops what is over the most objects of a picture.
-    fn limit_objects(
-        &self,
-        objects: &mut SampleObjects,
-        drops: &mut DropCounts,
-    ) -> Result<(), SampleFault> {
-        let most = (self.rule.max_objects).map_or(usize::MAX, |most| most as usize);
-        let count = objects.len();
-        if count <= most {
-            return Ok(());
-        }
-        let mut keep = vec![false; count];
-        match self.rule.overflow {
-            ObjectOverflow::First => keep[..most].fill(true),
-            ObjectOverflow::Largest => {
-                let area = |n: &usize| {
-                    let [x0, y0, x1, y1] = objects.boxes[*n];
-                    (x1 - x0) * (y1 - y0)
-                };
-                let mut order: Vec<usize> = (0..count).collect();
-                // Stable: of equal boxes the first is kept.
-                order.sort_by(|a, b| area(b).total_cmp(&area(a)));
-                order[..most].iter().for_each(|n| keep[*n] = true);
-            }
-            ObjectOverflow::Error => {
-                return Err(FaultKind::Unsupported.fault(format!(
-                    "it has {count} objects, over `max_objects` = {most}: raise it, or set \
-                     `overflow` to first or largest"
-                )));
-            }
-        }
-        objects.retain(&keep);
-        drops.over += (count - most) as u32;
-        Ok(())
-    }
-}
-
-fn clamped([x0, y0, x1, y1]: [f64; 4], width: f64, height: f64) -> [f64; 4] {
-    [
-        x0.clamp(0.0, width),
-        y0.clamp(0.0, height),
-        x1.clamp(0.0, width),
-        y1.clamp(0.0, height),
-    ]
-}
-
-/// Clips boxes to the row, and drops those outside. Processors of Hugging Face do not crop, so they
-/// have no rule for it.
-fn keep_inside(objects: &mut SampleObjects, output: Size, drops: &mut DropCounts) {
-    let (width, height) = (f64::from(output.width), f64::from(output.height));
-    let mut keep = Vec::with_capacity(objects.len());
-    for values in &mut objects.boxes {
-        *values = clamped(*values, width, height);
-        let [x0, y0, x1, y1] = *values;
-        keep.push(x1 > x0 && y1 > y0);
-    }
-    drops.hidden += keep.iter().filter(|keep| !**keep).count() as u32;
-    objects.retain(&keep);
-}
-
-/// The corner of the sample's box in the picture.
-fn corner_of(part: Option<PixelBox>) -> (f64, f64) {
-    part.map_or((0.0, 0.0), |part| {
-        (f64::from(part.left), f64::from(part.top))
-    })
-}
-
-fn rotated_format(form: RotatedForm) -> RotatedFormat {
-    match form {
-        RotatedForm::Corners => RotatedFormat::Xyxyxyxy,
-        RotatedForm::Centre => RotatedFormat::Cxcywhr,
-    }
-}
-
-/// Makes pixels of a rotated box, and moves it by the corner of the sample's part.
-fn place_rotated(values: &mut [f64], form: RotatedForm, scale: [f64; 2], corner: [f64; 2]) {
-    let points = match form {
-        RotatedForm::Corners => 4,
-        RotatedForm::Centre => 1,
-    };
-    let (moved, sides) = values.split_at_mut(2 * points);
-    for (n, v) in moved.iter_mut().enumerate() {
-        *v = *v * scale[n % 2] - corner[n % 2];
-    }
-    if form == RotatedForm::Centre {
-        sides[0] *= scale[0];
-        sides[1] *= scale[1];
     }
 }

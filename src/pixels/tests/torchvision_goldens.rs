@@ -13,6 +13,7 @@ use crate::pixels::canvas::{CanvasPixels, PictureCanvas};
 use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::RgbPixel;
 use crate::pixels::resample::ImageResampler;
+use crate::recipe::DrawnPicture;
 use crate::recipe::random::RandomStreams;
 use crate::recipe::{Op, PixelPlacement, Recipe, ReorderMode, Resize, SampleProgram, Step};
 use crate::sys::cpu::CpuLevel;
@@ -66,7 +67,9 @@ fn steps(case: &Case) -> Vec<Step> {
     let program = SampleProgram::compile(&recipe).unwrap();
     let random = Listed(RefCell::new(case.numbers.iter().copied().collect()));
     let mut steps = Vec::new();
-    program.steps(case.size, None, &random, &mut steps).unwrap();
+    program
+        .steps(&DrawnPicture::of_size(case.size), &random, &mut steps)
+        .unwrap();
     let left = random.0.borrow().len();
     assert_eq!(left, 0, "numbers that are not drawn: {:?}", case.op);
     steps.into_iter().map(|s| s.step).collect()

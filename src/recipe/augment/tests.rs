@@ -17,6 +17,7 @@ mod timm_mixed;
 use std::collections::BTreeMap;
 
 use crate::order::PositionRandom;
+use crate::recipe::drawn_picture::DrawnPicture;
 use crate::recipe::geometry::PixelRect;
 use crate::recipe::operation::Operation;
 use crate::recipe::pixel_state::PixelState;
@@ -48,7 +49,9 @@ fn draws_on(op: impl Into<Op>, size: (u32, u32)) -> Vec<Vec<AugmentStep>> {
     let at = |position| {
         let mut steps = Vec::new();
         let random = OneStream::new(PositionRandom::new(5, 1, position));
-        drawn.draw(0, size, &random, &mut steps).unwrap();
+        drawn
+            .draw(0, (&DrawnPicture::of_size(size), size), &random, &mut steps)
+            .unwrap();
         let augment = |s: crate::recipe::steps::OpStep| match s.step {
             Step::Augment(step) => step,
             other => panic!("{other:?}"),

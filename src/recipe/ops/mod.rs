@@ -8,7 +8,9 @@
 //! - ends: [`decode`], [`normalize`], [`cast`], [`layout`], [`zero_channel`];
 //! - sizes and crops: [`resize`], [`random_resized_crop`], [`bounded_resized_crop`],
 //!   [`random_crop`], [`center_crop`], [`center_crop_or_pad`], [`corner_crop`],
-//!   [`resize_keep_ratio`], [`trim_border`], [`pad`], [`pad_to`], [`random_zoom_out`];
+//!   [`resize_keep_ratio`], [`trim_border`], [`pad`], [`pad_to`], [`random_zoom_out`], [`letterbox`],
+//!   [`random_shortest_size`], [`random_resize`], [`scale_jitter`], [`large_scale_jitter`];
+//! - crops that read boxes: [`random_iou_crop`], [`random_sized_bbox_safe_crop`];
 //! - turns: [`random_horizontal_flip`], [`random_vertical_flip`], [`random_rotation`],
 //!   [`rotate90`], [`random_rotate90`], [`random_affine`], [`random_perspective`],
 //!   [`elastic_transform`];
@@ -41,7 +43,9 @@ pub(crate) mod gaussian_noise;
 pub(crate) mod grayscale;
 pub(crate) mod hide_and_seek;
 pub(crate) mod jpeg;
+pub(crate) mod large_scale_jitter;
 pub(crate) mod layout;
+pub(crate) mod letterbox;
 pub(crate) mod normalize;
 pub(crate) mod pad;
 pub(crate) mod pad_to;
@@ -62,19 +66,24 @@ pub(crate) mod random_grayscale;
 pub(crate) mod random_horizontal_flip;
 pub(crate) mod random_interpolation;
 pub(crate) mod random_invert;
+pub(crate) mod random_iou_crop;
 pub(crate) mod random_order;
 pub(crate) mod random_perspective;
 pub(crate) mod random_photometric_distort;
 pub(crate) mod random_posterize;
+pub(crate) mod random_resize;
 pub(crate) mod random_resized_crop;
 pub(crate) mod random_rotate90;
 pub(crate) mod random_rotation;
+pub(crate) mod random_shortest_size;
+pub(crate) mod random_sized_bbox_safe_crop;
 pub(crate) mod random_solarize;
 pub(crate) mod random_vertical_flip;
 pub(crate) mod random_zoom_out;
 pub(crate) mod resize;
 pub(crate) mod resize_keep_ratio;
 pub(crate) mod rotate90;
+pub(crate) mod scale_jitter;
 pub(crate) mod timm_augment;
 pub(crate) mod torchvision_aug_mix;
 pub(crate) mod trim_border;

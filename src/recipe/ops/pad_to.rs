@@ -10,7 +10,7 @@ use crate::recipe::operation::{
     SampleFault, Step,
 };
 use crate::recipe::operation_docs::described;
-use crate::recipe::ranges::{MAX_SIDE, check_side, sides};
+use crate::recipe::ranges::{MAX_SIDE, check_side};
 use crate::recipe::steps::StepBounds;
 use crate::recipe::values::{Padding, PaddingMode, PerChannel, Size};
 
@@ -18,14 +18,17 @@ described! {
     example: "pad_to: {multiple_of: 32}";
 
     /// Adds a border up to a size. With `size`: exactly that size, and a larger image is a failed
-    /// sample. With `multiple_of`: the next multiple of that on each side (PaddleClas' `Padv2`,
-    /// albumentations' `PadIfNeeded`).
+    /// sample. With `min_size`: at least that, and longer sides stay. With `multiple_of`: the next
+    /// multiple of that on each side (PaddleClas' `Padv2`, albumentations' `PadIfNeeded`).
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct PadTo {
         /// Height and width of the result.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub size: Option<Size>,
+        /// The least height and width of the result. A side that is longer stays.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub min_size: Option<Size>,
         /// Each side becomes the next multiple of this, in pixels.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub multiple_of: Option<Size>,
@@ -63,6 +66,7 @@ impl PadTo {
     fn new(size: Option<Size>, multiple_of: Option<Size>) -> Self {
         Self {
             size,
+            min_size: None,
             multiple_of,
             anchor: PadAnchor::TopLeft,
             offset: None,
@@ -80,20 +84,29 @@ impl PadTo {
     pub fn multiple_of(of: impl Into<Size>) -> Self {
         Self::new(None, Some(of.into()))
     }
+
+    /// At least to a size, with a black border at the right and at the bottom.
+    pub fn min_size(size: impl Into<Size>) -> Self {
+        Self {
+            min_size: Some(size.into()),
+            ..Self::new(None, None)
+        }
+    }
 }
 
 impl PadTo {
     /// Height and width of the result, also for an image that is too large.
     pub(crate) fn output(&self, (height, width): HeightWidth) -> HeightWidth {
-        match (self.size, self.multiple_of) {
-            (Some(size), _) => (size.height, size.width),
-            (None, Some(of)) => {
+        match (self.size, self.min_size, self.multiple_of) {
+            (Some(size), _, _) => (size.height, size.width),
+            (None, Some(least), _) => (height.max(least.height), width.max(least.width)),
+            (None, None, Some(of)) => {
                 let next =
                     |side: u32, of: u32| side.checked_next_multiple_of(of).unwrap_or(u32::MAX);
                 (next(height, of.height), next(width, of.width))
             }
             // Rejected by `check`.
-            (None, None) => (height, width),
+            (None, None, None) => (height, width),
         }
     }
 
@@ -129,21 +142,28 @@ impl Operation for PadTo {
                     .into(),
             );
         }
-        match (self.size, self.multiple_of) {
-            (Some(size), None) => sides(size)?,
-            (None, Some(of)) => {
-                check_side("multiple_of", of.height)?;
-                check_side("multiple_of", of.width)?;
+        let rules = [
+            ("size", self.size),
+            ("min_size", self.min_size),
+            ("multiple_of", self.multiple_of),
+        ];
+        let mut given = rules.iter().filter_map(|(name, of)| Some((name, (*of)?)));
+        match (given.next(), given.next()) {
+            (Some((name, size)), None) => {
+                check_side(name, size.height)?;
+                check_side(name, size.width)?;
             }
-            (Some(size), Some(of)) => {
+            (Some((first, one)), Some((second, other))) => {
                 return Err(format!(
-                    "has size {size} and multiple_of {of}, and both set how large it becomes: \
+                    "has {first} {one} and {second} {other}, and both set how large it becomes: \
                      remove one"
                 ));
             }
-            (None, None) => {
+            (None, _) => {
                 return Err(
-                    "needs a size or a multiple_of: write size: 256 or multiple_of: 32".into(),
+                    "needs a size, a min_size or a multiple_of: write size: 256, min_size: 256 or \
+                     multiple_of: 32"
+                        .into(),
                 );
             }
         }

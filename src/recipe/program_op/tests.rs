@@ -44,7 +44,9 @@ fn draws(op: impl Into<Op>, values: ValueKind, size: (u32, u32)) -> Vec<Vec<Step
     let at = |position| {
         let mut steps = Vec::new();
         let random = PositionRandom::new(5, 1, position);
-        drawn.draw(0, size, &random, &mut steps).unwrap();
+        drawn
+            .draw(0, (&DrawnPicture::of_size(size), size), &random, &mut steps)
+            .unwrap();
         steps.into_iter().map(|s| s.step).collect()
     };
     (0..POSITIONS).map(at).collect()
@@ -399,7 +401,9 @@ fn the_label_of_a_quarter_turn_is_its_number() {
     let mut steps = Vec::new();
     let labels = (0..POSITIONS).map(|position| {
         let random = PositionRandom::new(5, 1, position);
-        program.steps((5, 6), None, &random, &mut steps).unwrap();
+        program
+            .steps(&DrawnPicture::of_size((5, 6)), &random, &mut steps)
+            .unwrap();
         let turned = steps.iter().find(|s| s.op == 2).map(|s| s.step);
         let label = program.draw_label(&random).unwrap();
         let of_step = match turned {
@@ -666,7 +670,7 @@ fn by_name(ops: &[Op]) -> BTreeMap<&'static str, Vec<Vec<Step>>> {
     for position in 0..200 {
         let random = PositionRandom::new(5, 1, position);
         program
-            .display_steps((300, 400), None, (0, &random), &mut steps)
+            .display_steps(&DrawnPicture::of_size((300, 400)), (0, &random), &mut steps)
             .unwrap();
         for (i, op) in ops.iter().enumerate().filter(|(_, op)| op.draws()) {
             let of_op = steps.iter().filter(|s| s.op == i).map(|s| s.step);
@@ -789,7 +793,7 @@ fn two_equal_operations_draw_differently() {
     let both = (0..POSITIONS).map(|position| {
         let random = PositionRandom::new(5, 1, position);
         program
-            .display_steps((3, 4), None, (0, &random), &mut steps)
+            .display_steps(&DrawnPicture::of_size((3, 4)), (0, &random), &mut steps)
             .unwrap();
         [0, 1].map(|op| steps.iter().any(|s| s.op == op))
     });

@@ -96,6 +96,7 @@ pub(crate) fn pad_v2(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -
     let fill = params.colour("fill_value")?.unwrap_or([127.5; 3]);
     pipe.becomes_floats();
     pipe.push(PadTo {
+        min_size: None,
         size,
         multiple_of: size.is_none().then(|| Size::from(divisor)),
         anchor,

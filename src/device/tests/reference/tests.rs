@@ -26,6 +26,7 @@ use crate::device::tests::reference::worker_rows::{
 use crate::device::tests::reference::*;
 use crate::picture::PictureLimits;
 use crate::pixels::rounding::elements;
+use crate::recipe::DrawnPicture;
 use crate::recipe::{
     BoundedResizedCrop, Cast, CenterCrop, ColorSpace, DataType, Decode, DecodeMode, Layout,
     MemoryLayout, Op, OrientationMode, RandomResizedCrop, Recipe, Resize, SampleProgram,
@@ -77,7 +78,11 @@ fn step_by_step(
     let mut steps = Vec::new();
     let (height, width) = file.upright;
     program
-        .steps((height, width), size, &random(position), &mut steps)
+        .steps(
+            &DrawnPicture::of_size((height, width)).in_row(size),
+            &random(position),
+            &mut steps,
+        )
         .map_err(|f| f.reason)?;
     let steps: Vec<Step> = steps.iter().map(|s| s.step).collect();
     let colors = steps.iter().position(|s| {

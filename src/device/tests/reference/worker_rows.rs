@@ -38,6 +38,7 @@ pub(crate) fn filled(
         random: &random(position),
         size,
         part: None,
+        boxes: None,
         check_size: &|_| Ok(()),
     };
     decoder
@@ -83,6 +84,7 @@ pub(crate) fn handed_coded(
         random: &random(position),
         size: None,
         part: None,
+        boxes: None,
         check_size: &|_| Ok(()),
     };
     decoder

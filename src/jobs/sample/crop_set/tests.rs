@@ -18,6 +18,7 @@ use crate::picture::read_header::read_header_within;
 use crate::picture::{PictureLimits, npy};
 use crate::pool::job::RowParts;
 use crate::pool::worker::meter::StageMeter;
+use crate::recipe::DrawnPicture;
 use crate::recipe::random::CropStreams;
 use crate::recipe::{
     DataType, DecodeMode, InterpolationMode, MemoryLayout, Op, OrientationMode, RandomCrop,
@@ -42,6 +43,7 @@ fn crops(decoder: &mut SampleDecoder, recipe: &Recipe, file: &[u8], position: u6
         random: &random(position),
         size: None,
         part: None,
+        boxes: None,
         check_size: &|_| Ok(()),
     };
     let mut meter = StageMeter::default();
@@ -68,6 +70,7 @@ fn alone(recipe: &Recipe, file: &[u8], position: u64, crop: u32) -> Result<Vec<u
         random: &random(position).of_crop(crop),
         size: None,
         part: None,
+        boxes: None,
         check_size: &|_| Ok(()),
     };
     let made = decoder.make_row(file, &request, &mut out, &mut StageMeter::default());
@@ -292,7 +295,11 @@ fn a_jpeg_is_decoded_once_at_the_finest_scale() {
                 let mut steps = Vec::new();
                 let numbers = random(position).of_crop(crop);
                 program
-                    .steps((height, width), None, &numbers, &mut steps)
+                    .steps(
+                        &DrawnPicture::of_size((height, width)),
+                        &numbers,
+                        &mut steps,
+                    )
                     .unwrap();
                 stored.plan_decode(program, &steps).scale.denominator()
             };
@@ -346,7 +353,7 @@ fn geometries_are_those_of_the_drawn_boxes() {
         let numbers = random(3).of_crop(crop as u32);
         let program = &programs.crop_programs()[crop];
         program
-            .steps((120, 90), None, &numbers, &mut steps)
+            .steps(&DrawnPicture::of_size((120, 90)), &numbers, &mut steps)
             .unwrap();
         let drawn = steps.iter().find_map(|step| match step.step {
             Step::Crop(rect) => Some(rect),
@@ -434,6 +441,7 @@ fn tables_of_hulls_are_within_the_bound() {
                         random: &random(position),
                         size: None,
                         part: None,
+                        boxes: None,
                         check_size: &|_| Ok(()),
                     };
                     let mut parts = RowParts {

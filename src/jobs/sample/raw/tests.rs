@@ -67,6 +67,7 @@ fn made(decoder: &mut SampleDecoder, file: &[u8], size: Size, position: u64) -> 
         random: &PositionRandom::new(7, 1, position),
         size: None,
         part: None,
+        boxes: None,
         check_size: &|_| Ok(()),
     };
     let filled = decoder.make_row(file, &request, &mut out, &mut StageMeter::default());

@@ -405,7 +405,13 @@ fn strengths_follow_the_size_of_the_batch() {
         for position in 0..200 {
             let random = OneStream::new(PositionRandom::new(5, 1, position));
             let mut steps = Vec::new();
-            program.steps((90, 80), size, &random, &mut steps).unwrap();
+            program
+                .steps(
+                    &DrawnPicture::of_size((90, 80)).in_row(size),
+                    &random,
+                    &mut steps,
+                )
+                .unwrap();
             all.extend(steps.into_iter().filter_map(|s| match s.step {
                 Step::Augment(AugmentStep::Rotate { degrees, .. }) => Some(degrees.abs().round()),
                 _ => None,

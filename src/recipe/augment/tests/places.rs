@@ -97,7 +97,9 @@ fn nothing_moves_across_a_policy_and_it_moves_across_nothing() {
             for position in 0..200 {
                 let mut steps = Vec::new();
                 let random = PositionRandom::new(1, 0, position);
-                program.steps((40, 50), None, &random, &mut steps).unwrap();
+                program
+                    .steps(&DrawnPicture::of_size((40, 50)), &random, &mut steps)
+                    .unwrap();
                 let ops: Vec<usize> = steps.iter().map(|s| s.op).collect();
                 assert!(ops.is_sorted(), "{reorder:?}: {steps:?}");
             }
@@ -124,7 +126,9 @@ fn a_policys_steps_keep_the_order_in_which_they_were_drawn() {
     for position in 0..100 {
         let mut steps: Vec<OpStep> = Vec::new();
         let random = PositionRandom::new(5, 1, position);
-        program.steps(SIZE, None, &random, &mut steps).unwrap();
+        program
+            .steps(&DrawnPicture::of_size(SIZE), &random, &mut steps)
+            .unwrap();
         assert_eq!(steps[0].step, Step::Augment(AugmentStep::Keep));
         assert!(matches!(
             steps[7].step,
@@ -145,7 +149,9 @@ fn pillows_jitter_takes_the_draws_of_the_tensors() {
         let program = SampleProgram::compile(&recipe([o.into()])).unwrap();
         let mut steps: Vec<OpStep> = Vec::new();
         let random = PositionRandom::new(5, 1, position);
-        program.steps(SIZE, None, &random, &mut steps).unwrap();
+        program
+            .steps(&DrawnPicture::of_size(SIZE), &random, &mut steps)
+            .unwrap();
         steps
     };
     let mut shifts = std::collections::BTreeSet::new();
@@ -235,7 +241,9 @@ fn streams_are_an_operations_own() {
         let program = SampleProgram::compile(&recipe(ops)).unwrap();
         let mut steps: Vec<OpStep> = Vec::new();
         let random = PositionRandom::new(5, 1, position);
-        program.steps(SIZE, None, &random, &mut steps).unwrap();
+        program
+            .steps(&DrawnPicture::of_size(SIZE), &random, &mut steps)
+            .unwrap();
         let of_it = steps.iter().filter(|s| s.op == at).map(|s| s.step);
         of_it.collect::<Vec<_>>()
     };

@@ -295,6 +295,7 @@ fn pad_to() -> impl Strategy<Value = Op> {
     (sizes, anchor, offset, per_channel(), padding_mode()).prop_map(
         |((size, multiple_of), anchor, offset, fill, padding_mode)| {
             Op::from(PadTo {
+                min_size: None,
                 size,
                 multiple_of,
                 anchor,

@@ -72,13 +72,15 @@ fn the_kept_box_is_that_of_a_random_resized_crop() {
             for position in 0..300 {
                 let random = PositionRandom::new(5, 1, position);
                 let [mut steps, mut crops] = [const { Vec::new() }; 2];
-                let becomes = keep.draw(0, size, &random, &mut steps);
+                let becomes =
+                    keep.draw(0, (&DrawnPicture::of_size(size), size), &random, &mut steps);
                 assert_eq!(becomes.unwrap(), size);
                 // The first number decides whether it runs.
                 let mut rest = random;
                 rest.next_f64();
                 let rest = OneStream::new(rest);
-                crop.draw(0, size, &rest, &mut crops).unwrap();
+                crop.draw(0, (&DrawnPicture::of_size(size), size), &rest, &mut crops)
+                    .unwrap();
                 let Step::Crop(want) = crops[0].step else {
                     panic!("{crops:?}")
                 };
@@ -107,7 +109,14 @@ fn a_box_is_kept_with_its_probability() {
 /// Left, top, right, bottom.
 fn padding(op: PadTo, size: HeightWidth) -> Option<[u32; 4]> {
     let mut steps = Vec::new();
-    let becomes = drawn(op).draw(0, size, &LowestDraws, &mut steps).ok()?;
+    let becomes = drawn(op)
+        .draw(
+            0,
+            (&DrawnPicture::of_size(size), size),
+            &LowestDraws,
+            &mut steps,
+        )
+        .ok()?;
     let Step::Pad { padding: p, .. } = steps[0].step else {
         panic!("{steps:?}")
     };
@@ -170,7 +179,14 @@ fn a_part_of_the_shorter_side_is_cut_to_whole_pixels() {
         for rounding in [LengthRounding::Down, LengthRounding::Nearest] {
             let mut steps = Vec::new();
             let drawn = drawn(op(ratio, rounding));
-            let becomes = drawn.draw(0, size, &LowestDraws, &mut steps).unwrap();
+            let becomes = drawn
+                .draw(
+                    0,
+                    (&DrawnPicture::of_size(size), size),
+                    &LowestDraws,
+                    &mut steps,
+                )
+                .unwrap();
             assert_eq!(becomes, (side, side));
             let Step::Crop(rect) = steps[0].step else {
                 panic!("{steps:?}")
@@ -205,7 +221,14 @@ fn centre_crops_pad_as_torchvision_does() {
     for (picture, size, part, border) in cases {
         let mut steps = Vec::new();
         let drawn = drawn(CenterCrop::new(size));
-        let becomes = drawn.draw(0, picture, &LowestDraws, &mut steps).unwrap();
+        let becomes = drawn
+            .draw(
+                0,
+                (&DrawnPicture::of_size(picture), picture),
+                &LowestDraws,
+                &mut steps,
+            )
+            .unwrap();
         assert_eq!(becomes, size);
         let [left, top, width, height] = part;
         let mut want = vec![Step::Crop(PixelRect {
@@ -235,7 +258,12 @@ fn centre_crops_without_padding_refuse_what_is_smaller() {
         pad_if_needed: false,
         ..CenterCrop::new(8)
     };
-    let fault = drawn(op).draw(0, (7, 9), &LowestDraws, &mut Vec::new());
+    let fault = drawn(op).draw(
+        0,
+        (&DrawnPicture::of_size((7, 9)), (7, 9)),
+        &LowestDraws,
+        &mut Vec::new(),
+    );
     let reason = fault.unwrap_err().reason;
     assert!(
         reason.ends_with("of it: use a resize before it"),

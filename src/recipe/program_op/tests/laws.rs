@@ -76,7 +76,12 @@ fn first(op: impl Into<Op>, size: Sides, random: &mut Listed) -> Option<Step> {
     };
     let mut steps = Vec::new();
     drawn
-        .draw(0, size, &OneStream::new(random), &mut steps)
+        .draw(
+            0,
+            (&DrawnPicture::of_size(size), size),
+            &OneStream::new(random),
+            &mut steps,
+        )
         .unwrap();
     steps.first().map(|s| s.step)
 }

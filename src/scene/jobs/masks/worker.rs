@@ -167,6 +167,7 @@ impl MaskReader {
             random: &PositionRandom::new(0, 0, 0),
             size: None,
             part: None,
+            boxes: None,
             check_size: &|found| check_shape(found, size),
         };
         self.decoder.make_row(file, &request, pixels, meter)?;

@@ -209,6 +209,7 @@ impl ColorDecoder {
             random: &PositionRandom::new(0, 0, 0),
             size: made.resizes.then_some(size),
             part: None,
+            boxes: None,
             check_size: &|found| check_size(found, frame.file_size),
         };
         self.decoders[at].1.make_row(file, &request, out, meter)
