@@ -18,19 +18,19 @@ use crate::picture::jpeg::fixtures;
 use crate::picture::jpeg::fixtures::Sampling;
 use crate::picture::npy;
 use crate::picture::read_header::DecodeCost;
-use crate::recipe::DrawnPicture;
 use crate::recipe::{
     AspectDistribution, BoundedResizedCrop, Cast, CenterCrop, CenterCropOrPad, ColorJitter,
-    ColorOrder, ColorSpace, ConvertColor, CropWithPadding, DataType, Decode, ElasticTransform,
-    EraseFill, GaussianBlur, GaussianNoise, Grayscale, InterpolationMode, Jpeg, Layout,
-    LengthRounding, MemoryLayout, Normalize, Op, OrientationMode, Pad, PadAnchor, PadTo, Padding,
-    PaddingMode, PcaLighting, PerChannel, PillowGaussianBlur, RandomAdjustSharpness, RandomAffine,
-    RandomApply, RandomAutocontrast, RandomChannelPermutation, RandomChoice, RandomCrop,
-    RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomInvert,
-    RandomOrder, RandomPerspective, RandomPhotometricDistort, RandomPosterize, RandomResizedCrop,
-    RandomRotate90, RandomRotation, RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe,
-    ReorderMode, Resize, ResizeKeepRatio, Rotate90, RotationStyle, RowExtent, Size, Span,
-    TorchvisionAugMix, TrimBorder,
+    ColorOrder, ColorSpace, ConvertColor, CropWithPadding, DataType, Decode, DrawnPicture,
+    ElasticTransform, EraseFill, FixedBoxes, GaussianBlur, GaussianNoise, Grayscale,
+    InterpolationMode, Jpeg, LargeScaleJitter, Layout, LengthRounding, Letterbox, MemoryLayout,
+    Normalize, Op, OrientationMode, Pad, PadAnchor, PadTo, Padding, PaddingMode, PcaLighting,
+    PerChannel, PillowGaussianBlur, RandomAdjustSharpness, RandomAffine, RandomApply,
+    RandomAutocontrast, RandomChannelPermutation, RandomChoice, RandomCrop, RandomEqualize,
+    RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomInvert, RandomIouCrop, RandomOrder,
+    RandomPerspective, RandomPhotometricDistort, RandomPosterize, RandomResize, RandomResizedCrop,
+    RandomRotate90, RandomRotation, RandomShortestSize, RandomSizedBboxSafeCrop, RandomSolarize,
+    RandomVerticalFlip, RandomZoomOut, Recipe, ReorderMode, Resize, ResizeKeepRatio, Rotate90,
+    RotationStyle, RowExtent, ScaleJitter, Size, Span, TorchvisionAugMix, TrimBorder,
 };
 
 /// A row, and the bytes that the canvas and the resampler held after it.
@@ -39,6 +39,18 @@ type Made = (std::result::Result<Vec<u8>, String>, (usize, usize));
 /// The row that a recipe makes of a file.
 fn row(recipe: &Recipe, bytes: &[u8], position: u64) -> Made {
     rows(recipe, &[bytes], position).remove(0)
+}
+
+/// Boxes that operations read, whatever the steps before them.
+fn some_boxes() -> FixedBoxes {
+    FixedBoxes(vec![[3.0, 5.0, 11.5, 20.0], [14.0, 1.0, 19.0, 6.0]])
+}
+
+fn with_boxes(boxes: &FixedBoxes, stored: StoredPicture) -> DrawnPicture<'_> {
+    DrawnPicture {
+        boxes: Some(boxes),
+        ..DrawnPicture::of_size(stored.upright_size())
+    }
 }
 
 /// The rows that one decoder makes of files, one after the other.
@@ -50,13 +62,14 @@ fn rows(recipe: &Recipe, files: &[&[u8]], position: u64) -> Vec<Made> {
         panic!("rows of own sizes");
     };
     let bytes = program.row_bytes((height, width)) as usize;
+    let boxes = some_boxes();
     let made = (position..).zip(files).map(|(position, file)| {
         let mut out = vec![0xa5; bytes];
         let request = RowRequest {
             random: &PositionRandom::new(7, 1, position),
             size: None,
             part: None,
-            boxes: None,
+            boxes: Some(&boxes),
             check_size: &|_| Ok(()),
         };
         let filled = decoder.make_row(file, &request, &mut out, &mut StageMeter::default());
@@ -363,7 +376,7 @@ fn sizing() -> impl Strategy<Value = Vec<Op>> {
         prop::bool::ANY,
         rounding,
         (scale, ratio, aspect),
-        0..8,
+        0..14,
     )
         .prop_map(
             |(interpolation, antialias, rounding, (scale, ratio, aspect), which)| match which {
@@ -450,6 +463,64 @@ fn sizing() -> impl Strategy<Value = Vec<Op>> {
                     CenterCropOrPad {
                         padding_mode: PaddingMode::Reflect,
                         ..CenterCropOrPad::new((18, 25))
+                    }
+                    .into(),
+                ],
+                7 => vec![
+                    Letterbox {
+                        interpolation,
+                        antialias,
+                        scale_up: rounding == LengthRounding::Down,
+                        ..Letterbox::new((20, 24))
+                    }
+                    .into(),
+                ],
+                8 => vec![
+                    LargeScaleJitter {
+                        scale: Span(0.3, 2.0),
+                        interpolation,
+                        antialias,
+                        ..LargeScaleJitter::new((20, 24))
+                    }
+                    .into(),
+                ],
+                9 => vec![
+                    RandomShortestSize {
+                        max_size: Some(26),
+                        interpolation,
+                        antialias,
+                        ..RandomShortestSize::new([14, 19, 31])
+                    }
+                    .into(),
+                    PadTo::size((26, 26)).into(),
+                ],
+                10 => vec![
+                    ScaleJitter {
+                        scale: Span(0.4, 1.7),
+                        interpolation,
+                        antialias,
+                        ..ScaleJitter::new((20, 24))
+                    }
+                    .into(),
+                    PadTo::min_size((16, 15)).into(),
+                    CenterCropOrPad::new((18, 25)).into(),
+                ],
+                11 => vec![
+                    RandomIouCrop::default().into(),
+                    RandomResize {
+                        interpolation,
+                        antialias,
+                        ..RandomResize::new(9, 22)
+                    }
+                    .into(),
+                    CenterCropOrPad::new((18, 25)).into(),
+                ],
+                12 => vec![
+                    RandomSizedBboxSafeCrop {
+                        erosion_rate: scale.0,
+                        interpolation,
+                        antialias,
+                        ..RandomSizedBboxSafeCrop::new((20, 24))
                     }
                     .into(),
                 ],
@@ -589,17 +660,14 @@ fn exact_is_exact() {
             good.set(good.get() + u32::from(got.is_ok()));
         }
         // The computed memory; the decoder's own pixels are not part of it.
+        let boxes = some_boxes();
         let mut steps = Vec::new();
         let mut bound = SampleMemory::default();
         for ((file, (_, buffer_bytes)), position) in files.iter().zip(&got).zip(position..) {
             let stored = file.stored;
             let random = PositionRandom::new(7, 1, position);
             if program
-                .steps(
-                    &DrawnPicture::of_size(stored.upright_size()),
-                    &random,
-                    &mut steps,
-                )
+                .steps(&with_boxes(&boxes, stored), &random, &mut steps)
                 .is_ok()
             {
                 let plan = stored.plan_decode(&program, &steps);
@@ -664,12 +732,13 @@ proptest! {
         let row = row.filter(|_| program.allows_batch_sizes());
         let mut steps = Vec::new();
         let mut largest = Vec::new();
+        let boxes = some_boxes();
         let most = stored.scratch_bound(&program, row, &mut largest);
         let [mut kept, some] = stored.scratch_bounds(&program, row, &mut largest);
         kept.raise_all(&some);
         for position in first..first + 12 {
             let random = PositionRandom::new(7, 1, position);
-            if program.steps(&DrawnPicture::of_size(stored.upright_size()).in_row(row), &random, &mut steps).is_err() {
+            if program.steps(&with_boxes(&boxes, stored).in_row(row), &random, &mut steps).is_err() {
                 continue;
             }
             let plan = stored.plan_decode(&program, &steps);

@@ -5,13 +5,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::resize::Resize;
-use crate::recipe::crop_sizes::push_resize;
+use crate::recipe::crop_sizes::{push_largest_resize, push_resize};
 use crate::recipe::operation::{
     DeviceSupport, DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState,
     SampleFault, UniformSource,
 };
 use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::check_side;
+use crate::recipe::size_bounds::SizeBounds;
 use crate::recipe::values::InterpolationMode;
 
 described! {
@@ -86,11 +87,18 @@ impl Operation for RandomResize {
 
     fn largest(
         &self,
-        known: &PixelState,
+        _known: &PixelState,
         size: HeightWidth,
         most: &mut LargestCase<'_>,
     ) -> HeightWidth {
-        self.to(self.max_size - 1).largest(known, size, most)
+        let largest = self.to(self.max_size - 1);
+        let SizeBounds { low, high, .. } = most.reach();
+        // A side grows with itself, and shrinks if the other one grows.
+        let (height, _) = largest.output((high.0, low.1.max(1)));
+        let (_, width) = largest.output((low.0.max(1), high.1));
+        let to = largest.output(size);
+        let filter = (self.interpolation, self.antialias);
+        push_largest_resize(most, to, (height, width), filter)
     }
 
     fn device_support(&self) -> DeviceSupport {

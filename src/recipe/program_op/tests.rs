@@ -5,6 +5,7 @@
 //! seed in a thousand would break a bound.
 
 mod box_tests;
+mod detection_goldens;
 mod inside;
 mod laws;
 mod single;

@@ -15,16 +15,18 @@ use crate::recipe::{
     BoundedResizedCrop, Cast, CenterCrop, CenterCropOrPad, ChainDepth, ColorJitter, ColorOrder,
     ColorSpace, ConvertColor, CornerCrop, CropWithPadding, Cutout, DataType, Decode, DecodeMode,
     ElasticTransform, EraseFill, GaussianBlur, GaussianNoise, Grayscale, HideAndSeek, ImageCorner,
-    InterpolationMode, JitterStyle, Jpeg, Layout, LengthRounding, MemoryLayout, MixChoice, MixOp,
-    Mixing, Normalize, Op, OrientationMode, Pad, PadAnchor, PadTo, Padding, PaddingMode,
-    PcaLighting, PerChannel, PillowGaussianBlur, RandAugment, RandTable, RandomAdjustSharpness,
-    RandomAffine, RandomApply, RandomAutocontrast, RandomBlur, RandomChannelPermutation,
-    RandomChoice, RandomCrop, RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip,
-    RandomInterpolation, RandomInvert, RandomOrder, RandomPerspective, RandomPhotometricDistort,
-    RandomPosterize, RandomResizedCrop, RandomRotate90, RandomRotation, RandomSolarize,
-    RandomVerticalFlip, RandomZoomOut, Recipe, ReorderMode, Resize, ResizeKeepRatio, ResizeTo,
-    Rotate90, RotationStyle, Shear, Size, Span, TimmAugment, TorchvisionAugMix, TrimBorder,
-    TrivialAugment, TruncationPolicy, WhitePoint, ZeroChannel,
+    InterpolationMode, JitterStyle, Jpeg, LargeScaleJitter, Layout, LengthRounding, Letterbox,
+    MemoryLayout, MixChoice, MixOp, Mixing, Normalize, Op, OrientationMode, Pad, PadAnchor, PadTo,
+    Padding, PaddingMode, PcaLighting, PerChannel, PillowGaussianBlur, RandAugment, RandTable,
+    RandomAdjustSharpness, RandomAffine, RandomApply, RandomAutocontrast, RandomBlur,
+    RandomChannelPermutation, RandomChoice, RandomCrop, RandomEqualize, RandomErasing,
+    RandomGrayscale, RandomHorizontalFlip, RandomInterpolation, RandomInvert, RandomIouCrop,
+    RandomOrder, RandomPerspective, RandomPhotometricDistort, RandomPosterize, RandomResize,
+    RandomResizedCrop, RandomRotate90, RandomRotation, RandomShortestSize, RandomSizedBboxSafeCrop,
+    RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe, ReorderMode, Resize,
+    ResizeKeepRatio, ResizeTo, Rotate90, RotationStyle, ScaleJitter, Shear, Size, Span,
+    TimmAugment, TorchvisionAugMix, TrimBorder, TrivialAugment, TruncationPolicy, WhitePoint,
+    ZeroChannel,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -290,19 +292,75 @@ fn pad_to() -> impl Strategy<Value = Op> {
         PadAnchor::Center,
         PadAnchor::BottomRight,
     ]);
-    let sizes = (option::of(size()), option::of(size()));
+    let sizes = (option::of(size()), option::of(size()), option::of(size()));
     let offset = option::of([pixels(), pixels()]);
     (sizes, anchor, offset, per_channel(), padding_mode()).prop_map(
-        |((size, multiple_of), anchor, offset, fill, padding_mode)| {
+        |((size, min_size, multiple_of), anchor, offset, fill, padding_mode)| {
             Op::from(PadTo {
-                min_size: None,
                 size,
+                min_size,
                 multiple_of,
                 anchor,
                 offset,
                 fill,
                 padding_mode,
             })
+        },
+    )
+}
+
+fn sizes_of_detectors() -> impl Strategy<Value = Op> {
+    let parts = (
+        (size(), option::of(size()), option::of(any::<u32>())),
+        (span(), number(), per_channel()),
+        (interpolation(), any::<bool>(), any::<bool>()),
+        vec(any::<u32>(), 0..4),
+        (any::<[u32; 2]>(), 0..6usize),
+    );
+    parts.prop_map(
+        |(sizes, numbers, (interpolation, antialias, scale_up), list, (sides, which))| {
+            let (size, crop, max_size) = sizes;
+            let (scale, erosion_rate, fill) = numbers;
+            match which {
+                0 => Op::from(Letterbox {
+                    scale_up,
+                    anchor: PadAnchor::BottomRight,
+                    fill,
+                    interpolation,
+                    antialias,
+                    ..Letterbox::new(size)
+                }),
+                1 => Op::from(LargeScaleJitter {
+                    scale,
+                    fill,
+                    interpolation,
+                    antialias,
+                    size,
+                }),
+                2 => Op::from(RandomShortestSize {
+                    min_size: list,
+                    max_size,
+                    interpolation,
+                    antialias,
+                }),
+                3 => Op::from(ScaleJitter {
+                    size,
+                    scale,
+                    interpolation,
+                    antialias,
+                }),
+                4 => Op::from(RandomResize {
+                    interpolation,
+                    antialias,
+                    ..RandomResize::new(sides[0], sides[1])
+                }),
+                _ => Op::from(RandomSizedBboxSafeCrop {
+                    size: crop,
+                    erosion_rate,
+                    interpolation,
+                    antialias,
+                }),
+            }
         },
     )
 }
@@ -545,6 +603,19 @@ fn other() -> impl Strategy<Value = Op> {
         center_crop_or_pad(),
         resize_keep_ratio(),
         any::<u32>().prop_map(|pixels| TrimBorder { pixels }.into()),
+        sizes_of_detectors(),
+        (vec(number(), 0..4), number(), number(), any::<u32>()).prop_map(
+            |(sampler_options, min_scale, max_aspect_ratio, trials)| {
+                RandomIouCrop {
+                    min_scale,
+                    max_aspect_ratio,
+                    sampler_options,
+                    trials,
+                    ..RandomIouCrop::default()
+                }
+                .into()
+            }
+        ),
         number().prop_map(|p| RandomHorizontalFlip { p }.into()),
         number().prop_map(|p| RandomInterpolation { p }.into()),
         number().prop_map(|p| RandomVerticalFlip { p }.into()),
