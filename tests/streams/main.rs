@@ -6,6 +6,7 @@ mod common;
 
 mod boxes;
 mod crops;
+mod detection;
 mod elastic;
 mod errors;
 mod full;

@@ -19,14 +19,14 @@ use image::{GrayImage, Luma, Rgb, RgbImage};
 use crate::common::builder;
 use crate::common::rows::{assert_same, rows, stream, take};
 
-const COUNT: u32 = 21;
+pub const COUNT: u32 = 21;
 
-fn size_of(n: u32) -> (u32, u32) {
+pub fn size_of(n: u32) -> (u32, u32) {
     (30 + 3 * n, 71 - 2 * n)
 }
 
 /// The objects of image `n`: none in each fourth, up to 11 in the others.
-fn item(n: u32) -> ItemObjects {
+pub fn item(n: u32) -> ItemObjects {
     let (width, height) = size_of(n);
     let count = if n.is_multiple_of(4) {
         0
@@ -79,7 +79,7 @@ fn list(count: u32) -> ObjectList {
     list
 }
 
-fn images(dir: &Path) {
+pub fn images(dir: &Path) {
     for folder in ["images", "masks"] {
         fs::create_dir(dir.join(folder)).unwrap();
     }
@@ -92,7 +92,7 @@ fn images(dir: &Path) {
     }
 }
 
-fn with_objects(dir: &Path, rule: ObjectRule) -> LoaderBuilder {
+pub fn with_objects(dir: &Path, rule: ObjectRule) -> LoaderBuilder {
     let objects = ObjectOptions::default().rule(rule);
     let objects = objects.listed(list(COUNT)).unwrap();
     builder(&dir.join("images")).objects(objects)
@@ -155,7 +155,7 @@ fn the_stream_is_the_same_for_any_number_of_workers_and_from_any_point() {
 }
 
 /// All batches of one epoch.
-fn epoch(builder: LoaderBuilder) -> Vec<Batch> {
+pub fn epoch(builder: LoaderBuilder) -> Vec<Batch> {
     let mut loader = builder.shuffle(false).build().unwrap();
     let batches: Vec<Batch> = loader.epoch().map(Result::unwrap).collect();
     batches
