@@ -19,6 +19,10 @@ _WRAPPER = "torchvision.tv_tensors._dataset_wrapper.VisionDatasetTVTensorWrapper
 # Transforms after which boxes may be sanitized: they move no pixel.
 _STILL = {"ConvertImageDtype", "Normalize", "ToDtype", "ToImage", "ToPureTensor"}
 
+# Of boxes alone. Boxes of batches are clamped before they are sanitized, and have one format.
+_CLAMPED = ("ClampBoundingBoxes",)
+_CONVERTED = ("ConvertBoundingBoxFormat",)
+
 _DEFAULT_KEYS = {"image_id", "boxes", "labels"}
 
 
@@ -108,19 +112,33 @@ def _parts(transforms: Any) -> list[Any]:
 
 
 def _is_of_boxes(part: Any) -> bool:
-    return type(part).__name__ == "SanitizeBoundingBoxes"
+    return type(part).__name__ in ("SanitizeBoundingBoxes", *_CLAMPED, *_CONVERTED)
 
 
 def _sanitizing(transforms: Any) -> dict[str, Any]:
     """The least side and area of boxes. torchvision keeps all without ``SanitizeBoundingBoxes``."""
     parts = _parts(transforms)
-    places = [place for place, part in enumerate(parts) if _is_of_boxes(part)]
+    for part in parts:
+        _check_format(part)
+    places = [
+        place for place, part in enumerate(parts) if type(part).__name__ == "SanitizeBoundingBoxes"
+    ]
     if not places:
+        clamped = next((part for part in parts if type(part).__name__ in _CLAMPED), None)
+        if clamped is not None:
+            raise _refused(
+                f"{type(clamped).__name__} is translated together with SanitizeBoundingBoxes, "
+                "which drops what it leaves empty: add v2.SanitizeBoundingBoxes() after it"
+            )
         return {"min_size": 0, "min_area": 0}
     if len(places) > 1:
         raise _refused("SanitizeBoundingBoxes is there twice: keep the last one")
     one, after = parts[places[0]], parts[places[0] + 1 :]
-    moving = [part for part in after if type(part).__name__ not in _STILL]
+    moving = [
+        part
+        for part in after
+        if type(part).__name__ not in _STILL and not _is_of_boxes(part)
+    ]
     if moving:
         raise _refused(
             f"SanitizeBoundingBoxes comes before {type(moving[0]).__name__}, and boxes are "
@@ -129,6 +147,15 @@ def _sanitizing(transforms: Any) -> dict[str, Any]:
     if one.labels_getter not in ("default", None) and not callable(one.labels_getter):
         raise _refused(f"SanitizeBoundingBoxes has labels_getter {shown(one.labels_getter)}")
     return {"min_size": float(one.min_size), "min_area": float(one.min_area)}
+
+
+def _check_format(part: Any) -> None:
+    """Boxes of batches are left, top, right, bottom."""
+    if type(part).__name__ in _CONVERTED and getattr(part.format, "name", part.format) != "XYXY":
+        raise _refused(
+            f"{type(part).__name__} makes {getattr(part.format, 'name', part.format)} of boxes, "
+            "and those of batches are XYXY: use format='XYXY', and convert targets in the loop"
+        )
 
 
 def _coco(dataset: Any, with_masks: bool) -> list[tuple[str, AnnotatedSample]]:

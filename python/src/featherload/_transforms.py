@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -306,6 +306,8 @@ def _fill(walk: Walk, t: Any) -> Any:
     fill = getattr(t, "fill", 0)
     if fill is None:
         return 0
+    if isinstance(fill, Mapping):
+        fill = _fill_of_images(fill)
     values = [fill] if isinstance(fill, (int, float)) else fill
     if (
         not isinstance(values, (list, tuple))
@@ -315,6 +317,15 @@ def _fill(walk: Walk, t: Any) -> Any:
         raise cannot(f"{type(t).__name__}(fill={fill!r})", "a fill is one number or three")
     levels = [_level(walk, t, "fill", v) for v in values]
     return levels[0] if len(levels) == 1 else levels
+
+
+def _fill_of_images(fills: Mapping[Any, Any]) -> Any:
+    """Of v2's fills by type, that of images. Masks of objects have none, which is 0."""
+    names = {getattr(kind, "__name__", str(kind)): value for kind, value in fills.items()}
+    for name in ("Image", "Tensor", "others"):
+        if name in names:
+            return names[name]
+    return 0
 
 
 def _level(walk: Walk, t: Any, name: str, value: float) -> float:
@@ -345,6 +356,19 @@ def _resize(walk: Walk, t: Any) -> list[Op]:
     if walk.is_tensor and not t.antialias:
         op["antialias"] = False
     return [{"resize": op}]
+
+
+def _random_size(name: str, **attributes: Callable[[Any], Any]) -> Callable[[Walk, Any], list[Op]]:
+    """Translates to a resize whose size is drawn."""
+
+    def translate(walk: Walk, t: Any) -> list[Op]:
+        op = {key: read(t) for key, read in attributes.items()}
+        op["interpolation"] = _resampling(walk, t)
+        if walk.is_tensor and not t.antialias:
+            op["antialias"] = False
+        return [{name: {key: value for key, value in op.items() if value is not None}}]
+
+    return translate
 
 
 def _random_resized_crop(walk: Walk, t: Any) -> list[Op]:
@@ -783,6 +807,19 @@ TRANSFORMS: dict[str, Known] = {
     "RandomHorizontalFlip": Known(
         _same("random_horizontal_flip", p=_probability), "`random_horizontal_flip`"
     ),
+    "RandomIoUCrop": Known(
+        _same(
+            "random_iou_crop",
+            min_scale=_get("min_scale"),
+            max_scale=_get("max_scale"),
+            min_aspect_ratio=_get("min_aspect_ratio"),
+            max_aspect_ratio=_get("max_aspect_ratio"),
+            sampler_options=_get("options"),
+            trials=_get("trials"),
+        ),
+        "`random_iou_crop`",
+        "with objects",
+    ),
     "RandomInvert": Known(
         _same("random_invert", p=_probability), "`random_invert`", "before float32"
     ),
@@ -807,11 +844,19 @@ TRANSFORMS: dict[str, Known] = {
         "`random_posterize`",
         "`bits` is 0 to 8; before float32",
     ),
+    "RandomResize": Known(
+        _random_size("random_resize", min_size=_get("min_size"), max_size=_get("max_size")),
+        "`random_resize`",
+    ),
     "RandomResizedCrop": Known(_random_resized_crop, "`random_resized_crop`"),
     "RandomRotation": Known(
         _rotation,
         "`random_rotation`, or `random_affine` on a Pillow image",
         "no `expand` on a Pillow image, no `center` on a tensor",
+    ),
+    "RandomShortestSize": Known(
+        _random_size("random_shortest_size", min_size=_get("min_size"), max_size=_get("max_size")),
+        "`random_shortest_size`",
     ),
     "RandomSolarize": Known(
         _same("random_solarize", threshold=_get("threshold"), p=_probability),
@@ -825,6 +870,15 @@ TRANSFORMS: dict[str, Known] = {
         _same("random_zoom_out", side_range=_get("side_range"), p=_probability), "`random_zoom_out`"
     ),
     "Resize": Known(_resize, "`resize`"),
+    "ScaleJitter": Known(
+        _random_size(
+            "scale_jitter",
+            # torchvision divides its second number by the height.
+            size=lambda t: [int(side) for side in reversed(t.target_size)],
+            scale=_get("scale_range"),
+        ),
+        "`scale_jitter`",
+    ),
     "ToDtype": Known(
         _to_dtype,
         "`cast`",
