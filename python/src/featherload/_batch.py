@@ -104,8 +104,8 @@ class Batch(tuple[Any, Any]):
     _columns: HeldColumns | None
     _masks: Any
     _objects: Objects | None
-    # Makes the targets of objects.
-    _view: Callable[[Objects, Any], Any] | None
+    # Makes images and targets of objects.
+    _view: Callable[[Objects, Any], tuple[Any, Any]] | None
     # Rows of images for each sample: the images of all samples, then those of all again, ...
     _splits: int
 
@@ -117,7 +117,7 @@ class Batch(tuple[Any, Any]):
         masks: Any = None,
         objects: Objects | None = None,
         splits: int = 1,
-        view: Callable[[Objects, Any], Any] | None = None,
+        view: Callable[[Objects, Any], tuple[Any, Any]] | None = None,
     ) -> Batch:
         batch = super().__new__(cls, tuple(pair))
         batch._raw, batch._columns, batch._masks = raw, columns, masks
@@ -333,7 +333,7 @@ class Batch(tuple[Any, Any]):
             if own_masks or objects.boxes.device != where.device:
                 wait = not options.get("non_blocking")
                 objects = objects.to(where.device, not wait, own_masks)
-                at = labels if self._view is None else self._view(objects, there)
+                at = labels if self._view is None else self._view(objects, there)[1]
         if there is images and at is labels and masks is self._masks and objects is self._objects:
             return self
         raw = self._raw
@@ -378,7 +378,7 @@ class Batch(tuple[Any, Any]):
         if self._view is None:
             return pair
         objects = of_batch(self._of_loader, framework)
-        return pair if objects is None else (pair[0], self._view(objects, pair[0]))
+        return pair if objects is None else self._view(objects, pair[0])
 
     def __repr__(self) -> str:
         raw = self._raw

@@ -701,7 +701,7 @@ class Loader:
                 stacklevel=3,
             )
         if objects is not None and self._view is not None:
-            pair = (pair[0], self._view(objects, pair[0]))
+            pair = self._view(objects, pair[0])
         return Batch(pair, raw, self._columns, masks, objects, view=self._view)
 
 

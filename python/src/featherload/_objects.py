@@ -21,6 +21,8 @@ ObjectSource = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 TargetForm = Literal["list", "flat", "padded", "detr"]
 
+Viewer = Callable[["Objects", Any], tuple[Any, Any]]
+
 _LISTED = {
     "boxes": (4, np.float64),
     "area": (0, np.float64),
@@ -66,6 +68,9 @@ class Objects:
     """int64, N x 2: height and width of each image. 0 for a masked row."""
     sizes: Any
     """int64, N x 2: height and width of each row. 0 for a masked row."""
+    content: Any
+    """int64, N x 4: left, top, right, bottom of the image in its row. The rest is the border of
+    ``pad_to``, ``letterbox`` and others."""
     dropped: Any
     """int64, N: objects that the style dropped, or that were over ``max_objects``."""
     masks: list[Any] | None = None
@@ -145,14 +150,46 @@ class Objects:
         valid[rows, places] = True
         return {name: self._like(array) for name, array in {**padded, "valid": valid}.items()}
 
+    def cut_out(self, images: Any) -> list[Any]:
+        """The image of each row without its border. ``images``: those of the batch, N x C x H x W
+        or N x H x W x C. The arrays are views.
+        """
+        is_nchw = self._is_nchw(images)
+        parts = []
+        for image, (left, top, right, bottom) in zip(
+            images, self._host.content.tolist(), strict=True
+        ):
+            part = (slice(top, bottom), slice(left, right))
+            parts.append(image[(slice(None), *part)] if is_nchw else image[part])
+        return parts
+
+    def _is_nchw(self, images: Any) -> bool:
+        """Whether the sides of images are their last two axes, also of narrowed ones."""
+        host = self._host
+        sides = (tuple(host.sizes.max(0, initial=0).tolist()), self.padded_size())
+        return tuple(images.shape[2:4]) in sides
+
+    def padded_size(self) -> tuple[int, int]:
+        """Height and width of the largest image of the batch, if all lie at the top left of their
+        rows; else those of the rows.
+        """
+        left, top, right, bottom = self._host.content.max(0, initial=0).tolist()
+        if left or top:
+            height, width = self._host.sizes.max(0, initial=0).tolist()
+            return height, width
+        return bottom, right
+
     def as_detr(self, height: int, width: int) -> dict[str, Any]:
         """What Hugging Face's models of the DETR family take: ``pixel_mask`` int64 N x H x W (1
         inside of images), and ``labels``, a dict for each row with ``class_labels``, ``boxes``
         (centre, width, height as shares), ``area``, ``iscrowd``, ``masks``, ``image_id``,
-        ``orig_size``, ``size``.
+        ``orig_size``, ``size``. ``height`` and ``width`` are those of the images: shares are of
+        them, as the processors make them of padded images.
         """
         host = self._host
-        shares = self._like(_shares(host.boxes, host.sizes[host._rows()]))
+        size = np.array([height, width])
+        shares = self._like(_shares(host.boxes, np.broadcast_to(size, (len(host.labels), 2))))
+        sizes = self._like(np.where(host.sizes > 0, size, 0))
         crowds = self._like(host.iscrowd.astype(np.int64))
         ends = host.offsets.tolist()
         rows = []
@@ -164,15 +201,18 @@ class Objects:
                     "boxes": shares[part],
                     **({"area": self.area[part]} if "area" in self._names() else {}),
                     "iscrowd": crowds[part],
-                    **self._masks_of(row),
+                    **{
+                        name: masks[:, :height, :width]
+                        for name, masks in self._masks_of(row).items()
+                    },
                     "image_id": self.image_ids[row : row + 1],
                     "orig_size": self.original_sizes[row],
-                    "size": self.sizes[row],
+                    "size": sizes[row],
                 }
             )
         inside = np.zeros((len(rows), height, width), np.int64)
-        for row, (high, wide) in enumerate(host.sizes.tolist()):
-            inside[row, :high, :wide] = 1
+        for row, (left, top, right, bottom) in enumerate(host.content.tolist()):
+            inside[row, top:bottom, left:right] = 1
         return {"pixel_mask": self._like(inside), "labels": rows}
 
     def to(self, device: Any, non_blocking: bool = False, own_masks: bool = False) -> Objects:
@@ -277,6 +317,7 @@ def of_batch(raw: RawBatch, framework: str) -> Objects | None:
         "rotated": ("float32", (-1, rotated)),
         "original_sizes": ("int64", (-1, 2)),
         "sizes": ("int64", (-1, 2)),
+        "content": ("int64", (-1, 4)),
     }
     count = len(found["labels"]) // 8
     arrays: dict[str, Any] = {}
@@ -321,22 +362,26 @@ def _converter(framework: str, device: str) -> Callable[[Any], Any]:
     return tensor
 
 
-def view(objects: Objects, form: TargetForm, images: Any, most: int | None) -> Any:
-    """The form of objects that a loader's ``targets`` names."""
+def view(objects: Objects, form: TargetForm, images: Any, most: int | None) -> tuple[Any, Any]:
+    """Images and targets in the form that a loader's ``targets`` names."""
     if form == "list":
-        return objects.as_list()
+        return images, objects.as_list()
     if form == "flat":
-        return objects.as_flat()
+        return images, objects.as_flat()
     if form == "padded":
-        return objects.as_padded(most)
+        return images, objects.as_padded(most)
     if isinstance(images, list):
         raise ConfigError(
             "targets='detr' needs images of one size: end the recipe with a resize",
             option="targets",
         )
-    # A masked row has no size.
-    height, width = objects._host.sizes.max(0, initial=0).tolist()
-    return objects.as_detr(height, width)
+    first = 2 if objects._is_nchw(images) else 1
+    height, width = objects.padded_size()
+    if not height or not width:
+        # All rows are masked. The batch keeps its images.
+        height, width = (int(side) for side in images.shape[first : first + 2])
+    narrow = (slice(None),) * first + (slice(0, height), slice(0, width))
+    return images[narrow], objects.as_detr(height, width)
 
 
 def checked_form(targets: Any, has_objects: bool) -> TargetForm | None:
@@ -358,8 +403,8 @@ def checked_form(targets: Any, has_objects: bool) -> TargetForm | None:
     return form
 
 
-def viewer(form: TargetForm | None, rule: Any) -> Callable[[Objects, Any], Any] | None:
-    """What makes the targets of this form of objects and images. With ``max_objects`` of the rule
+def viewer(form: TargetForm | None, rule: Any) -> Viewer | None:
+    """What makes targets of this form, and images that fit them, of objects and images. With ``max_objects`` of the rule
     padded targets have one shape in every batch.
     """
     if form is None:
