@@ -6,12 +6,14 @@ annotations. No image is read here. Transforms of boxes alone become rules of ob
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ._errors import ConfigError
+from ._objects import Objects, Viewer
 from ._values import shown
 
 _WRAPPER = "torchvision.tv_tensors._dataset_wrapper.VisionDatasetTVTensorWrapper"
@@ -94,6 +96,59 @@ def image_transform(dataset: Any) -> Any:
             "batch: give transforms=v2.Compose([v2.Resize((640, 640)), v2.ToImage(), ...])"
         )
     return v2.Compose(parts)
+
+
+def padded(recipe: dict[str, Any]) -> dict[str, Any]:
+    """A recipe that leaves images of several sizes, with a border up to the largest of them: rows of
+    a batch have one size. Other recipes stay.
+    """
+    ops = list(recipe.get("ops", ()))
+    sizes = [place for place, op in enumerate(ops) if next(iter(op)) in _SIZES]
+    most = _most(ops[sizes[-1]]) if sizes else None
+    if most is None:
+        return recipe
+    # Bytes are padded, before a cast to floats.
+    end = len(ops)
+    while end and next(iter(ops[end - 1])) in ("cast", "layout", "normalize"):
+        end -= 1
+    ops.insert(end, {"pad_to": {"size": most}})
+    return {**recipe, "ops": ops}
+
+
+def has_border(recipe: Any) -> bool:
+    """Whether `padded` added the border."""
+    return any("pad_to" in op for op in recipe.get("ops", ()))
+
+
+def cut_out(view: Viewer) -> Viewer:
+    """Targets as before, and images without their borders: a list of arrays of several sizes."""
+
+    def of_batch(objects: Objects, images: Any) -> tuple[Any, Any]:
+        images, targets = view(objects, images)
+        # Images that were moved are cut out already.
+        return images if isinstance(images, list) else objects.cut_out(images), targets
+
+    return of_batch
+
+
+# Operations after which all images have one size, or not.
+_SIZES = {
+    *("center_crop", "pad", "random_crop", "random_iou_crop", "random_resize"),
+    *("random_resized_crop", "random_shortest_size", "random_zoom_out", "resize", "scale_jitter"),
+}
+
+
+def _most(op: dict[str, Any]) -> list[int] | None:
+    """The largest height and width of images after an operation that leaves several sizes. None: it
+    leaves one size, or any.
+    """
+    ((name, of),) = op.items()
+    if name in ("random_shortest_size", "resize") and not isinstance(of.get("size"), list):
+        side = of.get("max_size")
+        return None if side is None else [int(side)] * 2
+    if name == "scale_jitter":
+        return [math.ceil(side * of["scale"][1]) for side in of["size"]]
+    return None
 
 
 def _parts(transforms: Any) -> list[Any]:

@@ -517,6 +517,8 @@ def _recipe_of(dataset: Any, files: FileList) -> tuple[Any, int]:
             f"the transform of the {name} returns no tensor, so torch cannot make a batch of "
             "it: put ToTensor() or v2.ToImage() at its end"
         )
+    if _detection.inner(dataset) is not None:
+        recipe = _detection.padded(recipe)
     for part in recipe.get("crops", [recipe]):
         part["ops"] = _of_one_size(part["ops"], files.size, name)
     channels = {walk.channels for walk in maker.walks} if files.is_grey else set()

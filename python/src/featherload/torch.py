@@ -269,6 +269,10 @@ class DataLoader(Loader):
             framework=options.pop("framework", None) or "torch",
             **options,
         )
+        is_list = options.get("targets") in (None, "list")
+        if annotated and is_list and recipe is None and _detection.has_border(own):
+            # As torch's loader gives them: each image in its size.
+            self._view = None if self._view is None else _detection.cut_out(self._view)
         self._check_config(batch_size, drop_last)
         self._divided = divided
         self._names = [_file_lists.class_name(of) for of in files.classes]
