@@ -9,13 +9,16 @@ in 65,536ths), `size` (height, width) of the image, `boxes` (left, top, right, b
 `steps`: `crop` (left, top, width, height) and `resize` (height, width). For `random_iou_crop` also
 `kept`: for each box whether it stays.
 
+OUT/hsv.json        `by`, and the cases: `gains` of hue, saturation and value, and the levels of
+                    pixels before and after, by OpenCV's HSV with ultralytics' tables in between
+
 torchvision's and albumentations' own classes run, with `numbers` instead of their generators.
 detectron2's `ResizeScale` and `FixedSizeCrop` are written down from their documentation, because
 detectron2 has no wheel.
 
 `TIMES` makes as many times the cases, for a comparison that is not kept.
 
-Needs torch, torchvision 0.29.2, albumentations 2.0.8 and NumPy.
+Needs torch, torchvision 0.29.2, albumentations 2.0.8, OpenCV 5.0.0 and NumPy.
 """
 
 import json
@@ -23,6 +26,7 @@ import sys
 from pathlib import Path
 
 import albumentations as A
+import cv2
 import numpy as np
 import torch
 import torchvision
@@ -34,17 +38,18 @@ TIMES = int(sys.argv[2]) if len(sys.argv) > 2 else 1
 
 
 class Listed:
-    """Replaces torch and Python's random. Its functions return the listed numbers."""
+    """Replaces torch and Python's random. Keeps the numbers that its functions return."""
 
-    def __init__(self, numbers):
-        self.numbers, self.drawn = numbers, 0
+    def __init__(self, rng):
+        self.rng, self.numbers = rng, []
 
     def __getattr__(self, name):
         return getattr(torch, name)
 
     def next(self):
-        self.drawn += 1
-        return self.numbers[self.drawn - 1]
+        # f32 and f64 represent it exactly.
+        self.numbers.append(int(self.rng.integers(0, 65536)) / 65536)
+        return self.numbers[-1]
 
     def rand(self, count):
         return torch.tensor([self.next() for _ in range(count)], dtype=torch.float32)
@@ -63,11 +68,6 @@ class ListedRandom(Listed):
         return low + int(self.next() * (high - low + 1))
 
 
-def numbers_of(rng, count):
-    """Random numbers that f32 and f64 represent exactly."""
-    return [int(n) / 65536 for n in rng.integers(0, 65536, count)]
-
-
 def boxes_of(rng, size, count):
     h, w = size
     out = []
@@ -78,8 +78,8 @@ def boxes_of(rng, size, count):
     return out
 
 
-def by_torchvision(name, made, params, rng, size, boxes, needs):
-    listed = Listed(numbers_of(rng, needs))
+def by_torchvision(name, made, params, rng, size, boxes):
+    listed = Listed(rng)
     _geometry.torch = listed
     try:
         image = torch.zeros(3, *size, dtype=torch.uint8)
@@ -91,7 +91,7 @@ def by_torchvision(name, made, params, rng, size, boxes, needs):
         _geometry.torch = torch
     case = {
         "op": {name: params},
-        "numbers": listed.numbers[: listed.drawn],
+        "numbers": listed.numbers,
         "size": size,
         "boxes": boxes,
         "steps": [],
@@ -123,7 +123,7 @@ def iou_crops(rng):
                 "sampler_options": [0.0, 0.25, 0.6, 1.0],
             }
         made = v2.RandomIoUCrop(**params)
-        yield by_torchvision("random_iou_crop", made, params, rng, size, boxes, 20_000)
+        yield by_torchvision("random_iou_crop", made, params, rng, size, boxes)
 
 
 def sizes(rng):
@@ -132,23 +132,24 @@ def sizes(rng):
         side = int(rng.integers(20, 900))
         params = {"min_size": side, "max_size": side + int(rng.integers(1, 300))}
         made = v2.RandomResize(**params)
-        yield by_torchvision("random_resize", made, params, rng, size, [], 4)
+        yield by_torchvision("random_resize", made, params, rng, size, [])
         params = {"min_size": [side, side + 32, side + 64]}
         if rng.random() < 0.5:
             params["max_size"] = int(rng.integers(side, 2 * side + 64))
         made = v2.RandomShortestSize(**params)
-        yield by_torchvision("random_shortest_size", made, params, rng, size, [], 4)
+        yield by_torchvision("random_shortest_size", made, params, rng, size, [])
         to = int(rng.integers(30, 1200))
         made = v2.ScaleJitter((to, to), (0.3, 2.0))
         params = {"size": [to, to], "scale": [0.3, 2.0]}
-        yield by_torchvision("scale_jitter", made, params, rng, size, [], 4)
+        yield by_torchvision("scale_jitter", made, params, rng, size, [])
 
 
 def large_scales(rng):
     for _ in range(100 * TIMES):
         size = [int(v) for v in rng.integers(20, 1500, 2)]
         to = [int(v) for v in rng.integers(30, 1200, 2)]
-        numbers = numbers_of(rng, 2)
+        listed = Listed(rng)
+        numbers = [listed.next(), listed.next()]
         scale = 0.1 + (2.0 - 0.1) * numbers[0]
         by = np.minimum(*(np.multiply(to, scale) / size))
         resized = np.round(np.multiply(size, by)).astype(int)
@@ -170,7 +171,7 @@ def safe_crops(rng):
         boxes = boxes_of(rng, size, int(rng.integers(0, 5)))
         rate = [0.0, 0.3, 1.0][i % 3]
         made = A.RandomSizedBBoxSafeCrop(64, 48, erosion_rate=rate)
-        listed = ListedRandom(numbers_of(rng, 8))
+        listed = ListedRandom(rng)
         made.py_random = listed
         h, w = size
         shares = np.array(boxes, np.float64).reshape(-1, 4) / [w, h, w, h]
@@ -183,11 +184,33 @@ def safe_crops(rng):
         crop = [left, top, right - left, bottom - top]
         yield {
             "op": op,
-            "numbers": listed.numbers[: listed.drawn],
+            "numbers": listed.numbers,
             "size": size,
             "boxes": boxes,
             "steps": [{"crop": crop}, {"resize": [64, 48]}],
         }
+
+
+def hsv(rng):
+    """Tables as ultralytics documents them: no hue stays without saturation."""
+    for i in range(12 * TIMES):
+        count = 400
+        pixels = rng.integers(0, 256, (1, count, 3)).astype(np.uint8)
+        # Greys, and pixels with two equal levels.
+        pixels[0, :20] = pixels[0, :20, :1]
+        pixels[0, 20:60, 1] = pixels[0, 20:60, 2]
+        gains = [0.0, 0.0, 0.0] if i == 0 else (rng.uniform(-1, 1, 3) * [0.5, 0.9, 0.6]).tolist()
+        levels = np.arange(256, dtype=np.float64)
+        tables = [
+            ((levels + gains[0] * 180) % 180).astype(np.uint8),
+            np.clip(levels * (gains[1] + 1), 0, 255).astype(np.uint8),
+            np.clip(levels * (gains[2] + 1), 0, 255).astype(np.uint8),
+        ]
+        tables[1][0] = 0
+        parts = cv2.split(cv2.cvtColor(pixels, cv2.COLOR_RGB2HSV))
+        moved = cv2.merge([cv2.LUT(part, table) for part, table in zip(parts, tables)])
+        after = cv2.cvtColor(moved, cv2.COLOR_HSV2RGB)
+        yield {"gains": gains, "before": pixels.ravel().tolist(), "after": after.ravel().tolist()}
 
 
 def main():
@@ -200,6 +223,9 @@ def main():
     lines = ",\n".join(json.dumps(case) for case in short)
     text = f'{{"by": "{by}", "cases": [\n{lines}\n]}}\n'
     (Path(sys.argv[1]) / "manifest.json").write_text(text)
+    lines = ",\n".join(json.dumps(case) for case in hsv(rng))
+    text = f'{{"by": "OpenCV {cv2.__version__}", "cases": [\n{lines}\n]}}\n'
+    (Path(sys.argv[1]) / "hsv.json").write_text(text)
 
 
 main()

@@ -147,6 +147,7 @@ impl AugmentStep {
             | Self::Contrast(_)
             | Self::Color(_)
             | Self::Hue(_)
+            | Self::Hsv { .. }
             | Self::Fill { .. } => BufferEffect::InPlace,
         }
     }

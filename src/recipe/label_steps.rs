@@ -111,6 +111,7 @@ impl LabelMoves {
             | AugmentStep::Color(_)
             | AugmentStep::Sharpness(_)
             | AugmentStep::Hue(_)
+            | AugmentStep::Hsv { .. }
             | AugmentStep::Fill { .. }
             | AugmentStep::BoxBlurs { .. }
             | AugmentStep::Jpeg { .. }

@@ -102,6 +102,7 @@ ops! {
     gaussian_blur::GaussianBlur => "gaussian_blur",
     pillow_gaussian_blur::PillowGaussianBlur => "pillow_gaussian_blur",
     random_photometric_distort::RandomPhotometricDistort => "random_photometric_distort",
+    random_hsv::RandomHsv => "random_hsv",
     random_channel_permutation::RandomChannelPermutation => "random_channel_permutation",
     gaussian_noise::GaussianNoise => "gaussian_noise",
     jpeg::Jpeg => "jpeg",

@@ -204,6 +204,11 @@ pub enum AugmentStep {
     Sharpness(f32),
     /// Added to the hue in Pillow's `HSV`, in 256ths of the colour circle.
     Hue(u8),
+    /// OpenCV's 8-bit `HSV`: adds a share of the circle to the hue, and multiplies saturation and
+    /// value by 1 plus their gains.
+    Hsv {
+        gains: [f64; 3],
+    },
     /// `Image.transform(AFFINE)`: maps output pixels to input pixels.
     Affine {
         matrix: [f64; 6],
@@ -320,6 +325,7 @@ impl AugmentStep {
             | Self::Color(_)
             | Self::Sharpness(_)
             | Self::Hue(_)
+            | Self::Hsv { .. }
             | Self::BoxBlurs { .. }
             | Self::Jpeg { .. }
             | Self::TensorAffine { fill: None, .. }

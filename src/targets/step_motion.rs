@@ -198,6 +198,7 @@ impl StepMotion {
                 | AugmentStep::Color(_)
                 | AugmentStep::Sharpness(_)
                 | AugmentStep::Hue(_)
+                | AugmentStep::Hsv { .. }
                 | AugmentStep::Fill { .. }
                 | AugmentStep::BoxBlurs { .. }
                 | AugmentStep::Jpeg { .. }

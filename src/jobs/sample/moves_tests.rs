@@ -26,11 +26,12 @@ use crate::recipe::{
     Normalize, Op, OrientationMode, Pad, PadAnchor, PadTo, Padding, PaddingMode, PcaLighting,
     PerChannel, PillowGaussianBlur, RandomAdjustSharpness, RandomAffine, RandomApply,
     RandomAutocontrast, RandomChannelPermutation, RandomChoice, RandomCrop, RandomEqualize,
-    RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomInvert, RandomIouCrop, RandomOrder,
-    RandomPerspective, RandomPhotometricDistort, RandomPosterize, RandomResize, RandomResizedCrop,
-    RandomRotate90, RandomRotation, RandomShortestSize, RandomSizedBboxSafeCrop, RandomSolarize,
-    RandomVerticalFlip, RandomZoomOut, Recipe, ReorderMode, Resize, ResizeKeepRatio, Rotate90,
-    RotationStyle, RowExtent, ScaleJitter, Size, Span, TorchvisionAugMix, TrimBorder,
+    RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomHsv, RandomInvert, RandomIouCrop,
+    RandomOrder, RandomPerspective, RandomPhotometricDistort, RandomPosterize, RandomResize,
+    RandomResizedCrop, RandomRotate90, RandomRotation, RandomShortestSize, RandomSizedBboxSafeCrop,
+    RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe, ReorderMode, Resize,
+    ResizeKeepRatio, Rotate90, RotationStyle, RowExtent, ScaleJitter, Size, Span,
+    TorchvisionAugMix, TrimBorder,
 };
 
 /// A row, and the bytes that the canvas and the resampler held after it.
@@ -177,6 +178,7 @@ fn on_bytes() -> impl Strategy<Value = Op> {
         Just(RandomInvert { p }.into()),
         Just(Jpeg::new(20, 90).into()),
         Just(TorchvisionAugMix::default().into()),
+        Just(RandomHsv::default().into()),
         (0.1f64..9.0).prop_map(move |high| {
             PillowGaussianBlur {
                 radius: Span(0.1, high),

@@ -11,7 +11,8 @@
 //! - `affine`: the source of each pixel, and `Image.rotate`; `perspective`: the same with vanishing
 //!   points; `interpolate`: values between pixels;
 //! - `mix`: AugMix's sum of images; `box_blur`: `ImageFilter.GaussianBlur`;
-//! - `opencv_blur`, `opencv_resize`: operations of OpenCV that PaddleClas uses.
+//! - `opencv_blur`, `opencv_resize`: operations of OpenCV that PaddleClas uses;
+//! - `opencv_hsv`: OpenCV's `HSV`.
 //!
 //! `tests/goldens/augment.tar` has Pillow's results for the same images.
 
@@ -23,6 +24,7 @@ pub(super) mod hue;
 mod interpolate;
 pub(super) mod mix;
 pub(super) mod opencv_blur;
+pub(super) mod opencv_hsv;
 pub(super) mod opencv_resize;
 pub(super) mod perspective;
 pub(super) mod table;

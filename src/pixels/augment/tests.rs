@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::{affine, hue};
+use super::{affine, hue, opencv_hsv};
 use crate::pixels::canvas::{CanvasPixels, PictureCanvas};
 use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::{PixelView, PixelViewMut, RgbPixel};
@@ -256,5 +256,52 @@ fn the_hue_of_every_colour_is_pillows() {
             }
         }
         assert_eq!(got, sum, "shifted by {by}");
+    }
+}
+
+#[derive(Deserialize)]
+struct HsvCases {
+    cases: Vec<HsvCase>,
+}
+
+#[derive(Deserialize)]
+struct HsvCase {
+    gains: [f64; 3],
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+/// tests/goldens/detection_draws.tar, which scripts/op_goldens/detection_draws.py writes.
+#[test]
+fn changes_of_hsv_are_opencvs() {
+    let file = golden("detection_draws", "hsv.json").unwrap();
+    let all: HsvCases = serde_json::from_slice(&file).unwrap();
+    assert!(all.cases.len() >= 12);
+    for case in all.cases {
+        let mut pixels = case.before.clone();
+        let (rows, _) = pixels.as_chunks_mut::<3>();
+        let width = rows.len();
+        let view = PixelViewMut {
+            pixels: rows,
+            width,
+            height: 1,
+            stride: width,
+        };
+        opencv_hsv::change(view, case.gains);
+        let off = (0..pixels.len()).find(|i| pixels[*i] != case.after[*i]);
+        assert_eq!(
+            off,
+            None,
+            "gains {:?}: {:?}",
+            case.gains,
+            off.map(|i| {
+                let at = i / 3 * 3;
+                (
+                    &case.before[at..at + 3],
+                    &pixels[at..at + 3],
+                    &case.after[at..at + 3],
+                )
+            })
+        );
     }
 }

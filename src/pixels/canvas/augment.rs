@@ -7,7 +7,8 @@ use super::buffers::{BufferPair, PictureLayout, ensure_len, pixels_mut};
 use super::steps::PictureCanvas;
 use crate::picture::jpeg::{round_trip, round_trip_bytes};
 use crate::pixels::augment::{
-    affine, blend, box_blur, histogram, hue, mix, opencv_blur, opencv_resize, perspective, table,
+    affine, blend, box_blur, histogram, hue, mix, opencv_blur, opencv_hsv, opencv_resize,
+    perspective, table,
 };
 use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::{PixelView, PixelViewMut, RgbPixel};
@@ -66,6 +67,7 @@ impl PictureCanvas {
                 round_trip(pixels, size, quality, &mut self.spare[..bytes]);
             }
             AugmentStep::Hue(by) => hue::shift(self.bytes_mut(), by),
+            AugmentStep::Hsv { gains } => opencv_hsv::change(self.bytes_mut(), gains),
             AugmentStep::Affine {
                 matrix,
                 interpolation,

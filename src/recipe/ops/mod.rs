@@ -16,7 +16,7 @@
 //!   [`elastic_transform`];
 //! - colours: [`color_jitter`], [`grayscale`], [`random_grayscale`], [`convert_color`],
 //!   [`pca_lighting`], [`gaussian_blur`], [`pillow_gaussian_blur`], [`random_erasing`],
-//!   [`crop_with_padding`], [`random_photometric_distort`], [`random_channel_permutation`],
+//!   [`crop_with_padding`], [`random_photometric_distort`], [`random_hsv`], [`random_channel_permutation`],
 //!   [`gaussian_noise`], [`jpeg`],
 //!   [`random_posterize`], [`random_solarize`], [`random_equalize`],
 //!   [`random_autocontrast`], [`random_invert`], [`random_adjust_sharpness`], [`hide_and_seek`],
@@ -64,6 +64,7 @@ pub(crate) mod random_equalize;
 pub(crate) mod random_erasing;
 pub(crate) mod random_grayscale;
 pub(crate) mod random_horizontal_flip;
+pub(crate) mod random_hsv;
 pub(crate) mod random_interpolation;
 pub(crate) mod random_invert;
 pub(crate) mod random_iou_crop;

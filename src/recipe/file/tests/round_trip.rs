@@ -20,13 +20,13 @@ use crate::recipe::{
     Padding, PaddingMode, PcaLighting, PerChannel, PillowGaussianBlur, RandAugment, RandTable,
     RandomAdjustSharpness, RandomAffine, RandomApply, RandomAutocontrast, RandomBlur,
     RandomChannelPermutation, RandomChoice, RandomCrop, RandomEqualize, RandomErasing,
-    RandomGrayscale, RandomHorizontalFlip, RandomInterpolation, RandomInvert, RandomIouCrop,
-    RandomOrder, RandomPerspective, RandomPhotometricDistort, RandomPosterize, RandomResize,
-    RandomResizedCrop, RandomRotate90, RandomRotation, RandomShortestSize, RandomSizedBboxSafeCrop,
-    RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe, ReorderMode, Resize,
-    ResizeKeepRatio, ResizeTo, Rotate90, RotationStyle, ScaleJitter, Shear, Size, Span,
-    TimmAugment, TorchvisionAugMix, TrimBorder, TrivialAugment, TruncationPolicy, WhitePoint,
-    ZeroChannel,
+    RandomGrayscale, RandomHorizontalFlip, RandomHsv, RandomInterpolation, RandomInvert,
+    RandomIouCrop, RandomOrder, RandomPerspective, RandomPhotometricDistort, RandomPosterize,
+    RandomResize, RandomResizedCrop, RandomRotate90, RandomRotation, RandomShortestSize,
+    RandomSizedBboxSafeCrop, RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe,
+    ReorderMode, Resize, ResizeKeepRatio, ResizeTo, Rotate90, RotationStyle, ScaleJitter, Shear,
+    Size, Span, TimmAugment, TorchvisionAugMix, TrimBorder, TrivialAugment, TruncationPolicy,
+    WhitePoint, ZeroChannel,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -604,6 +604,14 @@ fn other() -> impl Strategy<Value = Op> {
         resize_keep_ratio(),
         any::<u32>().prop_map(|pixels| TrimBorder { pixels }.into()),
         sizes_of_detectors(),
+        (number(), number(), number()).prop_map(|(hue, saturation, value)| {
+            RandomHsv {
+                hue,
+                saturation,
+                value,
+            }
+            .into()
+        }),
         (vec(number(), 0..4), number(), number(), any::<u32>()).prop_map(
             |(sampler_options, min_scale, max_aspect_ratio, trials)| {
                 RandomIouCrop {
