@@ -125,6 +125,9 @@ def cut_out(view: Viewer) -> Viewer:
 
     def of_batch(objects: Objects, images: Any) -> tuple[Any, Any]:
         images, targets = view(objects, images)
+        if objects.masks is not None:
+            for target, masks in zip(targets, objects.cut_out_masks(), strict=True):
+                target["masks"] = masks
         # Images that were moved are cut out already.
         return images if isinstance(images, list) else objects.cut_out(images), targets
 
@@ -190,9 +193,7 @@ def _sanitizing(transforms: Any) -> dict[str, Any]:
         raise _refused("SanitizeBoundingBoxes is there twice: keep the last one")
     one, after = parts[places[0]], parts[places[0] + 1 :]
     moving = [
-        part
-        for part in after
-        if type(part).__name__ not in _STILL and not _is_of_boxes(part)
+        part for part in after if type(part).__name__ not in _STILL and not _is_of_boxes(part)
     ]
     if moving:
         raise _refused(

@@ -163,6 +163,14 @@ class Objects:
             parts.append(image[(slice(None), *part)] if is_nchw else image[part])
         return parts
 
+    def cut_out_masks(self) -> list[Any]:
+        """The instance masks of each row without its border. The arrays are views."""
+        places = self._host.content.tolist()
+        return [
+            masks[:, top:bottom, left:right]
+            for masks, (left, top, right, bottom) in zip(self.masks or (), places, strict=True)
+        ]
+
     def _is_nchw(self, images: Any) -> bool:
         """Whether the sides of images are their last two axes, also of narrowed ones."""
         host = self._host
