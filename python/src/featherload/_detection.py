@@ -99,8 +99,8 @@ def image_transform(dataset: Any) -> Any:
 
 
 def padded(recipe: dict[str, Any]) -> dict[str, Any]:
-    """A recipe that leaves images of several sizes, with a border up to the largest of them: rows of
-    a batch have one size. Other recipes stay.
+    """A recipe that leaves images of several sizes, with a border up to the largest of them. Rows
+    of a batch have one size. Other recipes stay.
     """
     ops = list(recipe.get("ops", ()))
     sizes = [place for place, op in enumerate(ops) if next(iter(op)) in _SIZES]

@@ -412,8 +412,8 @@ def checked_form(targets: Any, has_objects: bool) -> TargetForm | None:
 
 
 def viewer(form: TargetForm | None, rule: Any) -> Viewer | None:
-    """What makes targets of this form, and images that fit them, of objects and images. With ``max_objects`` of the rule
-    padded targets have one shape in every batch.
+    """What makes targets of this form, and images that fit them, of objects and images. With
+    ``max_objects`` of the rule padded targets have one shape in every batch.
     """
     if form is None:
         return None
