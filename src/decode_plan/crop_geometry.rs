@@ -167,6 +167,7 @@ impl BoxWalk {
                 | AugmentStep::Color(_)
                 | AugmentStep::Sharpness(_)
                 | AugmentStep::Hue(_)
+                | AugmentStep::Hsv { .. }
                 | AugmentStep::Fill { .. }
                 | AugmentStep::BoxBlurs { .. }
                 | AugmentStep::Jpeg { .. }

@@ -102,6 +102,7 @@ fn name(step: &AugmentStep) -> &'static str {
         AugmentStep::Color(_) => "color",
         AugmentStep::Sharpness(_) => "sharpness",
         AugmentStep::Hue(_) => "hue",
+        AugmentStep::Hsv { .. } => "hsv",
         AugmentStep::Perspective { .. } => "perspective",
         AugmentStep::Rotate { .. } => "rotate",
         AugmentStep::Fill { .. } => "fill",
