@@ -1,7 +1,8 @@
 //! Loaders: from a data set and a recipe to epochs of batches.
 //!
 //! - `builder`: the options; `source`: where samples come from; `column_source`: where their
-//!   columns are; `mask_source`: where masks are; `object_source`: where objects are;
+//!   columns are; `mask_source`: where masks are; `object_source`: where objects are; `files_option`:
+//!   the field `files` of both;
 //! - `start`: starts a run: coordinator, index, ring, workers;
 //! - `prepared_run`: data, order and sizes of a run, before anything is allocated;
 //! - `sampler_table`: the table of a sampler, from index, weights and sizes;
@@ -16,6 +17,7 @@
 mod builder;
 mod coded_room;
 mod column_source;
+mod files_option;
 mod hull_room;
 mod image_loader;
 mod jpeg_decoding;

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::data::annotations::{
-    self, AnnotatedSet, AnnotationOptions, AnnotationReport, CrowdPolicy, ObjectFiles,
+    AnnotatedSet, AnnotationOptions, AnnotationReport, CrowdPolicy, ObjectFiles,
 };
 use crate::data::index::Index;
 use crate::data::objects::{ObjectList, ObjectTable};
 use crate::error::{Error, Result};
 use crate::jobs::object_rule::{LabelNumbers, ObjectRule};
+use crate::loader::files_option::{FilesOption, parse_option};
 use crate::loader::source::Source;
 
 /// The objects of a data set: where they are, and how they move with their pictures.
@@ -30,7 +31,7 @@ use crate::loader::source::Source;
 #[derive(Debug, Clone, Default)]
 pub struct ObjectOptions {
     rule: ObjectRule,
-    place: ObjectPlace,
+    files: FilesOption<Arc<ObjectTable>>,
     reading: AnnotationReading,
 }
 
@@ -48,6 +49,9 @@ struct AnnotationReading {
     split: Option<String>,
 }
 
+/// The fields of [`AnnotationReading`].
+const OF_READING: [&str; 5] = ["strict", "crowds", "names", "obb", "split"];
+
 /// The objects of a run.
 #[derive(Debug)]
 pub(super) struct OpenedObjects {
@@ -57,22 +61,13 @@ pub(super) struct OpenedObjects {
     pub(super) report: Option<AnnotationReport>,
 }
 
-#[derive(Debug, Clone, Default)]
-enum ObjectPlace {
-    /// They are listed later.
-    #[default]
-    Unset,
-    Named(String),
-    Listed(Arc<ObjectTable>),
-}
-
 impl ObjectOptions {
     /// Objects in files that `files` names: a COCO file (`.json`), or a pattern of paths of YOLO's
     /// (`../labels/{stem}.txt`) or Pascal VOC's files (`../Annotations/{stem}.xml`), or a
     /// `data.yaml` of YOLO.
     pub fn new(files: impl Into<String>) -> Self {
         Self {
-            place: ObjectPlace::Named(files.into()),
+            files: FilesOption::Named(files.into()),
             ..Self::default()
         }
     }
@@ -83,7 +78,7 @@ impl ObjectOptions {
     /// No memory for their table.
     pub fn listed(self, list: ObjectList) -> Result<Self> {
         Ok(Self {
-            place: ObjectPlace::Listed(Arc::new(list.finish()?)),
+            files: FilesOption::Listed(Arc::new(list.finish()?)),
             ..self
         })
     }
@@ -154,22 +149,22 @@ impl ObjectOptions {
         &self,
         source: &Source,
     ) -> Result<Option<(Index, OpenedObjects)>> {
-        let (ObjectPlace::Named(files), Source::Folder(folder, _)) = (&self.place, source) else {
+        let (FilesOption::Named(files), Source::Folder(folder, _)) = (&self.files, source) else {
             return Ok(None);
         };
         let files = ObjectFiles::parse(files)?;
         self.check_reading(&files)?;
+        let split = self.reading.split.as_deref();
+        let names = self.reading.names.as_deref();
+        let described = files.read_with_images(folder, split, names, &self.reading())?;
+        let Some(described) = described else {
+            return Ok(None);
+        };
         let AnnotatedSet {
             index,
             table,
             report,
-        } = match (&files, &self.reading.split) {
-            (ObjectFiles::Coco(file), _) => annotations::read_coco(file, folder, &self.reading())?,
-            (ObjectFiles::DataYaml(file), Some(split)) => {
-                annotations::read_yaml(file, split, &self.reading())?
-            }
-            _ => return Ok(None),
-        };
+        } = described;
         let objects = self.opened(Arc::new(table), Some(report), self.rule.usual_labels())?;
         Ok(Some((index, objects)))
     }
@@ -200,8 +195,17 @@ impl ObjectOptions {
         let mut rule = self.rule.clone();
         rule.labels.get_or_insert(labels);
         rule.check_form(table.form())?;
-        for wrong in report.iter().flat_map(|report| &report.wrong) {
-            tracing::warn!("objects: {wrong}");
+        if let Some(report) = &report {
+            if report.images_without_entry > 0 {
+                tracing::warn!(
+                    "objects: {} of {} images have no annotation: they have no objects",
+                    report.images_without_entry,
+                    report.images
+                );
+            }
+            for wrong in &report.wrong {
+                tracing::warn!("objects: {wrong}");
+            }
         }
         Ok(OpenedObjects {
             table,
@@ -215,16 +219,16 @@ impl ObjectOptions {
     /// # Errors
     /// Files that cannot be read; objects of another number of images; a rule that does not fit.
     pub(super) fn open(&self, images: &Index) -> Result<OpenedObjects> {
-        let (table, place) = match &self.place {
-            ObjectPlace::Listed(table) => (table.clone(), "the list"),
-            ObjectPlace::Named(files) => {
+        let (table, place) = match &self.files {
+            FilesOption::Listed(table) => (table.clone(), "the list"),
+            FilesOption::Named(files) => {
                 let names = self.reading.names.as_deref();
                 let files = ObjectFiles::parse(files)?;
                 self.check_reading(&files)?;
                 let (table, report) = files.read_for(images, names, &self.reading())?;
                 return self.opened(Arc::new(table), Some(report), self.rule.usual_labels());
             }
-            ObjectPlace::Unset => {
+            FilesOption::Unset => {
                 return Err(Error::option(
                     "objects",
                     "objects need `files`: a COCO file, or a pattern such as ../labels/{stem}.txt",
@@ -251,47 +255,26 @@ impl FromStr for ObjectOptions {
 
     /// A file, a pattern, or a JSON object of `files` and the fields of an [`ObjectRule`].
     fn from_str(text: &str) -> Result<Self> {
-        let after = text.trim_start().strip_prefix('{').map(str::trim_start);
-        match after.is_some_and(|after| after.starts_with('"')) {
-            true => serde_json::from_str(text)
-                .map_err(|e| Error::option("objects", format!("objects are no JSON object: {e}"))),
-            false => Ok(Self::new(text)),
-        }
+        parse_option(text, "objects", |files| Self::new(files))
     }
 }
 
 /// A file or a pattern alone, or an object with the fields of a rule and `files`.
 impl<'de> Deserialize<'de> for ObjectOptions {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Form {
-            Files(String),
-            Rule(serde_json::Map<String, serde_json::Value>),
-        }
         use serde::de::Error as _;
-        match Form::deserialize(from)? {
-            Form::Files(files) => Ok(Self::new(files)),
-            Form::Rule(mut fields) => {
-                let place = match fields.remove("files") {
-                    None => ObjectPlace::Unset,
-                    Some(serde_json::Value::String(files)) => ObjectPlace::Named(files),
-                    Some(_) => return Err(D::Error::custom("`files` of objects is no text")),
-                };
-                let of_files = ["strict", "crowds", "names", "obb", "split"];
-                let reading = of_files
-                    .into_iter()
-                    .filter_map(|name| fields.remove_entry(name));
-                let reading = serde_json::Value::Object(reading.collect());
-                let reading = serde_json::from_value(reading).map_err(D::Error::custom)?;
-                let rule = serde_json::from_value(serde_json::Value::Object(fields));
-                let rule = rule.map_err(D::Error::custom)?;
-                Ok(Self {
-                    rule,
-                    place,
-                    reading,
-                })
-            }
-        }
+        let (files, mut fields) = FilesOption::deserialize(from, "objects")?;
+        let reading = OF_READING
+            .into_iter()
+            .filter_map(|name| fields.remove_entry(name));
+        let reading = serde_json::Value::Object(reading.collect());
+        let reading = serde_json::from_value(reading).map_err(D::Error::custom)?;
+        let rule = serde_json::from_value(serde_json::Value::Object(fields));
+        let rule = rule.map_err(D::Error::custom)?;
+        Ok(Self {
+            rule,
+            files,
+            reading,
+        })
     }
 }

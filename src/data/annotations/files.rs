@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::coco::read_coco_for;
+use super::box_csv::{read_csv, read_csv_for};
+use super::coco::{AnnotatedSet, read_coco, read_coco_for};
 use super::options::AnnotationOptions;
 use super::report::AnnotationReport;
 use super::voc::read_voc;
-use super::yolo::{YoloForm, read_yaml_for, read_yolo};
+use super::yolo::{YoloForm, read_yaml, read_yaml_for, read_yolo};
 use crate::data::index::{Index, PathPattern};
 use crate::data::objects::ObjectTable;
 use crate::error::{Error, Result};
@@ -22,6 +23,8 @@ pub(crate) enum ObjectFiles {
     Yolo(PathPattern),
     /// An XML file for each image: `../Annotations/{stem}.xml`.
     Voc(PathPattern),
+    /// A table with a box in each row: `boxes.csv`.
+    BoxTable(PathBuf),
 }
 
 impl ObjectFiles {
@@ -36,6 +39,7 @@ impl ObjectFiles {
         match (&*ending, is_pattern) {
             ("json", false) => Ok(Self::Coco(text.into())),
             ("yaml" | "yml", false) => Ok(Self::DataYaml(text.into())),
+            ("csv" | "tsv", false) => Ok(Self::BoxTable(text.into())),
             ("txt", true) => Ok(Self::Yolo(PathPattern::parse(text)?)),
             ("xml", true) => Ok(Self::Voc(PathPattern::parse(text)?)),
             ("txt" | "xml", false) => Err(Error::config(format!(
@@ -44,7 +48,8 @@ impl ObjectFiles {
             ))),
             _ => Err(Error::config(format!(
                 "objects '{text}' is no known format: give a .json of COCO, a data.yaml of YOLO, \
-                 or a pattern such as '../labels/{{stem}}.txt' or '../Annotations/{{stem}}.xml'"
+                 a .csv of boxes, or a pattern such as '../labels/{{stem}}.txt' or \
+                 '../Annotations/{{stem}}.xml'"
             ))),
         }
     }
@@ -72,6 +77,27 @@ impl ObjectFiles {
                 read_yolo(index, pattern, &form, options)
             }
             Self::Voc(pattern) => read_voc(index, pattern, names, options),
+            Self::BoxTable(file) => read_csv_for(file, index, names, options),
+        }
+    }
+
+    /// The data set that the files describe, with its images below `images`. None if they do not
+    /// say which images there are. `split`: that of a `data.yaml`.
+    ///
+    /// # Errors
+    /// As [`ObjectFiles::read_for`]; none of the images exists.
+    pub(crate) fn read_with_images(
+        &self,
+        images: &Path,
+        split: Option<&str>,
+        names: Option<&[String]>,
+        options: &AnnotationOptions,
+    ) -> Result<Option<AnnotatedSet>> {
+        match (self, split) {
+            (Self::Coco(json), _) => read_coco(json, images, options).map(Some),
+            (Self::DataYaml(yaml), Some(split)) => read_yaml(yaml, split, options).map(Some),
+            (Self::BoxTable(file), _) => read_csv(file, images, names, options),
+            (Self::DataYaml(_) | Self::Yolo(_) | Self::Voc(_), _) => Ok(None),
         }
     }
 }
@@ -84,6 +110,7 @@ mod tests {
     fn endings_are_formats() {
         let of = |text: &str| ObjectFiles::parse(text);
         assert!(matches!(of("a/instances.json"), Ok(ObjectFiles::Coco(_))));
+        assert!(matches!(of("boxes.csv"), Ok(ObjectFiles::BoxTable(_))));
         assert!(matches!(of("data.YAML"), Ok(ObjectFiles::DataYaml(_))));
         assert!(matches!(
             of("../labels/{stem}.txt"),

@@ -6,12 +6,18 @@
 //! - `files`: which files an option names;
 //! - `options`: what to keep; `report`: what was found, and what is wrong; `object_checks`: checks
 //!   that all formats share; `keypoint_swap`: keypoints that change places in a mirror;
+//! - `category_finder`: categories that are found while a file is read; `pictures`: the pictures
+//!   that a file describes;
 //! - `coco/`: JSON of COCO, LVIS and Roboflow, and of panoptic segments;
 //! - `json_file`: a walk through a long JSON file; `json_frame`: where a value ends; `json_value`:
 //!   values in memory;
 //! - `yolo/`: text files of YOLO and their `data.yaml`; `voc`: XML files of Pascal VOC;
-//!   `label_files`: the files of many pictures.
+//!   `label_files`: the files of many pictures;
+//! - `box_csv`: tables with a box in each row; `box_rows`: boxes in any order.
 
+mod box_csv;
+mod box_rows;
+mod category_finder;
 mod coco;
 mod files;
 mod json_file;
@@ -21,12 +27,12 @@ mod keypoint_swap;
 mod label_files;
 mod object_checks;
 mod options;
+mod pictures;
 mod report;
 mod voc;
 mod yolo;
 
-pub(crate) use coco::{AnnotatedSet, read_coco};
+pub(crate) use coco::AnnotatedSet;
 pub(crate) use files::ObjectFiles;
 pub use options::{AnnotationOptions, CrowdPolicy};
 pub use report::{AnnotationFault, AnnotationReport, CategoryCount, FaultCount};
-pub(crate) use yolo::read_yaml;

@@ -145,5 +145,5 @@ pub use samples::Index;
 pub(crate) use shards::check_is_tar;
 pub use shards::{JSON_EXTENSION, KeepIndex, ShardLabels, ShardOptions};
 pub(crate) use shards::{PROBED as PROBED_SAMPLES, open_columns as open_shard_columns};
-pub(crate) use table::open_columns as open_table_columns;
+pub(crate) use table::{CsvRecords, open_columns as open_table_columns, open_records};
 pub use table::{TableLabels, TableOptions};

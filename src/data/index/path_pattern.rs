@@ -102,6 +102,11 @@ impl PathPattern {
         })
     }
 
+    /// The pattern as it was written.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The path for the sample `relative` of a data set in `root`.
     fn path(&self, root: &Path, relative: &Path) -> PathBuf {
         let name = relative.file_name().unwrap_or_default();
@@ -155,25 +160,37 @@ impl Index {
     /// Samples that are not files of their own; none of the first, last and some other files
     /// exists.
     pub(crate) fn files_beside(&self, pattern: &PathPattern, what: &'static str) -> Result<Self> {
-        if self.is_in_memory() || self.shards() > 0 || self.is_of_addresses() {
-            return Err(Error::option(
-                what,
-                format!(
-                    "{what}: pattern '{}' is made of the path of each image, and these images are \
-                     not files of their own: name a column of a table, or use image files",
-                    pattern.text
-                ),
-            ));
-        }
+        self.check_has_paths(&pattern.text, what)?;
         let mut list = ItemList::new();
         for id in 0..self.len() {
-            let path = pattern.path(self.root(), self.relative_path(id));
-            list.push(&path, ItemLabel::None)?;
+            list.push(self.path_beside(pattern, id), ItemLabel::None)?;
         }
         let files = Self::items(list)?;
         files.check_some_exist(self, what)?;
         self.check_without(&files, what)?;
         Ok(files)
+    }
+
+    /// The path of the file that belongs to a sample.
+    pub(crate) fn path_beside(&self, pattern: &PathPattern, id: u64) -> PathBuf {
+        pattern.path(self.root(), self.relative_path(id))
+    }
+
+    /// Checks that each sample is a file of its own, so that `pattern` has a path for it.
+    ///
+    /// # Errors
+    /// Samples in memory, in shards or at addresses.
+    pub(crate) fn check_has_paths(&self, pattern: &str, what: &'static str) -> Result<()> {
+        if !self.is_in_memory() && self.shards() == 0 && !self.is_of_addresses() {
+            return Ok(());
+        }
+        Err(Error::option(
+            what,
+            format!(
+                "{what}: pattern '{pattern}' is made of the path of each image, and these images \
+                 are not files of their own: name a column of a table, or use image files"
+            ),
+        ))
     }
 
     /// Checks that the files beside the samples are no samples themselves.

@@ -37,9 +37,11 @@ use crate::error::{Error, Result};
 
 pub(crate) use column_reader::open_columns;
 use csv::CsvRows;
+pub(crate) use csv::open_records;
 use json::JsonRows;
 use labels::{LINE, TableLabelCollector};
 pub use options::{TableLabels, TableOptions};
+pub(crate) use records::CsvRecords;
 use row::{TableReader, TableRow};
 use table_format::TableFormat;
 
