@@ -8,12 +8,14 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::data::annotations::{
-    AnnotatedSet, AnnotationOptions, AnnotationReport, CrowdPolicy, ObjectFiles,
+    AnnotatedSet, AnnotationOptions, AnnotationReport, BESIDE, CATEGORY_FIELDS, CrowdPolicy,
+    ObjectFiles, ValueForm, object_fields, read_rows,
 };
-use crate::data::index::Index;
-use crate::data::objects::{ObjectList, ObjectTable};
+use crate::data::index::{Index, WantedFields};
+use crate::data::objects::{BoxForm, ObjectList, ObjectTable};
 use crate::error::{Error, Result};
 use crate::jobs::object_rule::{LabelNumbers, ObjectRule};
+use crate::loader::column_source::{ColumnSource, open_members};
 use crate::loader::files_option::{FilesOption, parse_option};
 use crate::loader::source::Source;
 
@@ -47,10 +49,28 @@ struct AnnotationReading {
     obb: bool,
     /// The images of a `data.yaml`: `train`, `val` or `test`.
     split: Option<String>,
+    /// A column of Parquet, Arrow or JSON lines in place of files. Of JSON in tars: a key.
+    column: Option<String>,
+    /// The extension of JSON beside images in tars.
+    member: Option<String>,
+    /// The numbers of boxes in a column or member. Default: left, top, width, height.
+    box_format: Option<BoxForm>,
+    /// Whether those boxes are shares of the image's sides.
+    normalized: bool,
 }
 
 /// The fields of [`AnnotationReading`].
-const OF_READING: [&str; 5] = ["strict", "crowds", "names", "obb", "split"];
+const OF_READING: [&str; 9] = [
+    "strict",
+    "crowds",
+    "names",
+    "obb",
+    "split",
+    "column",
+    "member",
+    "box_format",
+    "normalized",
+];
 
 /// The objects of a run.
 #[derive(Debug)]
@@ -115,8 +135,10 @@ impl ObjectOptions {
         if other.reading != AnnotationReading::default() {
             return Err(Error::option(
                 "objects",
-                "objects: `strict`, `crowds`, `names`, `obb` and `split` say how files are read, and \
-                 these objects are a list: remove them",
+                format!(
+                    "objects: {} say how files are read, and these objects are a list: remove them",
+                    OF_READING.join(", ")
+                ),
             ));
         }
         Ok(self.rule(other.rule))
@@ -152,6 +174,7 @@ impl ObjectOptions {
         let (FilesOption::Named(files), Source::Folder(folder, _)) = (&self.files, source) else {
             return Ok(None);
         };
+        self.check_place()?;
         let files = ObjectFiles::parse(files)?;
         self.check_reading(&files)?;
         let split = self.reading.split.as_deref();
@@ -167,6 +190,75 @@ impl ObjectOptions {
         } = described;
         let objects = self.opened(Arc::new(table), Some(report), self.rule.usual_labels())?;
         Ok(Some((index, objects)))
+    }
+
+    /// Rejects several places of objects, and options that belong to another one.
+    fn check_place(&self) -> Result<()> {
+        let refused = |what: &str| Err(Error::option("objects", format!("objects: {what}")));
+        let reading = &self.reading;
+        let has_rows = reading.column.is_some() || reading.member.is_some();
+        if has_rows && !matches!(self.files, FilesOption::Unset) {
+            return refused("`files` and `column` or `member` are two places: remove one of them");
+        }
+        if has_rows && (reading.obb || reading.split.is_some()) {
+            return refused("`obb` and `split` are for YOLO's files: remove them");
+        }
+        if !has_rows && (reading.box_format.is_some() || reading.normalized) {
+            return refused(
+                "`box_format` and `normalized` are for a `column`, a `member` or a list: files \
+                 say it themselves: remove them",
+            );
+        }
+        Ok(())
+    }
+
+    /// The files that have the objects of a column, with stamps of before `source` is read. None
+    /// unless a column is named.
+    ///
+    /// # Errors
+    /// A source without columns; options that do not fit each other.
+    pub(super) fn column_source(&self, source: &Source) -> Result<Option<ColumnSource>> {
+        self.check_place()?;
+        match (&self.reading.column, &self.reading.member) {
+            (Some(_), None) => ColumnSource::of_objects(source).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The objects of rows: of the column of `source`, or of members of tars.
+    fn read_rows(
+        &self,
+        images: &Index,
+        source: Option<ColumnSource>,
+    ) -> Result<Option<(ObjectTable, AnnotationReport)>> {
+        let (column, options) = (self.reading.column.as_deref(), self.reading());
+        let mut reader = match (source, &self.reading.member) {
+            (Some(source), _) => source.open_rows(&WantedFields {
+                column: column.unwrap_or_default(),
+                fields: object_fields(options.shapes),
+                beside: BESIDE,
+                classes: CATEGORY_FIELDS,
+            })?,
+            (None, Some(member)) => open_members(images, member)?,
+            (None, None) => return Ok(None),
+        };
+        let names = self.reading.names.as_deref();
+        read_rows(
+            images,
+            &mut *reader,
+            column,
+            self.value_form(),
+            names,
+            &options,
+        )
+        .map(Some)
+    }
+
+    fn value_form(&self) -> ValueForm {
+        ValueForm {
+            boxes: self.reading.box_format.unwrap_or(BoxForm::Xywh),
+            shares: self.reading.normalized,
+        }
     }
 
     /// Rejects options that files of this form do not have.
@@ -214,11 +306,20 @@ impl ObjectOptions {
         })
     }
 
-    /// Objects of the images of a data set that lists its images itself.
+    /// Objects of the images of a data set that lists its images itself. `source`: that of
+    /// [`ObjectOptions::column_source`].
     ///
     /// # Errors
     /// Files that cannot be read; objects of another number of images; a rule that does not fit.
-    pub(super) fn open(&self, images: &Index) -> Result<OpenedObjects> {
+    pub(super) fn open(
+        &self,
+        images: &Index,
+        source: Option<ColumnSource>,
+    ) -> Result<OpenedObjects> {
+        self.check_place()?;
+        if let Some((table, report)) = self.read_rows(images, source)? {
+            return self.opened(Arc::new(table), Some(report), self.rule.usual_labels());
+        }
         let (table, place) = match &self.files {
             FilesOption::Listed(table) => (table.clone(), "the list"),
             FilesOption::Named(files) => {
@@ -231,7 +332,8 @@ impl ObjectOptions {
             FilesOption::Unset => {
                 return Err(Error::option(
                     "objects",
-                    "objects need `files`: a COCO file, or a pattern such as ../labels/{stem}.txt",
+                    "objects need `files`: a COCO file, or a pattern such as \
+                     ../labels/{stem}.txt; or `column` or `member`",
                 ));
             }
         };

@@ -198,9 +198,10 @@ impl<'a> LabelFiles<'a> {
     }
 }
 
-/// Adds the objects of a file to table and report.
+/// Adds the objects of a file, or of a row of it, to table and report.
 pub(super) fn add_file(
     path: &Path,
+    row: Option<&str>,
     file: Option<FileObjects>,
     writer: &mut ObjectTableWriter,
     report: &mut ReportBuilder,
@@ -214,9 +215,11 @@ pub(super) fn add_file(
         });
     };
     for of in &file.faults {
-        let place = || match of.place {
-            Some((word, number)) => format!("{word} {number}"),
-            None => "the file".to_owned(),
+        let place = || match (row, of.place) {
+            (None, Some((word, number))) => format!("{word} {number}"),
+            (None, None) => "the file".to_owned(),
+            (Some(row), Some((word, number))) => format!("{row}, {word} {number}"),
+            (Some(row), None) => row.to_owned(),
         };
         report.wrong(of.fault, path, place)?;
     }

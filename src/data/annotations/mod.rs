@@ -13,6 +13,8 @@
 //!   values in memory;
 //! - `yolo/`: text files of YOLO and their `data.yaml`; `voc`: XML files of Pascal VOC;
 //!   `label_files`: the files of many pictures;
+//! - `row_objects`: columns of tables, and JSON in tars; `object_values`: the objects of a row;
+//!   `json_tree`: a JSON text as nested values;
 //! - `box_csv`: tables with a box in each row; `box_rows`: boxes in any order.
 
 mod box_csv;
@@ -22,17 +24,22 @@ mod coco;
 mod files;
 mod json_file;
 mod json_frame;
+mod json_tree;
 mod json_value;
 mod keypoint_swap;
 mod label_files;
 mod object_checks;
+mod object_values;
 mod options;
 mod pictures;
 mod report;
+mod row_objects;
 mod voc;
 mod yolo;
 
 pub(crate) use coco::AnnotatedSet;
 pub(crate) use files::ObjectFiles;
+pub(crate) use object_values::{CATEGORY_FIELDS, ValueForm, object_fields};
 pub use options::{AnnotationOptions, CrowdPolicy};
 pub use report::{AnnotationFault, AnnotationReport, CategoryCount, FaultCount};
+pub(crate) use row_objects::{BESIDE, RowObjects, read_rows};

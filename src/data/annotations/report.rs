@@ -40,6 +40,8 @@ pub enum AnnotationFault {
     WrongKeypoints,
     /// The same row again.
     DoubledRow,
+    /// Lists of one picture that differ in their lengths.
+    UnevenLists,
     /// A box that is partly outside, by more than a pixel. It is kept.
     PartlyOutside,
     /// Two objects have one id. Both are kept.
@@ -75,6 +77,7 @@ impl AnnotationFault {
             Self::WrongRuns => "with run lengths that do not fit the picture",
             Self::WrongKeypoints => "with another count of keypoints than the category",
             Self::DoubledRow => "rows that are there twice",
+            Self::UnevenLists => "rows with lists of different lengths",
             Self::PartlyOutside => "with a box partly outside of the picture",
             Self::DoubledId => "with the id of another object",
             Self::WrongArea => "without a usable area",

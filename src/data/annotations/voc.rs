@@ -67,7 +67,7 @@ pub(crate) fn read_voc(
     let mut writer = ObjectTableWriter::new(form)?;
     files.for_each(
         |text| objects_of(text, &labels, options),
-        |path, file| add_file(path, file, &mut writer, &mut report),
+        |path, file| add_file(path, None, file, &mut writer, &mut report),
     )?;
     check_some(&report, index.root(), "give files of Pascal VOC")?;
     Ok((writer.finish()?, report.finish()))

@@ -134,7 +134,7 @@ fn read_labels(
     let mut writer = ObjectTableWriter::new(form)?;
     files.for_each(
         |text| rows::read(text, &row),
-        |path, file| add_file(path, file, &mut writer, &mut report),
+        |path, file| add_file(path, None, file, &mut writer, &mut report),
     )?;
     let advice = "coordinates are shares of the picture, 0 to 1";
     check_some(&report, index.root(), advice)?;
