@@ -380,3 +380,6 @@ impl<'de> Deserialize<'de> for ObjectOptions {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

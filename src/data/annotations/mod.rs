@@ -34,6 +34,8 @@ mod options;
 mod pictures;
 mod report;
 mod row_objects;
+#[cfg(test)]
+mod row_tests;
 mod voc;
 mod yolo;
 

@@ -101,6 +101,24 @@ impl<'a> ObjectFields<'a> {
         ]
     }
 
+    /// The length of all lists. A list without entries is one that is missing. None: they differ,
+    /// or one is no list.
+    fn count(self) -> Option<usize> {
+        let mut found = None;
+        for field in self.all().into_iter().flatten() {
+            let count = field.list()?.len();
+            if count > 0 && *found.get_or_insert(count) != count {
+                return None;
+            }
+        }
+        let count = found.unwrap_or(0);
+        let boxes = self.sides.and_then(RowValue::list);
+        // Without a field of boxes each of the objects lacks one.
+        boxes
+            .is_none_or(|boxes| boxes.len() == count)
+            .then_some(count)
+    }
+
     /// Entry `at` of each list.
     fn entry(self, at: usize) -> Self {
         let [sides, category, area, id, crowd, shape] = self.all().map(|field| {
@@ -142,23 +160,11 @@ pub(super) fn read(
     let count = match (items, value) {
         (Some(items), _) => items.len(),
         (None, RowValue::Fields(_)) => {
-            let mut lengths = columns
-                .all()
-                .into_iter()
-                .flatten()
-                .map(|field| field.list());
-            let first = lengths.next().flatten().map_or(0, <[RowValue]>::len);
-            let mut lengths = columns
-                .all()
-                .into_iter()
-                .flatten()
-                .map(|field| field.list());
-            let is_even = lengths.all(|list| list.is_some_and(|list| list.len() == first));
-            if !is_even {
+            let Some(count) = columns.count() else {
                 read.faults.push(whole(AnnotationFault::UnevenLists));
                 return Ok(read);
-            }
-            first
+            };
+            count
         }
         _ => {
             read.faults.push(whole(AnnotationFault::Damaged));
@@ -411,6 +417,14 @@ mod tests {
             assert_eq!(faults, [(fault, Some(2))], "{wrong}");
             assert_eq!(found.len(), 1 + usize::from(fault.is_kept()), "{wrong}");
         }
+        let few = r#"{"bbox": [[1, 2, 3, 4]], "category": [1], "area": [], "id": null}"#;
+        assert_eq!((objects(few).0.len(), objects(few).1), (1, vec![]));
+        let none = r#"{"category": [1]}"#;
+        let missing = vec![(AnnotationFault::MissingBox, Some(1))];
+        assert_eq!(objects(none), (vec![], missing));
+        let none = r#"{"bbox": [], "category": [1]}"#;
+        let uneven = vec![(AnnotationFault::UnevenLists, None)];
+        assert_eq!(objects(none), (vec![], uneven));
         let uneven = r#"{"bbox": [[1, 2, 3, 4]], "category": [1, 2]}"#;
         assert_eq!(
             objects(uneven),
