@@ -9,7 +9,7 @@
 //! - `upload`: how a device reads pixels, and what fits its memory; `jpeg_decoding`: which decoder
 //!   decodes JPEGs; `coded_room`: the size of rows for JPEGs that a device decodes;
 //! - `hull_room`: whether rows have room for hulls of several crops;
-//! - `memory_plan`: the plan of a run without starting it;
+//! - `memory_plan`: the plan of a run without starting it; `object_survey`: what objects there are;
 //! - `image_loader`: the loader, and the iterator over an epoch; `report`: its counters and times.
 //!
 //! All in the consumer. Never in here: how rows are filled.
@@ -24,6 +24,7 @@ mod jpeg_decoding;
 mod mask_source;
 mod memory_plan;
 mod object_source;
+mod object_survey;
 mod prepared_run;
 mod report;
 pub(crate) mod sampler_table;
@@ -40,6 +41,7 @@ pub use jpeg_decoding::DecodeChoice;
 pub use mask_source::MaskOptions;
 pub use memory_plan::{DrawnRow, MemoryPlan};
 pub use object_source::ObjectOptions;
+pub use object_survey::{ObjectSizes, ObjectSurvey};
 pub use report::LoaderReport;
 pub(crate) use source::DeadAddresses;
 pub use source::Source;
