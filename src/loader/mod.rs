@@ -1,8 +1,8 @@
 //! Loaders: from a data set and a recipe to epochs of batches.
 //!
 //! - `builder`: the options; `source`: where samples come from; `column_source`: where their
-//!   columns are; `mask_source`: where masks are; `object_source`: where objects are; `files_option`:
-//!   the field `files` of both;
+//!   columns are; `mask_source`: where masks are; `object_source`: where objects are; `object_rows`:
+//!   those that a program hands over; `files_option`: the field `files` of masks and objects;
 //! - `start`: starts a run: coordinator, index, ring, workers;
 //! - `prepared_run`: data, order and sizes of a run, before anything is allocated;
 //! - `sampler_table`: the table of a sampler, from index, weights and sizes;
@@ -23,6 +23,7 @@ mod image_loader;
 mod jpeg_decoding;
 mod mask_source;
 mod memory_plan;
+mod object_rows;
 mod object_source;
 mod object_survey;
 mod prepared_run;
@@ -40,6 +41,7 @@ pub use image_loader::{Epoch, Loader};
 pub use jpeg_decoding::DecodeChoice;
 pub use mask_source::MaskOptions;
 pub use memory_plan::{DrawnRow, MemoryPlan};
+pub use object_rows::ObjectRows;
 pub use object_source::ObjectOptions;
 pub use object_survey::{ObjectSizes, ObjectSurvey};
 pub use report::LoaderReport;

@@ -33,8 +33,16 @@ use crate::loader::source::Source;
 #[derive(Debug, Clone, Default)]
 pub struct ObjectOptions {
     rule: ObjectRule,
-    files: FilesOption<Arc<ObjectTable>>,
+    files: FilesOption<ListedObjects>,
     reading: AnnotationReading,
+}
+
+/// Objects that a program lists.
+#[derive(Debug, Clone)]
+pub(super) struct ListedObjects {
+    pub(super) table: Arc<ObjectTable>,
+    /// None for objects that are checked one by one.
+    pub(super) report: Option<AnnotationReport>,
 }
 
 /// How files are read.
@@ -97,10 +105,39 @@ impl ObjectOptions {
     /// # Errors
     /// No memory for their table.
     pub fn listed(self, list: ObjectList) -> Result<Self> {
-        Ok(Self {
-            files: FilesOption::Listed(Arc::new(list.finish()?)),
+        Ok(self.with_listed(ListedObjects {
+            table: Arc::new(list.finish()?),
+            report: None,
+        }))
+    }
+
+    /// The same rule with these objects.
+    pub(super) fn with_listed(self, listed: ListedObjects) -> Self {
+        Self {
+            files: FilesOption::Listed(listed),
+            reading: AnnotationReading::default(),
             ..self
-        })
+        }
+    }
+
+    /// The column of objects that a program hands over.
+    ///
+    /// # Errors
+    /// There is none, or another place.
+    pub(super) fn listed_column(&self) -> Result<&str> {
+        self.check()?;
+        self.check_place()?;
+        match (&self.reading.column, &self.reading.member) {
+            (Some(column), None) => Ok(column),
+            _ => Err(Error::option(
+                "objects",
+                "objects: this data set has columns: name one of them with `column`",
+            )),
+        }
+    }
+
+    pub(super) fn names(&self) -> Option<&[String]> {
+        self.reading.names.as_deref()
     }
 
     /// How objects move, and which are dropped.
@@ -152,7 +189,7 @@ impl ObjectOptions {
         self.rule.check()
     }
 
-    fn reading(&self) -> AnnotationOptions {
+    pub(super) fn reading(&self) -> AnnotationOptions {
         AnnotationOptions {
             strict: self.reading.strict,
             crowds: self.reading.crowds,
@@ -254,7 +291,7 @@ impl ObjectOptions {
         .map(Some)
     }
 
-    fn value_form(&self) -> ValueForm {
+    pub(super) fn value_form(&self) -> ValueForm {
         ValueForm {
             boxes: self.reading.box_format.unwrap_or(BoxForm::Xywh),
             shares: self.reading.normalized,
@@ -320,8 +357,8 @@ impl ObjectOptions {
         if let Some((table, report)) = self.read_rows(images, source)? {
             return self.opened(Arc::new(table), Some(report), self.rule.usual_labels());
         }
-        let (table, place) = match &self.files {
-            FilesOption::Listed(table) => (table.clone(), "the list"),
+        let listed = match &self.files {
+            FilesOption::Listed(listed) => listed.clone(),
             FilesOption::Named(files) => {
                 let names = self.reading.names.as_deref();
                 let files = ObjectFiles::parse(files)?;
@@ -337,18 +374,23 @@ impl ObjectOptions {
                 ));
             }
         };
+        let ListedObjects { table, report } = listed;
         if table.samples() != images.len() {
             return Err(Error::option(
                 "objects",
                 format!(
-                    "objects: {place} has those of {} images, and there are {} images: give one \
+                    "objects: the list has those of {} images, and there are {} images: give one \
                      entry for each image",
                     table.samples(),
                     images.len()
                 ),
             ));
         }
-        self.opened(table, None, LabelNumbers::Ids)
+        let labels = match report {
+            None => LabelNumbers::Ids,
+            Some(_) => self.rule.usual_labels(),
+        };
+        self.opened(table, report, labels)
     }
 }
 

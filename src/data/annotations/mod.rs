@@ -15,7 +15,9 @@
 //!   `label_files`: the files of many pictures;
 //! - `row_objects`: columns of tables, and JSON in tars; `object_values`: the objects of a row;
 //!   `json_tree`: a JSON text as nested values;
-//! - `box_csv`: tables with a box in each row; `box_rows`: boxes in any order.
+//! - `box_csv`: tables with a box in each row; `box_rows`: boxes in any order;
+//!   `wider_face`: the text file of WIDER FACE;
+//! - `polygon_json`: JSON files of Cityscapes and labelme.
 
 mod box_csv;
 mod box_rows;
@@ -32,11 +34,13 @@ mod object_checks;
 mod object_values;
 mod options;
 mod pictures;
+mod polygon_json;
 mod report;
 mod row_objects;
 #[cfg(test)]
 mod row_tests;
 mod voc;
+mod wider_face;
 mod yolo;
 
 pub(crate) use coco::AnnotatedSet;

@@ -126,6 +126,7 @@ pub use file_parts::FilePartList;
 pub use folder::{FolderLabels, FolderOptions};
 pub use items::{ItemLabel, ItemList};
 pub(crate) use json::{lossy, lossy_option};
+pub(crate) use lines::TextLines;
 pub use list::{ListDelimiter, ListLabels, ListOptions};
 pub use memory_items::MemoryItems;
 pub(crate) use names::shown;
