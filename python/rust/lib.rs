@@ -51,7 +51,7 @@ mod _featherload {
     #[pymodule_export]
     use crate::logs::tell_warnings;
     #[pymodule_export]
-    use crate::objects::RawObjects;
+    use crate::objects::{RawObjectRows, RawObjects};
     #[pymodule_export]
     use crate::options::{
         option_names, plan, rays_option_names, recipe_json, size_in_bytes, views_option_names,

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use featherload::objects::{BoxForm, ItemObjects, ObjectList, ObjectListOptions, RotatedForm};
-use featherload::{BatchObjects, ObjectOptions};
+use featherload::{BatchObjects, ObjectOptions, ObjectRows};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyDict, PyList};
 use serde::Deserialize;
 
@@ -53,6 +54,42 @@ impl RawObjects {
         let options = ObjectOptions::default().listed(list);
         let options = options.map_err(|e| raised(&e))?;
         Ok(Self { options })
+    }
+}
+
+/// Objects of a column, which Python hands over row by row.
+#[pyclass(module = "featherload._featherload")]
+pub struct RawObjectRows {
+    rows: Option<ObjectRows>,
+}
+
+#[pymethods]
+impl RawObjectRows {
+    /// `option`: the keyword `objects` as JSON. `classes`: names of categories.
+    #[new]
+    fn new(option: &str, classes: Option<Vec<String>>) -> PyResult<Self> {
+        let made = option
+            .parse()
+            .and_then(|options| ObjectRows::new(options, classes.as_deref()));
+        let rows = Some(made.map_err(|e| raised(&e))?);
+        Ok(Self { rows })
+    }
+
+    /// Adds the next rows, each a JSON object.
+    fn extend(&mut self, py: Python<'_>, rows: Vec<PyBackedBytes>) -> PyResult<()> {
+        let Some(into) = &mut self.rows else {
+            return Err(mistake(py, "objects", "objects: all rows were given".into()));
+        };
+        let added = py.detach(|| rows.iter().try_for_each(|row| into.push(row.to_vec())));
+        added.map_err(|e| raised(&e))
+    }
+
+    fn finish(&mut self, py: Python<'_>) -> PyResult<RawObjects> {
+        let Some(rows) = self.rows.take() else {
+            return Err(mistake(py, "objects", "objects: all rows were given".into()));
+        };
+        let options = rows.finish().map_err(|e| raised(&e))?;
+        Ok(RawObjects { options })
     }
 }
 

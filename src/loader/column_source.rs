@@ -6,10 +6,12 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::data::columns::column_set::NamedReaders;
+use crate::data::columns::row_value::RowReader;
 use crate::data::columns::stamped_file::StampedFile;
 use crate::data::index::{
-    ArrowFiles, Index, open_arrow_columns, open_cache_columns, open_parquet_columns,
-    open_shard_columns, open_table_columns,
+    ArrowFiles, Index, WantedFields, open_arrow_columns, open_arrow_rows, open_cache_columns,
+    open_member_rows, open_parquet_columns, open_parquet_rows, open_shard_columns,
+    open_table_columns, open_table_rows,
 };
 use crate::error::{Error, Result};
 use crate::loader::source::Source;
@@ -145,6 +147,60 @@ impl ColumnSource {
                 }
             }
         }
+    }
+}
+
+impl ColumnSource {
+    /// The files that may have objects in a column of `source`, which has not been read yet.
+    ///
+    /// # Errors
+    /// A source without columns; a file that cannot be examined.
+    pub(super) fn of_objects(source: &Source) -> Result<Self> {
+        match source {
+            Source::Table(..) | Source::Arrow(..) | Source::Parquet(..) => {
+                Self::find(source, &[String::new()], false)
+            }
+            Source::Addresses(list, _) => Self::of_objects(list),
+            _ => Err(Error::option(
+                "objects",
+                "objects: `column` names a column of Parquet, Arrow or JSON lines (.jsonl), and \
+                 this data set is none of them: give `files`, or `member` for JSON in tar shards",
+            )),
+        }
+    }
+
+    /// The rows of the columns that `wanted` names.
+    ///
+    /// # Errors
+    /// There is no such column; a file that changed or cannot be read.
+    pub(super) fn open_rows(self, wanted: &WantedFields<'_>) -> Result<Box<dyn RowReader>> {
+        match self {
+            Self::Table(file) => open_table_rows(&file),
+            Self::Arrow(files, stamps) => open_arrow_rows(&files, &stamps, wanted),
+            Self::Parquet(files) => open_parquet_rows(&files, wanted),
+            _ => Err(Error::config("objects: this data set has no columns")),
+        }
+    }
+}
+
+/// The rows of JSON members beside the images of tars.
+///
+/// # Errors
+/// Samples that are no members of tars, or whose tars are in an object store.
+pub(super) fn open_members(index: &Index, extension: &str) -> Result<Box<dyn RowReader>> {
+    let refused = |what| Err(Error::option("objects", what));
+    if index.is_remote() {
+        return refused(
+            "objects: `member` reads JSON beside images, and these shards are in an object store: \
+             use a copy on this machine",
+        );
+    }
+    match has_tars(index) {
+        true => Ok(open_member_rows(extension)),
+        false => refused(
+            "objects: `member` names JSON beside images in tar shards, and these images are in \
+             none: give `files` or `column`",
+        ),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::data::index::{
 };
 use crate::error::{Error, Result};
 use crate::jobs::mask_rule::MaskRule;
+use crate::loader::files_option::{FilesOption, parse_option};
 use crate::loader::source::Source;
 
 /// The masks of a data set: where their files are, and how their labels become numbers.
@@ -28,17 +29,9 @@ use crate::loader::source::Source;
 /// ```
 #[derive(Debug, Clone)]
 pub struct MaskOptions {
-    files: MaskFiles,
+    /// A list has a mask for each image.
+    files: FilesOption<Arc<Index>>,
     pub(super) rule: MaskRule,
-}
-
-#[derive(Debug, Clone)]
-enum MaskFiles {
-    /// They are listed later.
-    Unset,
-    Named(String),
-    /// One for each image.
-    Listed(Arc<Index>),
 }
 
 impl MaskOptions {
@@ -47,7 +40,7 @@ impl MaskOptions {
     /// files.
     pub fn new(files: impl Into<String>) -> Self {
         Self {
-            files: MaskFiles::Named(files.into()),
+            files: FilesOption::Named(files.into()),
             rule: MaskRule::default(),
         }
     }
@@ -56,7 +49,7 @@ impl MaskOptions {
     #[must_use]
     pub fn listed(self, masks: Index) -> Self {
         Self {
-            files: MaskFiles::Listed(Arc::new(masks)),
+            files: FilesOption::Listed(Arc::new(masks)),
             ..self
         }
     }
@@ -73,38 +66,18 @@ impl FromStr for MaskOptions {
 
     /// A pattern, a column, or a JSON object of `files` and the fields of a [`MaskRule`].
     fn from_str(text: &str) -> Result<Self> {
-        let after = text.trim_start().strip_prefix('{').map(str::trim_start);
-        match after.is_some_and(|after| after.starts_with('"')) {
-            true => serde_json::from_str(text)
-                .map_err(|e| Error::option("masks", format!("masks are no JSON object: {e}"))),
-            false => Ok(Self::new(text)),
-        }
+        parse_option(text, "masks", |files| Self::new(files))
     }
 }
 
 /// A pattern or a column alone, or an object with the fields of a rule and `files`.
 impl<'de> Deserialize<'de> for MaskOptions {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Form {
-            Files(String),
-            Rule(serde_json::Map<String, serde_json::Value>),
-        }
         use serde::de::Error as _;
-        match Form::deserialize(from)? {
-            Form::Files(files) => Ok(Self::new(files)),
-            Form::Rule(mut fields) => {
-                let files = match fields.remove("files") {
-                    None => MaskFiles::Unset,
-                    Some(serde_json::Value::String(files)) => MaskFiles::Named(files),
-                    Some(_) => return Err(D::Error::custom("`files` of masks is no text")),
-                };
-                let rule = serde_json::from_value(serde_json::Value::Object(fields));
-                let rule = rule.map_err(D::Error::custom)?;
-                Ok(Self { files, rule })
-            }
-        }
+        let (files, fields) = FilesOption::deserialize(from, "masks")?;
+        let rule = serde_json::from_value(serde_json::Value::Object(fields));
+        let rule = rule.map_err(D::Error::custom)?;
+        Ok(Self { files, rule })
     }
 }
 
@@ -123,9 +96,9 @@ impl MaskSource {
     pub(super) fn of(options: &MaskOptions, source: &Source) -> Result<Self> {
         options.rule.check()?;
         let files = match &options.files {
-            MaskFiles::Named(files) => files,
-            MaskFiles::Listed(masks) => return Ok(Self::Listed(masks.clone())),
-            MaskFiles::Unset => {
+            FilesOption::Named(files) => files,
+            FilesOption::Listed(masks) => return Ok(Self::Listed(masks.clone())),
+            FilesOption::Unset => {
                 return Err(Error::option(
                     "masks",
                     "masks need `files`: a pattern such as ../masks/{stem}.png, or a column",

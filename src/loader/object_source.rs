@@ -8,12 +8,15 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::data::annotations::{
-    self, AnnotatedSet, AnnotationOptions, AnnotationReport, CrowdPolicy, ObjectFiles,
+    AnnotatedSet, AnnotationOptions, AnnotationReport, BESIDE, CATEGORY_FIELDS, CrowdPolicy,
+    ObjectFiles, ValueForm, object_fields, read_rows,
 };
-use crate::data::index::Index;
-use crate::data::objects::{ObjectList, ObjectTable};
+use crate::data::index::{Index, WantedFields};
+use crate::data::objects::{BoxForm, ObjectList, ObjectTable};
 use crate::error::{Error, Result};
 use crate::jobs::object_rule::{LabelNumbers, ObjectRule};
+use crate::loader::column_source::{ColumnSource, open_members};
+use crate::loader::files_option::{FilesOption, parse_option};
 use crate::loader::source::Source;
 
 /// The objects of a data set: where they are, and how they move with their pictures.
@@ -30,8 +33,16 @@ use crate::loader::source::Source;
 #[derive(Debug, Clone, Default)]
 pub struct ObjectOptions {
     rule: ObjectRule,
-    place: ObjectPlace,
+    files: FilesOption<ListedObjects>,
     reading: AnnotationReading,
+}
+
+/// Objects that a program lists.
+#[derive(Debug, Clone)]
+pub(super) struct ListedObjects {
+    pub(super) table: Arc<ObjectTable>,
+    /// None for objects that are checked one by one.
+    pub(super) report: Option<AnnotationReport>,
 }
 
 /// How files are read.
@@ -46,7 +57,28 @@ struct AnnotationReading {
     obb: bool,
     /// The images of a `data.yaml`: `train`, `val` or `test`.
     split: Option<String>,
+    /// A column of Parquet, Arrow or JSON lines in place of files. Of JSON in tars: a key.
+    column: Option<String>,
+    /// The extension of JSON beside images in tars.
+    member: Option<String>,
+    /// The numbers of boxes in a column or member. Default: left, top, width, height.
+    box_format: Option<BoxForm>,
+    /// Whether those boxes are shares of the image's sides.
+    normalized: bool,
 }
+
+/// The fields of [`AnnotationReading`].
+const OF_READING: [&str; 9] = [
+    "strict",
+    "crowds",
+    "names",
+    "obb",
+    "split",
+    "column",
+    "member",
+    "box_format",
+    "normalized",
+];
 
 /// The objects of a run.
 #[derive(Debug)]
@@ -57,22 +89,13 @@ pub(super) struct OpenedObjects {
     pub(super) report: Option<AnnotationReport>,
 }
 
-#[derive(Debug, Clone, Default)]
-enum ObjectPlace {
-    /// They are listed later.
-    #[default]
-    Unset,
-    Named(String),
-    Listed(Arc<ObjectTable>),
-}
-
 impl ObjectOptions {
     /// Objects in files that `files` names: a COCO file (`.json`), or a pattern of paths of YOLO's
     /// (`../labels/{stem}.txt`) or Pascal VOC's files (`../Annotations/{stem}.xml`), or a
     /// `data.yaml` of YOLO.
     pub fn new(files: impl Into<String>) -> Self {
         Self {
-            place: ObjectPlace::Named(files.into()),
+            files: FilesOption::Named(files.into()),
             ..Self::default()
         }
     }
@@ -82,10 +105,39 @@ impl ObjectOptions {
     /// # Errors
     /// No memory for their table.
     pub fn listed(self, list: ObjectList) -> Result<Self> {
-        Ok(Self {
-            place: ObjectPlace::Listed(Arc::new(list.finish()?)),
+        Ok(self.with_listed(ListedObjects {
+            table: Arc::new(list.finish()?),
+            report: None,
+        }))
+    }
+
+    /// The same rule with these objects.
+    pub(super) fn with_listed(self, listed: ListedObjects) -> Self {
+        Self {
+            files: FilesOption::Listed(listed),
+            reading: AnnotationReading::default(),
             ..self
-        })
+        }
+    }
+
+    /// The column of objects that a program hands over.
+    ///
+    /// # Errors
+    /// There is none, or another place.
+    pub(super) fn listed_column(&self) -> Result<&str> {
+        self.check()?;
+        self.check_place()?;
+        match (&self.reading.column, &self.reading.member) {
+            (Some(column), None) => Ok(column),
+            _ => Err(Error::option(
+                "objects",
+                "objects: this data set has columns: name one of them with `column`",
+            )),
+        }
+    }
+
+    pub(super) fn names(&self) -> Option<&[String]> {
+        self.reading.names.as_deref()
     }
 
     /// How objects move, and which are dropped.
@@ -120,8 +172,10 @@ impl ObjectOptions {
         if other.reading != AnnotationReading::default() {
             return Err(Error::option(
                 "objects",
-                "objects: `strict`, `crowds`, `names`, `obb` and `split` say how files are read, and \
-                 these objects are a list: remove them",
+                format!(
+                    "objects: {} say how files are read, and these objects are a list: remove them",
+                    OF_READING.join(", ")
+                ),
             ));
         }
         Ok(self.rule(other.rule))
@@ -135,7 +189,7 @@ impl ObjectOptions {
         self.rule.check()
     }
 
-    fn reading(&self) -> AnnotationOptions {
+    pub(super) fn reading(&self) -> AnnotationOptions {
         AnnotationOptions {
             strict: self.reading.strict,
             crowds: self.reading.crowds,
@@ -154,24 +208,94 @@ impl ObjectOptions {
         &self,
         source: &Source,
     ) -> Result<Option<(Index, OpenedObjects)>> {
-        let (ObjectPlace::Named(files), Source::Folder(folder, _)) = (&self.place, source) else {
+        let (FilesOption::Named(files), Source::Folder(folder, _)) = (&self.files, source) else {
             return Ok(None);
         };
+        self.check_place()?;
         let files = ObjectFiles::parse(files)?;
         self.check_reading(&files)?;
+        let split = self.reading.split.as_deref();
+        let names = self.reading.names.as_deref();
+        let described = files.read_with_images(folder, split, names, &self.reading())?;
+        let Some(described) = described else {
+            return Ok(None);
+        };
         let AnnotatedSet {
             index,
             table,
             report,
-        } = match (&files, &self.reading.split) {
-            (ObjectFiles::Coco(file), _) => annotations::read_coco(file, folder, &self.reading())?,
-            (ObjectFiles::DataYaml(file), Some(split)) => {
-                annotations::read_yaml(file, split, &self.reading())?
-            }
-            _ => return Ok(None),
-        };
+        } = described;
         let objects = self.opened(Arc::new(table), Some(report), self.rule.usual_labels())?;
         Ok(Some((index, objects)))
+    }
+
+    /// Rejects several places of objects, and options that belong to another one.
+    fn check_place(&self) -> Result<()> {
+        let refused = |what: &str| Err(Error::option("objects", format!("objects: {what}")));
+        let reading = &self.reading;
+        let has_rows = reading.column.is_some() || reading.member.is_some();
+        if has_rows && !matches!(self.files, FilesOption::Unset) {
+            return refused("`files` and `column` or `member` are two places: remove one of them");
+        }
+        if has_rows && (reading.obb || reading.split.is_some()) {
+            return refused("`obb` and `split` are for YOLO's files: remove them");
+        }
+        if !has_rows && (reading.box_format.is_some() || reading.normalized) {
+            return refused(
+                "`box_format` and `normalized` are for a `column`, a `member` or a list: files \
+                 say it themselves: remove them",
+            );
+        }
+        Ok(())
+    }
+
+    /// The files that have the objects of a column, with stamps of before `source` is read. None
+    /// unless a column is named.
+    ///
+    /// # Errors
+    /// A source without columns; options that do not fit each other.
+    pub(super) fn column_source(&self, source: &Source) -> Result<Option<ColumnSource>> {
+        self.check_place()?;
+        match (&self.reading.column, &self.reading.member) {
+            (Some(_), None) => ColumnSource::of_objects(source).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The objects of rows: of the column of `source`, or of members of tars.
+    fn read_rows(
+        &self,
+        images: &Index,
+        source: Option<ColumnSource>,
+    ) -> Result<Option<(ObjectTable, AnnotationReport)>> {
+        let (column, options) = (self.reading.column.as_deref(), self.reading());
+        let mut reader = match (source, &self.reading.member) {
+            (Some(source), _) => source.open_rows(&WantedFields {
+                column: column.unwrap_or_default(),
+                fields: object_fields(options.shapes),
+                beside: BESIDE,
+                classes: CATEGORY_FIELDS,
+            })?,
+            (None, Some(member)) => open_members(images, member)?,
+            (None, None) => return Ok(None),
+        };
+        let names = self.reading.names.as_deref();
+        read_rows(
+            images,
+            &mut *reader,
+            column,
+            self.value_form(),
+            names,
+            &options,
+        )
+        .map(Some)
+    }
+
+    pub(super) fn value_form(&self) -> ValueForm {
+        ValueForm {
+            boxes: self.reading.box_format.unwrap_or(BoxForm::Xywh),
+            shares: self.reading.normalized,
+        }
     }
 
     /// Rejects options that files of this form do not have.
@@ -200,8 +324,17 @@ impl ObjectOptions {
         let mut rule = self.rule.clone();
         rule.labels.get_or_insert(labels);
         rule.check_form(table.form())?;
-        for wrong in report.iter().flat_map(|report| &report.wrong) {
-            tracing::warn!("objects: {wrong}");
+        if let Some(report) = &report {
+            if report.images_without_entry > 0 {
+                tracing::warn!(
+                    "objects: {} of {} images have no annotation: they have no objects",
+                    report.images_without_entry,
+                    report.images
+                );
+            }
+            for wrong in &report.wrong {
+                tracing::warn!("objects: {wrong}");
+            }
         }
         Ok(OpenedObjects {
             table,
@@ -210,39 +343,54 @@ impl ObjectOptions {
         })
     }
 
-    /// Objects of the images of a data set that lists its images itself.
+    /// Objects of the images of a data set that lists its images itself. `source`: that of
+    /// [`ObjectOptions::column_source`].
     ///
     /// # Errors
     /// Files that cannot be read; objects of another number of images; a rule that does not fit.
-    pub(super) fn open(&self, images: &Index) -> Result<OpenedObjects> {
-        let (table, place) = match &self.place {
-            ObjectPlace::Listed(table) => (table.clone(), "the list"),
-            ObjectPlace::Named(files) => {
+    pub(super) fn open(
+        &self,
+        images: &Index,
+        source: Option<ColumnSource>,
+    ) -> Result<OpenedObjects> {
+        self.check_place()?;
+        if let Some((table, report)) = self.read_rows(images, source)? {
+            return self.opened(Arc::new(table), Some(report), self.rule.usual_labels());
+        }
+        let listed = match &self.files {
+            FilesOption::Listed(listed) => listed.clone(),
+            FilesOption::Named(files) => {
                 let names = self.reading.names.as_deref();
                 let files = ObjectFiles::parse(files)?;
                 self.check_reading(&files)?;
                 let (table, report) = files.read_for(images, names, &self.reading())?;
                 return self.opened(Arc::new(table), Some(report), self.rule.usual_labels());
             }
-            ObjectPlace::Unset => {
+            FilesOption::Unset => {
                 return Err(Error::option(
                     "objects",
-                    "objects need `files`: a COCO file, or a pattern such as ../labels/{stem}.txt",
+                    "objects need `files`: a COCO file, or a pattern such as \
+                     ../labels/{stem}.txt; or `column` or `member`",
                 ));
             }
         };
+        let ListedObjects { table, report } = listed;
         if table.samples() != images.len() {
             return Err(Error::option(
                 "objects",
                 format!(
-                    "objects: {place} has those of {} images, and there are {} images: give one \
+                    "objects: the list has those of {} images, and there are {} images: give one \
                      entry for each image",
                     table.samples(),
                     images.len()
                 ),
             ));
         }
-        self.opened(table, None, LabelNumbers::Ids)
+        let labels = match report {
+            None => LabelNumbers::Ids,
+            Some(_) => self.rule.usual_labels(),
+        };
+        self.opened(table, report, labels)
     }
 }
 
@@ -251,47 +399,29 @@ impl FromStr for ObjectOptions {
 
     /// A file, a pattern, or a JSON object of `files` and the fields of an [`ObjectRule`].
     fn from_str(text: &str) -> Result<Self> {
-        let after = text.trim_start().strip_prefix('{').map(str::trim_start);
-        match after.is_some_and(|after| after.starts_with('"')) {
-            true => serde_json::from_str(text)
-                .map_err(|e| Error::option("objects", format!("objects are no JSON object: {e}"))),
-            false => Ok(Self::new(text)),
-        }
+        parse_option(text, "objects", |files| Self::new(files))
     }
 }
 
 /// A file or a pattern alone, or an object with the fields of a rule and `files`.
 impl<'de> Deserialize<'de> for ObjectOptions {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Form {
-            Files(String),
-            Rule(serde_json::Map<String, serde_json::Value>),
-        }
         use serde::de::Error as _;
-        match Form::deserialize(from)? {
-            Form::Files(files) => Ok(Self::new(files)),
-            Form::Rule(mut fields) => {
-                let place = match fields.remove("files") {
-                    None => ObjectPlace::Unset,
-                    Some(serde_json::Value::String(files)) => ObjectPlace::Named(files),
-                    Some(_) => return Err(D::Error::custom("`files` of objects is no text")),
-                };
-                let of_files = ["strict", "crowds", "names", "obb", "split"];
-                let reading = of_files
-                    .into_iter()
-                    .filter_map(|name| fields.remove_entry(name));
-                let reading = serde_json::Value::Object(reading.collect());
-                let reading = serde_json::from_value(reading).map_err(D::Error::custom)?;
-                let rule = serde_json::from_value(serde_json::Value::Object(fields));
-                let rule = rule.map_err(D::Error::custom)?;
-                Ok(Self {
-                    rule,
-                    place,
-                    reading,
-                })
-            }
-        }
+        let (files, mut fields) = FilesOption::deserialize(from, "objects")?;
+        let reading = OF_READING
+            .into_iter()
+            .filter_map(|name| fields.remove_entry(name));
+        let reading = serde_json::Value::Object(reading.collect());
+        let reading = serde_json::from_value(reading).map_err(D::Error::custom)?;
+        let rule = serde_json::from_value(serde_json::Value::Object(fields));
+        let rule = rule.map_err(D::Error::custom)?;
+        Ok(Self {
+            rule,
+            files,
+            reading,
+        })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -123,6 +123,10 @@ impl PreparedRun {
         let column_source = ColumnSource::of(&source, request.columns)?;
         let masks = request.masks.map(|masks| MaskSource::of(masks, &source));
         let masks = masks.transpose()?;
+        let object_source = request
+            .objects
+            .map(|objects| objects.column_source(&source));
+        let object_source = object_source.transpose()?.flatten();
         let described = request
             .objects
             .map(|objects| objects.open_with_images(&source));
@@ -134,7 +138,7 @@ impl PreparedRun {
                     source.open_with_fetcher(request.helper, TarIndexPolicy::OfWholeSets, dead)?;
                 let objects = request
                     .objects
-                    .map(|options| options.open(&index))
+                    .map(|options| options.open(&index, object_source))
                     .transpose()?;
                 (index, scan, fetcher, objects)
             }

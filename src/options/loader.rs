@@ -71,14 +71,14 @@ pub struct LoaderOptions {
     #[cfg_attr(feature = "cli", arg(long, value_name = "FILES", value_parser = MaskOptions::from_str, help_heading = cli::SOURCE))]
     pub masks: Option<MaskOptions>,
 
-    /// Objects in the images: a COCO file, or a pattern of paths of YOLO's or Pascal VOC's files,
-    /// such as ../labels/{stem}.txt or ../Annotations/{stem}.xml.
+    /// Objects in the images: a COCO file, a table of boxes (.csv), or a pattern of paths of YOLO's
+    /// or Pascal VOC's files, such as ../labels/{stem}.txt or ../Annotations/{stem}.xml.
     ///
     /// With a COCO file and a folder, the images are those of the file. Or a JSON object with
-    /// `files` and the fields of a rule: style (torchvision, albumentations, detectron2,
+    /// `files`, `column` or `member` and the fields of a rule: style (torchvision, albumentations, detectron2,
     /// ultralytics, hf), min_size, min_area, min_visibility, max_objects, overflow (first, largest,
     /// error), keypoint_swap, labels (contiguous, ids), masks (full, quarter), any_size; and of files
-    /// strict, crowds (keep, drop), names, obb, split.
+    /// strict, crowds (keep, drop), names, obb, split, box_format (xywh, xyxy, cxcywh), normalized.
     #[cfg_attr(feature = "cli", arg(long, value_name = "FILES", value_parser = ObjectOptions::from_str, help_heading = cli::SOURCE))]
     pub objects: Option<ObjectOptions>,
 

@@ -6,6 +6,7 @@ __all__ = [
     "RawBatch",
     "RawFeed",
     "RawItems",
+    "RawObjectRows",
     "RawObjects",
     "RawRays",
     "RawRequest",
@@ -172,6 +173,12 @@ class RawItems:
     def __len__(self) -> int: ...
     @property
     def root(self) -> Path: ...
+
+@final
+class RawObjectRows:
+    def __new__(cls, option: str, classes: list[str] | None) -> RawObjectRows: ...
+    def extend(self, rows: list[bytes]) -> None: ...
+    def finish(self) -> RawObjects: ...
 
 @final
 class RawObjects:

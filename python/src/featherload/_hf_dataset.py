@@ -11,6 +11,7 @@ Never in here: decoding, and files that are given by their paths.
 
 from __future__ import annotations
 
+import json
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
@@ -59,6 +60,7 @@ class HuggingFaceSamples:
     raw: _featherload.RawItems
     columns: dict[str, Any]
     classes: list[str]
+    objects: HuggingFaceObjects
 
 
 class HuggingFaceSnapshot:
@@ -101,7 +103,78 @@ def resolve(
         name: partial(_columns.ArrowHeld, name, table.column(name), order)
         for name in table.column_names
     }
-    return HuggingFaceSamples(raw, columns, classes or [])
+    objects = HuggingFaceObjects(table, features, order)
+    return HuggingFaceSamples(raw, columns, classes or [], objects)
+
+
+class HuggingFaceObjects:
+    """Columns of objects of a data set: lists of structs, or structs of lists."""
+
+    def __init__(self, table: Any, features: Any, order: npt.NDArray[np.int64] | None) -> None:
+        self._table, self._features, self._order = table, features, order
+
+    def read(self, column: str, option: str) -> _featherload.RawObjects:
+        """The objects of a column. ``option``: the keyword ``objects`` as JSON.
+
+        Raises ``ConfigError`` if there is no such column, or none of its objects can be used.
+        """
+        names = self._table.column_names
+        if column not in names:
+            raise ConfigError(
+                f"objects: the Dataset has no column {shown(column)}: its columns are "
+                f"{', '.join(names)}",
+                option="objects",
+            )
+        beside = [name for name in _BESIDE if name in names and name != column]
+        part = self._table.select([column, *beside])
+        count = part.num_rows if self._order is None else len(self._order)
+        rows = _featherload.RawObjectRows(option, _classes_inside(self._features[column]))
+        for start in range(0, count, _PIECE):
+            if self._order is None:
+                piece = part.slice(start, _PIECE)
+            else:
+                piece = part.take(self._order[start : start + _PIECE])
+            # Values that JSON lacks are none of an object's.
+            texts = (json.dumps(row, default=lambda _: None) for row in piece.to_pylist())
+            rows.extend([text.encode() for text in texts])
+        return rows.finish()
+
+
+_BESIDE = ("image_id", "height", "width")
+_CATEGORIES = (
+    "category",
+    "category_id",
+    "label",
+    "labels",
+    "categories",
+    "category_ids",
+    "class",
+    "classes",
+    "class_id",
+    "class_label",
+)
+_PIECE = 1024
+"""Rows that are in Python at once."""
+
+
+def _classes_inside(feature: Any) -> list[str] | None:
+    """The names of the classes of objects; None if their categories are no classes."""
+
+    def without_list(feature: Any) -> Any:
+        while True:
+            if isinstance(feature, list) and len(feature) == 1:
+                feature = feature[0]
+            elif _kind(feature) in ("Sequence", "List", "LargeList"):
+                feature = feature.feature
+            else:
+                return feature
+
+    inside = without_list(feature)
+    if not isinstance(inside, Mapping):
+        return None
+    found = (without_list(inside[name]) for name in _CATEGORIES if name in inside)
+    classes = next((one for one in found if _kind(one) == "ClassLabel"), None)
+    return None if classes is None else [*classes.names]
 
 
 def _check(dataset: Any) -> None:

@@ -139,14 +139,20 @@ class Items:
             )
         count = len(self._raw)
         held = {name: _columns.hold(name, values, count) for name, values in columns.items()}
+        self._objects: _hf_dataset.HuggingFaceObjects | None = None
         self._columns: dict[str, Callable[[], _columns.Held]] = {
             name: partial(_columns.Held.itself, column) for name, column in held.items()
         }
 
     @classmethod
-    def _of_raw(cls, raw: _featherload.RawItems, columns: dict[str, Any]) -> Items:
+    def _of_raw(
+        cls,
+        raw: _featherload.RawItems,
+        columns: dict[str, Any],
+        objects: _hf_dataset.HuggingFaceObjects | None = None,
+    ) -> Items:
         items = cls.__new__(cls)
-        items._raw, items._columns = raw, columns
+        items._raw, items._columns, items._objects = raw, columns, objects
         return items
 
     def _open(self, names: Sequence[str]) -> _columns.HeldColumns | None:
@@ -322,7 +328,7 @@ def of(src: Any, choice: ColumnChoice) -> Items | AskedItems:
 
 def of_hugging_face(samples: _hf_dataset.HuggingFaceSamples) -> Items:
     """The samples of a ``datasets.Dataset`` as items."""
-    return Items._of_raw(samples.raw, samples.columns)
+    return Items._of_raw(samples.raw, samples.columns, samples.objects)
 
 
 def _is_dataset(src: Any) -> bool:

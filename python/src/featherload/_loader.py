@@ -106,8 +106,10 @@ class Loader:
         Objects in the images: a COCO file, a pattern of YOLO's or Pascal VOC's files such as
         ``"../labels/{stem}.txt"``, or a list with a dict for each image (``boxes``, ``labels``,
         ``keypoints``...). Or a dict with ``files`` and how objects move with their image:
-        ``{"files": ..., "style": "albumentations", "min_visibility": 0.1}``. ``batch.objects`` has
-        them as flat arrays. ``docs/targets.md`` describes them.
+        ``{"files": ..., "style": "albumentations", "min_visibility": 0.1}``. In place of ``files``,
+        ``column`` names a column of Parquet, Arrow, JSON lines or a ``datasets.Dataset``, and
+        ``member`` JSON beside images in tars. ``batch.objects`` has them as flat arrays.
+        ``docs/targets.md`` describes them.
     ``targets``
         The form of objects in ``images, targets = batch``: ``"list"`` (default, a dict for each
         image), ``"flat"`` (with ``batch_idx``), ``"padded"`` (with ``valid``), ``"detr"`` (with
@@ -253,6 +255,7 @@ class Loader:
         named = keywords["columns"] = _columns.checked(columns)
         self._columns: _columns.HeldColumns | None = None
         self._items = _items.taken(keywords)
+        of_column = getattr(self._items, "_objects", None)
         if self._items is not None:
             self._columns = self._items._open(named or [])
             self._items = self._items._without_columns()
@@ -260,7 +263,7 @@ class Loader:
         self._has_masks = masks is not None
         self._masks = _masks.taken(keywords)
         form = _objects.checked_form(targets, objects is not None)
-        self._objects = _objects.taken(keywords)
+        self._objects = _objects.taken(keywords, self._items is not None, of_column)
         self._view = _objects.viewer(form, keywords["objects"])
         self._has_one_channel: bool = getattr(self, "_has_one_channel", False)
         if sampler is not None and not isinstance(sampler, (str, Sampler)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -33,6 +33,8 @@ _LISTED = {
 
 _ITEM = {*_LISTED, "labels", "keypoints", "rotated", "polygons", "image_id", "size"}
 _FORM = {"box_format", "normalized", "names", "keypoint_swap"}
+_READING = {"column", "member", "box_format", "normalized", "names", "strict", "crowds"}
+"""How a column of objects is read."""
 _ROTATED = {5: "centre", 8: "corners"}
 _BOX_FORMATS = ("xyxy", "xywh", "cxcywh")
 
@@ -421,16 +423,39 @@ def viewer(form: TargetForm | None, rule: Any) -> Viewer | None:
     return lambda objects, images: view(objects, form, images, most)
 
 
-def taken(keywords: dict[str, Any]) -> RawObjects | None:
-    """The objects of the keywords of ``Loader``, if they are listed: a dict for each image. The
-    keyword then has the rule alone.
+class ObjectColumns(Protocol):
+    """Columns of objects of a data set in memory."""
+
+    def read(self, column: str, option: str) -> RawObjects: ...
+
+
+def taken(
+    keywords: dict[str, Any], has_items: bool, columns: ObjectColumns | None
+) -> RawObjects | None:
+    """The objects of the keywords of ``Loader``, if they are listed: a dict for each image, or a
+    column of a ``datasets.Dataset``. The keyword then has the rule alone. ``has_items``: Python
+    lists the samples.
     """
     objects = keywords["objects"]
     if objects is None or isinstance(objects, str):
         return None
     rule = dict(objects) if isinstance(objects, Mapping) else {"files": objects}
+    if rule.get("column") is not None and has_items:
+        if columns is None:
+            raise _wrong(
+                "column is for a datasets.Dataset, and for Parquet, Arrow and JSON lines: give a "
+                "list, a dict with boxes and labels for each image"
+            )
+        read = columns.read(rule["column"], json.dumps(rule))
+        keywords["objects"] = {name: rule[name] for name in rule if name not in _READING}
+        return read
     files = rule.pop("files", None)
     keywords["objects"] = rule
+    if rule.get("column") is not None or rule.get("member") is not None:
+        # Rust refuses two places.
+        if files is not None:
+            rule["files"] = str(files)
+        return None
     if files is None or hasattr(files, "__fspath__") or isinstance(files, str):
         of_lists = [name for name in rule if name in ("box_format", "normalized")]
         if of_lists:

@@ -100,7 +100,8 @@ def plan(
     items = _items.taken(keywords)
     if items is not None:
         keywords["columns"] = None
-    masks, objects = _masks.taken(keywords), _objects.taken(keywords)
+    masks = _masks.taken(keywords)
+    objects = _objects.taken(keywords, items is not None, getattr(items, "_objects", None))
     text = _options.text(*_options.library(keywords))
     raw = None if items is None else items._raw
     limit = items.limit if isinstance(items, AskedItems) else None

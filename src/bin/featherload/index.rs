@@ -4,15 +4,17 @@ use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use clap::Args;
 use featherload::index::{ClassCount, Index, Label, ScanReport};
 use featherload::options::{SourceOptions, cli};
 use featherload::survey::{HeaderSurvey, PictureSize, SizeStatistics, SurveyOptions};
-use featherload::{Error, Result, Source, error};
+use featherload::{Error, ObjectOptions, ObjectSurvey, Result, Source, error};
 use serde::Serialize;
 
 use crate::flags;
+use crate::object_report::print_objects;
 use crate::outcome::CommandOutcome;
 use crate::output;
 use crate::output::fields::print_beside;
@@ -42,6 +44,13 @@ pub struct IndexArgs {
     /// Most pixels that an image may have (default: 178956970).
     #[arg(long, value_name = "N", conflicts_with = "no_headers", help_heading = cli::LIMITS)]
     max_pixels: Option<u64>,
+
+    /// Count objects per category and by size, and name images without objects: annotations as of
+    /// the other commands, such as instances.json.
+    ///
+    /// Images are those that a run with these objects has.
+    #[arg(long, value_name = "FILES", value_parser = ObjectOptions::from_str, help_heading = cli::SOURCE)]
+    objects: Option<ObjectOptions>,
 
     /// Save the index: later runs take FILE as SRC. Replaces a saved index, and no other file.
     #[arg(long, value_name = "FILE", help_heading = cli::OUTPUT)]
@@ -77,6 +86,7 @@ impl IndexArgs {
         keeps
             || self.no_headers
             || self.write_idx
+            || self.objects.is_some()
             || self.source.list.is_some()
             || self.source.has_options()
     }
@@ -101,6 +111,8 @@ struct IndexReport<'a> {
     #[serde(flatten)]
     scan: ScanReport,
     headers: Option<HeaderSurvey>,
+    /// None without `--objects`.
+    objects: Option<ObjectSurvey>,
 }
 
 /// Unreadable files or damaged shards that are printed; `--json` lists more.
@@ -169,6 +181,15 @@ pub fn run(args: IndexArgs) -> Result<CommandOutcome> {
              remove --save",
         ));
     }
+    let objects = match &args.objects {
+        None => None,
+        Some(_) if in_store => {
+            return Err(Error::config(
+                "--objects needs a data set on this machine: remove it, or use a copy",
+            ));
+        }
+        Some(objects) => Some(objects.survey(args.source.source(None)?, !args.no_headers)?),
+    };
     let of_cache = match Index::is_cache(index.root()) {
         true => Index::columns_of_cache(index.root())?,
         false => Vec::new(),
@@ -214,6 +235,7 @@ pub fn run(args: IndexArgs) -> Result<CommandOutcome> {
             dali_indexes: dali.as_ref().map(|dali| dali.written),
             scan: scan.unwrap_or_default(),
             headers: survey,
+            objects,
         })?;
         return dali.map_or(Ok(CommandOutcome::Done), DaliIndexes::finish);
     }
@@ -249,6 +271,9 @@ pub fn run(args: IndexArgs) -> Result<CommandOutcome> {
     }
     if let Some(survey) = &survey {
         print_survey(&index, survey)?;
+    }
+    if let Some(objects) = &objects {
+        print_objects(objects)?;
     }
     print_skipped(scan.as_ref());
     dali.map_or(Ok(CommandOutcome::Done), DaliIndexes::finish)

@@ -15,7 +15,7 @@
 //! - `digest`: digests of batches;
 //! - `run_length`: whether a run is long enough for a rate;
 //! - `chart`: the frame and style of all charts;
-//! - `plan_chart`: the chart of `plan`;
+//! - `plan_chart`: the chart of `plan`; `object_report`: what `index` prints of objects;
 //! - `output`: printing;
 //! - `output_files`: rejects output files that are also inputs;
 //! - `failure`: errors as JSON;
@@ -44,6 +44,7 @@ mod index;
 mod interrupt;
 mod line_process;
 mod loader_args;
+mod object_report;
 mod operations;
 mod outcome;
 mod output;

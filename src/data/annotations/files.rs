@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::coco::read_coco_for;
+use super::box_csv::{read_csv, read_csv_for};
+use super::coco::{AnnotatedSet, read_coco, read_coco_for};
 use super::options::AnnotationOptions;
+use super::polygon_json::read_polygons;
 use super::report::AnnotationReport;
 use super::voc::read_voc;
-use super::yolo::{YoloForm, read_yaml_for, read_yolo};
+use super::wider_face::{is_named as is_wider_face, read_wider_face, read_wider_face_for};
+use super::yolo::{YoloForm, read_yaml, read_yaml_for, read_yolo};
 use crate::data::index::{Index, PathPattern};
 use crate::data::objects::ObjectTable;
 use crate::error::{Error, Result};
@@ -22,6 +25,12 @@ pub(crate) enum ObjectFiles {
     Yolo(PathPattern),
     /// An XML file for each image: `../Annotations/{stem}.xml`.
     Voc(PathPattern),
+    /// A table with a box in each row: `boxes.csv`.
+    BoxTable(PathBuf),
+    /// The text file of WIDER FACE.
+    WiderFace(PathBuf),
+    /// A JSON file with outlines for each image: those of Cityscapes and labelme.
+    Polygons(PathPattern),
 }
 
 impl ObjectFiles {
@@ -36,6 +45,9 @@ impl ObjectFiles {
         match (&*ending, is_pattern) {
             ("json", false) => Ok(Self::Coco(text.into())),
             ("yaml" | "yml", false) => Ok(Self::DataYaml(text.into())),
+            ("csv" | "tsv", false) => Ok(Self::BoxTable(text.into())),
+            ("json", true) => Ok(Self::Polygons(PathPattern::parse(text)?)),
+            ("txt", false) if is_wider_face(Path::new(text)) => Ok(Self::WiderFace(text.into())),
             ("txt", true) => Ok(Self::Yolo(PathPattern::parse(text)?)),
             ("xml", true) => Ok(Self::Voc(PathPattern::parse(text)?)),
             ("txt" | "xml", false) => Err(Error::config(format!(
@@ -44,7 +56,8 @@ impl ObjectFiles {
             ))),
             _ => Err(Error::config(format!(
                 "objects '{text}' is no known format: give a .json of COCO, a data.yaml of YOLO, \
-                 or a pattern such as '../labels/{{stem}}.txt' or '../Annotations/{{stem}}.xml'"
+                 a .csv of boxes, or a pattern such as '../labels/{{stem}}.txt' or \
+                 '../Annotations/{{stem}}.xml'"
             ))),
         }
     }
@@ -72,6 +85,30 @@ impl ObjectFiles {
                 read_yolo(index, pattern, &form, options)
             }
             Self::Voc(pattern) => read_voc(index, pattern, names, options),
+            Self::BoxTable(file) => read_csv_for(file, index, names, options),
+            Self::WiderFace(file) => read_wider_face_for(file, index, options),
+            Self::Polygons(pattern) => read_polygons(index, pattern, names, options),
+        }
+    }
+
+    /// The data set that the files describe, with its images below `images`. None if they do not
+    /// say which images there are. `split`: that of a `data.yaml`.
+    ///
+    /// # Errors
+    /// As [`ObjectFiles::read_for`]; none of the images exists.
+    pub(crate) fn read_with_images(
+        &self,
+        images: &Path,
+        split: Option<&str>,
+        names: Option<&[String]>,
+        options: &AnnotationOptions,
+    ) -> Result<Option<AnnotatedSet>> {
+        match (self, split) {
+            (Self::Coco(json), _) => read_coco(json, images, options).map(Some),
+            (Self::DataYaml(yaml), Some(split)) => read_yaml(yaml, split, options).map(Some),
+            (Self::BoxTable(file), _) => read_csv(file, images, names, options),
+            (Self::WiderFace(file), _) => read_wider_face(file, images, options).map(Some),
+            (Self::DataYaml(_) | Self::Yolo(_) | Self::Voc(_) | Self::Polygons(_), _) => Ok(None),
         }
     }
 }
@@ -84,6 +121,10 @@ mod tests {
     fn endings_are_formats() {
         let of = |text: &str| ObjectFiles::parse(text);
         assert!(matches!(of("a/instances.json"), Ok(ObjectFiles::Coco(_))));
+        assert!(matches!(of("boxes.csv"), Ok(ObjectFiles::BoxTable(_))));
+        let wider = of("split/wider_face_val_bbx_gt.txt");
+        assert!(matches!(wider, Ok(ObjectFiles::WiderFace(_))));
+        assert!(matches!(of("{stem}.json"), Ok(ObjectFiles::Polygons(_))));
         assert!(matches!(of("data.YAML"), Ok(ObjectFiles::DataYaml(_))));
         assert!(matches!(
             of("../labels/{stem}.txt"),
@@ -93,7 +134,6 @@ mod tests {
         for (text, what) in [
             ("labels.txt", "one file for all images: give a pattern"),
             ("a.parquet", "is no known format: give a .json of COCO"),
-            ("{stem}.json", "is no known format"),
             ("{id}.txt", "has {id}: placeholders are"),
         ] {
             let e = of(text).unwrap_err().to_string();

@@ -40,6 +40,8 @@ pub enum AnnotationFault {
     WrongKeypoints,
     /// The same row again.
     DoubledRow,
+    /// Lists of one picture that differ in their lengths.
+    UnevenLists,
     /// A box that is partly outside, by more than a pixel. It is kept.
     PartlyOutside,
     /// Two objects have one id. Both are kept.
@@ -75,6 +77,7 @@ impl AnnotationFault {
             Self::WrongRuns => "with run lengths that do not fit the picture",
             Self::WrongKeypoints => "with another count of keypoints than the category",
             Self::DoubledRow => "rows that are there twice",
+            Self::UnevenLists => "rows with lists of different lengths",
             Self::PartlyOutside => "with a box partly outside of the picture",
             Self::DoubledId => "with the id of another object",
             Self::WrongArea => "without a usable area",
@@ -193,6 +196,8 @@ pub(super) struct ReportBuilder {
     strict: bool,
     pub(super) report: AnnotationReport,
     wrong: BTreeMap<AnnotationFault, FaultCount>,
+    /// Objects of each label.
+    objects: Vec<u64>,
 }
 
 impl ReportBuilder {
@@ -201,6 +206,7 @@ impl ReportBuilder {
             strict,
             report: AnnotationReport::default(),
             wrong: BTreeMap::new(),
+            objects: Vec::new(),
         }
     }
 
@@ -251,9 +257,22 @@ impl ReportBuilder {
     pub(super) fn object(&mut self, label: u32, crowd: bool) {
         self.report.objects += 1;
         self.report.crowds += u64::from(crowd);
-        if let Some(of) = self.report.categories.get_mut(label as usize) {
-            of.objects += 1;
+        let label = label as usize;
+        if self.objects.len() <= label {
+            self.objects.resize(label + 1, 0);
         }
+        self.objects[label] += 1;
+    }
+
+    /// Sets the categories when the labels so far were those of the time being.
+    /// `labels`: the final one of each of them.
+    pub(super) fn relabel(&mut self, categories: &[ObjectCategory], labels: &[u32]) {
+        let mut objects = vec![0; categories.len()];
+        for (label, count) in labels.iter().zip(&self.objects) {
+            objects[*label as usize] = *count;
+        }
+        self.objects = objects;
+        self.set_categories(categories);
     }
 
     /// Counts an image with this many objects.
@@ -277,7 +296,10 @@ impl ReportBuilder {
         })
     }
 
-    pub(super) fn finish(self) -> AnnotationReport {
+    pub(super) fn finish(mut self) -> AnnotationReport {
+        for (of, count) in self.report.categories.iter_mut().zip(self.objects) {
+            of.objects = count;
+        }
         AnnotationReport {
             wrong: self.wrong.into_values().collect(),
             ..self.report

@@ -12,9 +12,7 @@ use std::collections::{BTreeSet, HashMap};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-use super::label_files::{
-    FileObjects, LabelFault, MOST_OBJECTS, add_file, check_some, for_each_file,
-};
+use super::label_files::{FileObjects, LabelFault, LabelFiles, MOST_OBJECTS, add_file, check_some};
 use super::object_checks::check_box;
 use super::options::{AnnotationOptions, CrowdPolicy};
 use super::report::{AnnotationFault, AnnotationReport, ReportBuilder};
@@ -36,8 +34,9 @@ pub(crate) fn read_voc(
     names: Option<&[String]>,
     options: &AnnotationOptions,
 ) -> Result<(ObjectTable, AnnotationReport)> {
-    let files = index.files_beside(pattern, "objects")?;
-    let path_of = |id| files.path(id);
+    index.check_has_paths(pattern.text(), "objects")?;
+    let path_of = |id| index.path_beside(pattern, id);
+    let files = LabelFiles::find(index.len(), pattern.text(), &path_of)?;
     let names = match names {
         Some(names) => names.to_vec(),
         None => {
@@ -47,15 +46,10 @@ pub(crate) fn read_voc(
                 let objects = read.map(|file| file.objects).unwrap_or_default();
                 Ok(objects.into_iter().filter_map(|of| of.name).collect())
             };
-            for_each_file(
-                index.len(),
-                path_of,
-                names_of,
-                |_, found: Option<Vec<_>>| {
-                    names.extend(found.unwrap_or_default());
-                    Ok(())
-                },
-            )?;
+            files.for_each(names_of, |_, found: Option<Vec<_>>| {
+                names.extend(found.unwrap_or_default());
+                Ok(())
+            })?;
             names.into_iter().collect()
         }
     };
@@ -71,13 +65,11 @@ pub(crate) fn read_voc(
     let mut report = ReportBuilder::new(options.strict);
     report.set_categories(&form.categories);
     let mut writer = ObjectTableWriter::new(form)?;
-    for_each_file(
-        index.len(),
-        path_of,
+    files.for_each(
         |text| objects_of(text, &labels, options),
-        |path, file| add_file(path, file, &mut writer, &mut report),
+        |path, file| add_file(path, None, file, &mut writer, &mut report),
     )?;
-    check_some(&report, files.root(), "give files of Pascal VOC")?;
+    check_some(&report, index.root(), "give files of Pascal VOC")?;
     Ok((writer.finish()?, report.finish()))
 }
 

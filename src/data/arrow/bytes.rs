@@ -16,6 +16,8 @@ use crate::error::SampleFault;
 const WINDOW: u64 = 64 << 10;
 /// Windows that are kept: a column has a few buffers.
 const WINDOWS: usize = 8;
+/// The same for columns with others inside of them.
+const ROW_WINDOWS: usize = 48;
 /// Most bytes of one value.
 const MOST_VALUE: u64 = 1 << 30;
 /// Most bytes of a buffer that is unpacked here, packed and unpacked.
@@ -90,6 +92,7 @@ pub(crate) struct ArrowBytes {
     file: Arc<File>,
     len: u64,
     piece: u64,
+    most_windows: usize,
     /// The offset of each piece, and its bytes. The last one used is the last.
     windows: Vec<(u64, Vec<u8>)>,
     /// Unpacked buffers, and the number of this file there.
@@ -107,12 +110,21 @@ impl ArrowBytes {
         }
     }
 
+    /// For rows of several columns, which are read in their order.
+    pub(crate) fn of_rows(file: &ArrowFile) -> Self {
+        Self {
+            most_windows: ROW_WINDOWS,
+            ..Self::in_order(file)
+        }
+    }
+
     /// For values here and there. `end`: where the bytes of the Arrow file end.
     pub(crate) fn at_random(file: &Arc<File>, end: u64) -> Self {
         Self {
             file: file.clone(),
             len: end,
             piece: 0,
+            most_windows: WINDOWS,
             windows: Vec::new(),
             kept: Default::default(),
             buffer: None,
@@ -156,7 +168,7 @@ impl ArrowBytes {
             Some(found) => self.windows[found..].rotate_left(1),
             None => {
                 let most = self.piece.max(bytes).min(self.len - at);
-                let mut piece = match self.windows.len() < WINDOWS {
+                let mut piece = match self.windows.len() < self.most_windows {
                     true => Vec::new(),
                     false => self.windows.remove(0).1,
                 };

@@ -67,7 +67,7 @@ impl ArrowColumn {
     }
 
     /// The array of a row, the arrays around it, and the row's number there.
-    fn locate(&self, row: u64) -> Result<(&[ArrayPlace], &ArrayPlace, u64), String> {
+    pub(super) fn locate(&self, row: u64) -> Result<(&[ArrayPlace], &ArrayPlace, u64), String> {
         // Record batches may be empty.
         let batch = self.firsts.partition_point(|first| *first <= row);
         let none = || format!("has no row {row}");
@@ -237,7 +237,11 @@ fn read_value(
 }
 
 /// Whether an array has no value in a row.
-fn is_null(bytes: &mut ArrowBytes, array: &ArrayPlace, row: u64) -> Result<bool, String> {
+pub(super) fn is_null(
+    bytes: &mut ArrowBytes,
+    array: &ArrayPlace,
+    row: u64,
+) -> Result<bool, String> {
     let Some(bits) = array.buffers.first().filter(|_| array.has_nulls) else {
         return Ok(false);
     };
@@ -303,7 +307,7 @@ fn offsets(
 }
 
 /// The first element of a list, and their count.
-fn range_of(
+pub(super) fn range_of(
     bytes: &mut ArrowBytes,
     kind: ArrowType,
     array: &ArrayPlace,
@@ -367,7 +371,7 @@ fn place_of(
 }
 
 /// A text. `None` if there is no value.
-fn text_of(
+pub(super) fn text_of(
     bytes: &mut ArrowBytes,
     kind: ArrowType,
     array: &ArrayPlace,
@@ -387,7 +391,7 @@ fn text_of(
 }
 
 /// `count` numbers from `first` on, in little-endian bytes. A missing fraction is NaN.
-fn numbers(
+pub(super) fn numbers(
     bytes: &mut ArrowBytes,
     kind: NumberKind,
     array: &ArrayPlace,

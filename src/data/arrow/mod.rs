@@ -11,6 +11,7 @@
 //! - `flatbuffer`: the tables of messages; `schema`: names and types of columns;
 //! - `ipc_file`: the messages of a file; `arrays`: the buffers of the arrays of a batch;
 //! - `bytes`: bytes of the file and of unpacked buffers; `column`: the values of one column;
+//!   `row_values`: a value with all that is inside of it;
 //! - `writer`: writes columns as a file; `flat_writer`: the tables of its messages.
 
 mod arrays;
@@ -19,6 +20,7 @@ mod column;
 mod flat_writer;
 mod flatbuffer;
 mod ipc_file;
+mod row_values;
 mod schema;
 mod writer;
 

@@ -14,7 +14,8 @@
 //!
 //! - `file_paths`: names of Arrow files, and folders of `save_to_disk`;
 //! - `columns`: the columns of images and labels; `pictures`, `labels`: their contents;
-//! - `files`: all files as one index; `column_reader`: further columns, read by batches.
+//! - `files`: all files as one index; `column_reader`: further columns, read by batches;
+//!   `row_reader`: columns with others inside of them, read before a run.
 
 mod column_reader;
 mod columns;
@@ -22,6 +23,7 @@ mod file_paths;
 mod files;
 mod labels;
 mod pictures;
+pub(in crate::data::index) mod row_reader;
 #[cfg(test)]
 mod tests;
 
@@ -29,3 +31,4 @@ pub(crate) use column_reader::open_columns;
 pub use file_paths::ArrowFiles;
 pub(crate) use file_paths::{expand, is_named};
 pub(crate) use files::open;
+pub(crate) use row_reader::open_rows;

@@ -1,4 +1,4 @@
-//! Hugging Face's features of a table: which columns are images and classes.
+//! Hugging Face's features of a table: which columns are images and classes, also inside of others.
 //!
 //! Runs in the consumer. Reads names and metadata only.
 
@@ -57,4 +57,80 @@ pub(super) fn class_names(feature: &Json) -> Option<Vec<String>> {
     let names = feature.get("names").filter(|_| is_class_label(feature));
     let names = names?.as_array()?.iter();
     names.map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+/// A column with others inside of it, and what is read of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WantedFields<'a> {
+    pub(crate) column: &'a str,
+    /// Fields of structs inside of the column.
+    pub(crate) fields: &'static [&'static str],
+    /// Columns beside it, if the file has them.
+    pub(crate) beside: &'static [&'static str],
+    /// Fields that may be classes with names.
+    pub(crate) classes: &'static [&'static str],
+}
+
+/// The error for a column that a file does not have.
+pub(super) fn no_column(wanted: &WantedFields<'_>, names: Vec<&str>) -> String {
+    format!(
+        "has no column {} with {} (its columns: {}): name another",
+        column_names::quoted(wanted.column),
+        wanted.fields.first().copied().unwrap_or_default(),
+        column_names::listed(&names)
+    )
+}
+
+/// The names of the first of `fields` that is a `ClassLabel`, inside of a feature: a struct of
+/// lists, or a list of structs.
+pub(super) fn class_names_inside(feature: &Json, fields: &[&str]) -> Option<Vec<String>> {
+    let inside = without_list(feature);
+    let mut found = fields.iter().filter_map(|name| inside.get(*name));
+    found.find_map(|feature| class_names(without_list(feature)))
+}
+
+/// What the lists around a feature hold.
+fn without_list(feature: &Json) -> &Json {
+    let mut inside = feature;
+    loop {
+        inside = match inside {
+            // Old versions of `datasets` write a list of one feature.
+            Json::Array(all) if all.len() == 1 => &all[0],
+            Json::Object(fields) if matches!(kind(inside), "Sequence" | "List" | "LargeList") => {
+                match fields.get("feature") {
+                    Some(feature) => feature,
+                    None => return inside,
+                }
+            }
+            _ => return inside,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_inside_of_lists_and_structs() {
+        let class = r#"{"names": ["cat", "dog"], "_type": "ClassLabel"}"#;
+        let numbers = r#"{"dtype": "int64", "_type": "Value"}"#;
+        for text in [
+            format!(
+                r#"{{"feature": {{"id": {numbers}, "category": {class}}}, "_type": "Sequence"}}"#
+            ),
+            format!(r#"{{"id": {numbers}, "category": {{"feature": {class}, "_type": "List"}}}}"#),
+            format!(r#"{{"feature": {{"label": {class}}}, "_type": "List"}}"#),
+            format!(r#"[{{"category": {class}}}]"#),
+        ] {
+            let feature = serde_json::from_str(&text).unwrap();
+            let found = class_names_inside(&feature, &["category", "label"]);
+            assert_eq!(found.unwrap(), ["cat", "dog"], "{text}");
+            assert_eq!(class_names_inside(&feature, &["id"]), None);
+        }
+        for text in ["null", "[]", "{}", r#"{"_type": "List"}"#, "[[[]]]"] {
+            let feature = serde_json::from_str(text).unwrap();
+            assert_eq!(class_names_inside(&feature, &["category"]), None);
+        }
+    }
 }

@@ -112,7 +112,7 @@ pub(crate) use address_text::SCHEMES;
 pub(crate) use address_text::without_query;
 pub use array_files::ArrayFiles;
 pub use arrow::ArrowFiles;
-pub(crate) use arrow::open_columns as open_arrow_columns;
+pub(crate) use arrow::{open_columns as open_arrow_columns, open_rows as open_arrow_rows};
 pub(crate) use binary_form::SampleLocation;
 pub use binary_form::{Label, LabelVector};
 pub(crate) use cache_columns::open_columns as open_cache_columns;
@@ -121,17 +121,19 @@ pub use cifar::{CifarClasses, CifarOptions};
 pub use class_counts::ClassCount;
 pub use classes::ClassList;
 pub use column_names::UsualColumns;
+pub(crate) use features::WantedFields;
 pub use file_parts::FilePartList;
 pub use folder::{FolderLabels, FolderOptions};
 pub use items::{ItemLabel, ItemList};
 pub(crate) use json::{lossy, lossy_option};
+pub(crate) use lines::TextLines;
 pub use list::{ListDelimiter, ListLabels, ListOptions};
 pub use memory_items::MemoryItems;
 pub(crate) use names::shown;
 pub use names::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, OWN_PREFIX};
 pub(crate) use packed_objects::{ListedNames, MemberPlace};
-pub(crate) use parquet::open_columns as open_parquet_columns;
 pub use parquet::{ParquetLabels, ParquetOptions};
+pub(crate) use parquet::{open_columns as open_parquet_columns, open_rows as open_parquet_rows};
 pub use path_pattern::PathPattern;
 #[cfg(feature = "stores")]
 pub(crate) use remote_index::is_index_file;
@@ -144,6 +146,10 @@ pub use report::{DamagedShard, ScanReport, SkipCount, SkipReason, TableColumns};
 pub use samples::Index;
 pub(crate) use shards::check_is_tar;
 pub use shards::{JSON_EXTENSION, KeepIndex, ShardLabels, ShardOptions};
-pub(crate) use shards::{PROBED as PROBED_SAMPLES, open_columns as open_shard_columns};
-pub(crate) use table::open_columns as open_table_columns;
+pub(crate) use shards::{
+    PROBED as PROBED_SAMPLES, open_columns as open_shard_columns, open_rows as open_member_rows,
+};
+pub(crate) use table::{
+    CsvRecords, open_columns as open_table_columns, open_records, open_rows as open_table_rows,
+};
 pub use table::{TableLabels, TableOptions};

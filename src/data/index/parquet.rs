@@ -19,8 +19,10 @@
 //! - `file`: one file; `footer`: its footer; `columns`: the columns of images and labels;
 //! - `pages`: the pages of a column; `thrift`, `rle`, `delta`: encodings of headers and numbers;
 //!   `values`: the values of a page of labels;
-//! - `pictures`, `labels`: the contents of the two columns; `picture_paths`: paths in place of images; `column_reader`: further columns, read
-//!   by batches.
+//! - `pictures`, `labels`: the contents of the two columns; `picture_paths`: paths in place of images;
+//!   `levels`: rows and lists of a page; `column_reader`: further columns, read by batches;
+//! - `row_reader`: columns with others inside of them, read before a run; `nested_leaf`: one of those
+//!   inside.
 
 #[cfg(feature = "parquet")]
 mod column_reader;
@@ -35,6 +37,10 @@ mod file_paths;
 mod footer;
 #[cfg(feature = "parquet")]
 mod labels;
+#[cfg(feature = "parquet")]
+mod levels;
+#[cfg(feature = "parquet")]
+mod nested_leaf;
 mod options;
 #[cfg(feature = "parquet")]
 mod pages;
@@ -45,6 +51,8 @@ mod pictures;
 #[cfg(feature = "parquet")]
 mod rle;
 #[cfg(feature = "parquet")]
+mod row_reader;
+#[cfg(feature = "parquet")]
 mod thrift;
 #[cfg(feature = "parquet")]
 mod values;
@@ -52,7 +60,9 @@ mod values;
 use std::path::PathBuf;
 
 use crate::data::columns::column_set::NamedReaders;
+use crate::data::columns::row_value::RowReader;
 use crate::data::columns::stamped_file::StampedFile;
+use crate::data::index::features::WantedFields;
 use crate::data::index::report::ScanReport;
 use crate::data::index::samples::Index;
 use crate::error::Result;
@@ -71,6 +81,22 @@ pub(crate) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index
 #[cfg(feature = "parquet")]
 pub(crate) fn open_columns(files: &[StampedFile], names: &[String]) -> Result<NamedReaders> {
     column_reader::open_columns(files, names)
+}
+
+/// The rows of Parquet files, with the columns that `wanted` names.
+#[cfg(feature = "parquet")]
+pub(crate) fn open_rows(
+    files: &[StampedFile],
+    wanted: &WantedFields<'_>,
+) -> Result<Box<dyn RowReader>> {
+    row_reader::open_rows(files, wanted)
+}
+
+#[cfg(not(feature = "parquet"))]
+pub(crate) fn open_rows(_: &[StampedFile], _: &WantedFields<'_>) -> Result<Box<dyn RowReader>> {
+    Err(crate::error::Error::config(
+        "reading Parquet files needs the feature parquet: build featherload with it",
+    ))
 }
 
 #[cfg(not(feature = "parquet"))]

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 /// | placeholder | for the sample `/set/train/cat/1.jpg` of the data set `/set/train` |
 /// |---|---|
 /// | `{stem}` | `1`: the file's name without its extension |
+/// | `{stem-_left}` | the same without `_left` at its end: `1` of `1_left.jpg` |
 /// | `{name}` | `1.jpg`: the file's name |
 /// | `{dir}` | `cat`: its folder below the data set |
 /// | `{parent}` | `/set/train/cat`: its folder |
@@ -31,6 +32,8 @@ pub struct PathPattern {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum PatternPart {
     Text(Vec<u8>),
+    /// The stem without this ending, if it has it.
+    StemWithout(Vec<u8>),
     Stem,
     Name,
     Dir,
@@ -79,6 +82,14 @@ impl PathPattern {
             let Some((name, end)) = after.split_once('}') else {
                 return Err(bad("has a { without its }".into()));
             };
+            if let Some(ending) = name
+                .strip_prefix("stem-")
+                .filter(|ending| !ending.is_empty())
+            {
+                parts.push(PatternPart::StemWithout(ending.as_bytes().to_vec()));
+                rest = end;
+                continue;
+            }
             match PLACEHOLDERS.iter().find(|(known, _)| *known == name) {
                 Some((_, part)) => parts.push(part.clone()),
                 None => return Err(bad(format!("has {{{name}}}"))),
@@ -91,8 +102,10 @@ impl PathPattern {
         if !rest.is_empty() {
             parts.push(PatternPart::Text(rest.as_bytes().to_vec()));
         }
-        let names_sample =
-            |part: &PatternPart| matches!(part, PatternPart::Stem | PatternPart::Name);
+        let names_sample = |part: &PatternPart| {
+            use PatternPart::{Name, Stem, StemWithout};
+            matches!(part, Stem | StemWithout(_) | Name)
+        };
         if !parts.iter().any(names_sample) {
             return Err(bad("is the same for all samples of a folder".into()));
         }
@@ -100,6 +113,11 @@ impl PathPattern {
             text: text.to_owned(),
             parts,
         })
+    }
+
+    /// The pattern as it was written.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
     /// The path for the sample `relative` of a data set in `root`.
@@ -120,6 +138,10 @@ impl PathPattern {
                     path.extend_from_slice(text);
                 }
                 PatternPart::Stem => path.extend_from_slice(stem.as_bytes()),
+                PatternPart::StemWithout(ending) => {
+                    let stem = stem.as_bytes();
+                    path.extend_from_slice(stem.strip_suffix(&**ending).unwrap_or(stem));
+                }
                 PatternPart::Name => path.extend_from_slice(name.as_bytes()),
                 PatternPart::Dir => path.extend_from_slice(dir.as_os_str().as_bytes()),
                 PatternPart::Parent => {
@@ -155,25 +177,37 @@ impl Index {
     /// Samples that are not files of their own; none of the first, last and some other files
     /// exists.
     pub(crate) fn files_beside(&self, pattern: &PathPattern, what: &'static str) -> Result<Self> {
-        if self.is_in_memory() || self.shards() > 0 || self.is_of_addresses() {
-            return Err(Error::option(
-                what,
-                format!(
-                    "{what}: pattern '{}' is made of the path of each image, and these images are \
-                     not files of their own: name a column of a table, or use image files",
-                    pattern.text
-                ),
-            ));
-        }
+        self.check_has_paths(&pattern.text, what)?;
         let mut list = ItemList::new();
         for id in 0..self.len() {
-            let path = pattern.path(self.root(), self.relative_path(id));
-            list.push(&path, ItemLabel::None)?;
+            list.push(self.path_beside(pattern, id), ItemLabel::None)?;
         }
         let files = Self::items(list)?;
         files.check_some_exist(self, what)?;
         self.check_without(&files, what)?;
         Ok(files)
+    }
+
+    /// The path of the file that belongs to a sample.
+    pub(crate) fn path_beside(&self, pattern: &PathPattern, id: u64) -> PathBuf {
+        pattern.path(self.root(), self.relative_path(id))
+    }
+
+    /// Checks that each sample is a file of its own, so that `pattern` has a path for it.
+    ///
+    /// # Errors
+    /// Samples in memory, in shards or at addresses.
+    pub(crate) fn check_has_paths(&self, pattern: &str, what: &'static str) -> Result<()> {
+        if !self.is_in_memory() && self.shards() == 0 && !self.is_of_addresses() {
+            return Ok(());
+        }
+        Err(Error::option(
+            what,
+            format!(
+                "{what}: pattern '{pattern}' is made of the path of each image, and these images \
+                 are not files of their own: name a column of a table, or use image files"
+            ),
+        ))
     }
 
     /// Checks that the files beside the samples are no samples themselves.
@@ -259,6 +293,8 @@ mod tests {
             ),
             ("/other/{stem}.png", "cat/1.jpg", "/other/1.png"),
             ("{stem}", "no_extension", "/set/train/no_extension"),
+            ("{stem-_x}.png", "cat/1_x.jpg", "/set/train/1.png"),
+            ("{stem-_x}.png", "cat/1_x_y.jpg", "/set/train/1_x_y.png"),
             ("../../../../{stem}.png", "1.jpg", "/1.png"),
         ] {
             assert_eq!(of(pattern, relative), want, "{pattern} {relative}");
@@ -273,6 +309,7 @@ mod tests {
                 "has {id}: placeholders are {stem}, {name}, {dir}, {parent}",
             ),
             ("masks/{stem.png", "has a { without its }"),
+            ("masks/{stem-}.png", "has {stem-}"),
             ("masks/stem}.png", "has a } without its {"),
             ("a}{stem}", "has a } without its {"),
             ("{dir}/mask.png", "is the same for all samples of a folder"),

@@ -17,7 +17,8 @@
 //!   `fields`: the fields of image and label; `common_fields`: the fields of all shards together;
 //!   `member_order`: members of a sample that are not consecutive;
 //! - `label_join`: labels of all shards;
-//! - `dali`: DALI's index beside a shard; `column_reader`: other members, read by batches.
+//! - `dali`: DALI's index beside a shard; `column_reader`: other members, read by batches;
+//!   `row_reader`: JSON members, read before a run.
 
 mod column_reader;
 mod common_fields;
@@ -27,6 +28,7 @@ mod group;
 mod label_join;
 mod member_order;
 mod options;
+mod row_reader;
 mod shard_scan;
 
 use std::ffi::OsStr;
@@ -49,6 +51,7 @@ pub(crate) use group::check_is_tar;
 use group::relative;
 use label_join::LabelJoin;
 pub use options::{JSON_EXTENSION, KeepIndex, ShardLabels, ShardOptions};
+pub(crate) use row_reader::open_rows;
 use shard_scan::RawLabel;
 pub(super) use shard_scan::ShardScan;
 

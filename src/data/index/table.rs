@@ -12,7 +12,8 @@
 //!   and label;
 //! - `row`: the values of a record; `csv`, `json`: records as rows; `records`, `fields`: records
 //!   and fields of CSV as bytes;
-//! - `labels`: labels of all records; `column_reader`: further columns, read by batches.
+//! - `labels`: labels of all records; `column_reader`: further columns, read by batches;
+//!   `row_reader`: lines of JSON, read before a run.
 
 mod column_reader;
 mod columns;
@@ -23,6 +24,7 @@ pub(super) mod labels;
 mod options;
 mod records;
 mod row;
+mod row_reader;
 mod table_format;
 
 use std::borrow::Cow;
@@ -37,10 +39,13 @@ use crate::error::{Error, Result};
 
 pub(crate) use column_reader::open_columns;
 use csv::CsvRows;
+pub(crate) use csv::open_records;
 use json::JsonRows;
 use labels::{LINE, TableLabelCollector};
 pub use options::{TableLabels, TableOptions};
+pub(crate) use records::CsvRecords;
 use row::{TableReader, TableRow};
+pub(crate) use row_reader::open_rows;
 use table_format::TableFormat;
 
 /// Whether a path has the extension of a table.

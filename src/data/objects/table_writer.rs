@@ -3,7 +3,7 @@
 //! Outlines are most of the bytes, so they go to the sealed memory at once. The other arrays are
 //! kept until the end.
 
-use super::object_form::ObjectForm;
+use super::object_form::{ObjectCategory, ObjectForm};
 use super::stated::StatedObjects;
 use super::table::{ObjectTable, TableHead, TableSection};
 use crate::error::{Error, Result};
@@ -29,6 +29,8 @@ pub(crate) struct ObjectTableWriter {
     keypoints: Vec<[f32; 3]>,
     rotated: Vec<f64>,
     hasher: twox_hash::XxHash3_128,
+    /// Categories are known in the end.
+    has_later_categories: bool,
 }
 
 /// Shapes are written in pieces of this many bytes.
@@ -53,6 +55,16 @@ impl ObjectTableWriter {
             keypoints: Vec::new(),
             rotated: Vec::new(),
             hasher: twox_hash::XxHash3_128::new(),
+            has_later_categories: false,
+        })
+    }
+
+    /// A table whose categories [`ObjectTableWriter::finish_with`] sets. Labels are numbers for the
+    /// time being.
+    pub(crate) fn with_later_categories(form: ObjectForm) -> Result<Self> {
+        Ok(Self {
+            has_later_categories: true,
+            ..Self::new(form)?
         })
     }
 
@@ -65,7 +77,8 @@ impl ObjectTableWriter {
             let rotated = self.form.rotated.map_or(0, |form| form.numbers());
             let fits = object.keypoints.len() == self.form.keypoints
                 && object.rotated.len() == rotated
-                && (object.label as usize) < self.form.categories.len();
+                && (self.has_later_categories
+                    || (object.label as usize) < self.form.categories.len());
             if !fits {
                 return Err(Error::protocol(format!(
                     "object {} of sample {} differs from the form of its table",
@@ -104,6 +117,25 @@ impl ObjectTableWriter {
         self.sealed.write(&self.shapes)?;
         self.shapes.clear();
         Ok(())
+    }
+
+    /// Seals the table with these categories. `labels`: the final label of each number so far.
+    ///
+    /// # Errors
+    /// A number without a label; memory that cannot be written.
+    pub(crate) fn finish_with(
+        mut self,
+        categories: Vec<ObjectCategory>,
+        labels: &[u32],
+    ) -> Result<ObjectTable> {
+        for label in &mut self.labels {
+            let found = labels.get(*label as usize).copied();
+            let found = found.filter(|found| (*found as usize) < categories.len());
+            *label =
+                found.ok_or_else(|| Error::protocol(format!("no category has label {label}")))?;
+        }
+        self.form.categories = categories;
+        self.finish()
     }
 
     /// Seals the table.

@@ -4,17 +4,15 @@
 //! annotations of each picture are: 16 bytes each. The second one reads them picture by picture. So
 //! a file of any length takes little more memory than its table.
 //!
-//! - `entries`: pictures and categories; `annotation`: an annotation; `segmentation`: its shape;
-//! - `matching`: the pictures of a data set that is there already.
+//! - `entries`: pictures and categories; `annotation`: an annotation; `segmentation`: its shape.
 
 mod annotation;
 mod entries;
-mod matching;
 mod segmentation;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Component, Path};
+use std::path::Path;
 
 use annotation::{AnnotationFields, AnnotationReader};
 use entries::{CategoryEntry, PictureEntry, PictureFault};
@@ -22,8 +20,9 @@ use entries::{CategoryEntry, PictureEntry, PictureFault};
 use super::json_file::{JsonFile, MOST_BYTES};
 use super::json_value::{self, ValueFault};
 use super::options::AnnotationOptions;
+use super::pictures::{DescribedPicture, PictureNames, list_below, match_pictures};
 use super::report::{AnnotationFault, AnnotationReport, ReportBuilder};
-use crate::data::index::{Index, ItemLabel, ItemList, shown};
+use crate::data::index::{Index, shown};
 use crate::data::objects::{ObjectTable, ObjectTableWriter, StatedObjects};
 use crate::error::{Error, Result};
 
@@ -38,9 +37,6 @@ pub(crate) struct AnnotatedSet {
 /// Objects of the largest picture. The objects of one picture are in memory as they are read.
 const MOST_OBJECTS: usize = 1 << 20;
 
-/// Images that are looked for before a run.
-const PROBES: u64 = 64;
-
 /// Reads the data set that a JSON file describes: its pictures in the order of their ids, below
 /// `images`.
 ///
@@ -53,39 +49,11 @@ pub(crate) fn read_coco(
     options: &AnnotationOptions,
 ) -> Result<AnnotatedSet> {
     let coco = CocoFile::open(json, options)?;
-    // The parent of a bare file name is empty.
-    let images = if images == Path::new("") {
-        Path::new(".")
-    } else {
-        images
-    };
-    let mut list = ItemList::in_folder(images)?;
-    for picture in &coco.pictures {
-        if leaves(&picture.name, images) {
-            let what = format!(
-                "image {}: '{}' leads out of the folder of the images, {}: give the folder that \
-                 all of them are in",
-                picture.id,
-                shown(picture.name.as_bytes()),
-                shown(images.as_os_str().as_encoded_bytes())
-            );
-            return Err(Error::dataset(json, what));
-        }
-        list.push(&picture.name, ItemLabel::None)?;
-    }
-    let index = Index::items(list)?;
-    let step = (index.len() / PROBES).max(1) as usize;
-    let mut probes = (0..index.len()).step_by(step).map(|id| index.path(id));
-    let is_file = !index.is_of_addresses();
-    if is_file && !probes.any(|path| path.exists()) {
-        return Err(Error::dataset(
-            json,
-            format!(
-                "names images that do not exist, such as {}: give the folder that holds them",
-                shown(index.path(0).as_os_str().as_encoded_bytes())
-            ),
-        ));
-    }
+    let described = coco.pictures.iter().map(|of| DescribedPicture {
+        name: &of.name,
+        number: of.id,
+    });
+    let index = list_below(json, images, described)?;
     let order: Vec<Option<u32>> = (0..coco.pictures.len() as u32).map(Some).collect();
     let (table, report) = coco.read_objects(&order, options)?;
     Ok(AnnotatedSet {
@@ -93,14 +61,6 @@ pub(crate) fn read_coco(
         table,
         report,
     })
-}
-
-/// Whether a name leads out of a folder. It may be an absolute path inside of it.
-fn leaves(name: &str, folder: &Path) -> bool {
-    let path = Path::new(name);
-    let is_parent = |part| part == Component::ParentDir;
-    let is_outside = || !path.starts_with(folder) || folder.is_relative();
-    path.components().any(is_parent) || path.is_absolute() && is_outside()
 }
 
 /// Reads the annotations of the images of `index`. They are found by their path in the data set,
@@ -114,27 +74,12 @@ pub(crate) fn read_coco_for(
     options: &AnnotationOptions,
 ) -> Result<(ObjectTable, AnnotationReport)> {
     let mut coco = CocoFile::open(json, options)?;
-    let order = matching::pictures_of(index, &coco.pictures);
-    let named = order.iter().flatten().count();
-    if named == 0 && !index.is_empty() {
-        return Err(Error::dataset(
-            json,
-            format!(
-                "names none of the {} images of the data set: it has '{}', and the data set '{}'",
-                index.len(),
-                shown(coco.pictures[0].name.as_bytes()),
-                shown(index.relative_path(0).as_os_str().as_encoded_bytes()),
-            ),
-        ));
-    }
+    let names: Vec<&str> = coco.pictures.iter().map(|of| of.name.as_str()).collect();
+    let found = match_pictures(json, index, &names, PictureNames::Paths)?;
     let report = &mut coco.report.report;
-    report.images_without_entry = (order.len() - named) as u64;
-    let mut used = vec![false; coco.pictures.len()];
-    for picture in order.iter().flatten() {
-        used[*picture as usize] = true;
-    }
-    report.entries_without_image = used.iter().filter(|used| !**used).count() as u64;
-    coco.read_objects(&order, options)
+    report.images_without_entry = found.images_without_entry;
+    report.entries_without_image = found.entries_without_image;
+    coco.read_objects(&found.order, options)
 }
 
 /// Where an annotation is in the file.

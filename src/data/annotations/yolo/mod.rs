@@ -21,7 +21,7 @@ use rows::RowForm;
 
 use super::coco::AnnotatedSet;
 use super::keypoint_swap::keypoint_swap;
-use super::label_files::{add_file, check_some, for_each_file};
+use super::label_files::{LabelFiles, add_file, check_some};
 use super::options::AnnotationOptions;
 use super::report::{AnnotationReport, ReportBuilder};
 use crate::data::index::{Index, PathPattern};
@@ -42,8 +42,10 @@ pub(crate) fn read_yolo(
     form: &YoloForm,
     options: &AnnotationOptions,
 ) -> Result<(ObjectTable, AnnotationReport)> {
-    let files = index.files_beside(pattern, "objects")?;
-    read_labels(index, |id| files.path(id), form, options)
+    index.check_has_paths(pattern.text(), "objects")?;
+    let path_of = |id| index.path_beside(pattern, id);
+    let files = LabelFiles::find(index.len(), pattern.text(), &path_of)?;
+    read_labels(index, &files, form, options)
 }
 
 /// Reads the data set of a split of a `data.yaml`: `train`, `val` or `test`.
@@ -57,12 +59,7 @@ pub(crate) fn read_yaml(
 ) -> Result<AnnotatedSet> {
     let yaml = DataYaml::open(yaml)?;
     let index = yaml.images(split)?;
-    let (table, report) = read_labels(
-        &index,
-        |id| label_path(&index.path(id)),
-        &yaml.form,
-        options,
-    )?;
+    let (table, report) = read_beside(&index, &yaml, options)?;
     Ok(AnnotatedSet {
         index,
         table,
@@ -79,8 +76,19 @@ pub(crate) fn read_yaml_for(
     index: &Index,
     options: &AnnotationOptions,
 ) -> Result<(ObjectTable, AnnotationReport)> {
-    let yaml = DataYaml::open(yaml)?;
-    read_labels(index, |id| label_path(&index.path(id)), &yaml.form, options)
+    read_beside(index, &DataYaml::open(yaml)?, options)
+}
+
+fn read_beside(
+    index: &Index,
+    yaml: &DataYaml,
+    options: &AnnotationOptions,
+) -> Result<(ObjectTable, AnnotationReport)> {
+    const PATTERN: &str = "images/NAME -> labels/NAME.txt";
+    index.check_has_paths(PATTERN, "objects")?;
+    let path_of = |id| label_path(&index.path(id));
+    let files = LabelFiles::find(index.len(), PATTERN, &path_of)?;
+    read_labels(index, &files, &yaml.form, options)
 }
 
 /// The label file of an image: the last folder `images` is `labels`, and the ending is `.txt`.
@@ -97,7 +105,7 @@ fn label_path(image: &Path) -> PathBuf {
 
 fn read_labels(
     index: &Index,
-    path_of: impl Fn(u64) -> PathBuf + Sync,
+    files: &LabelFiles<'_>,
     yolo: &YoloForm,
     options: &AnnotationOptions,
 ) -> Result<(ObjectTable, AnnotationReport)> {
@@ -106,7 +114,7 @@ fn read_labels(
         None => {
             let mut categories = 0;
             let count = |text: &[u8]| Ok(rows::categories(text));
-            for_each_file(index.len(), &path_of, count, |_, found| {
+            files.for_each(count, |_, found| {
                 categories = categories.max(found.unwrap_or(0));
                 Ok(())
             })?;
@@ -124,11 +132,9 @@ fn read_labels(
     let mut report = ReportBuilder::new(options.strict);
     report.set_categories(&form.categories);
     let mut writer = ObjectTableWriter::new(form)?;
-    for_each_file(
-        index.len(),
-        path_of,
+    files.for_each(
         |text| rows::read(text, &row),
-        |path, file| add_file(path, file, &mut writer, &mut report),
+        |path, file| add_file(path, None, file, &mut writer, &mut report),
     )?;
     let advice = "coordinates are shares of the picture, 0 to 1";
     check_some(&report, index.root(), advice)?;

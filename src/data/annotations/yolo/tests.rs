@@ -130,7 +130,76 @@ fn a_pattern_needs_no_names() {
     assert_eq!(labels(&table), [[2], [0]]);
     let absent = PathPattern::parse("../../label/{stem}.txt").unwrap();
     let e = read_yolo(&folder.index(), &absent, &form, &options).unwrap_err();
-    assert!(e.to_string().contains("does not exist"), "{e}");
+    assert!(e.to_string().contains("the first one would be"), "{e}");
+}
+
+#[test]
+fn few_label_files_are_enough_and_none_is_an_error() {
+    // Images around the places that a probe of every few images would look at.
+    let folder = YoloFolder::new(&[None; 300]);
+    let pattern = PathPattern::parse("../../labels/train/{stem}.txt").unwrap();
+    let (options, form) = (AnnotationOptions::default(), YoloForm::default());
+    let yaml = folder.write("data.yaml", "train: images/train\nnames: [a, b, c]");
+    let read = || read_yolo(&folder.index(), &pattern, &form, &options);
+    // No folder, a folder of other files, and a file in its place.
+    for step in 0..3 {
+        match step {
+            0 => {}
+            1 => {
+                folder.write("labels/train/x.txt", "0 .5 .5 .5 .5");
+            }
+            _ => {
+                std::fs::remove_dir_all(folder.path().join("labels")).unwrap();
+                folder.write("labels/train", "");
+            }
+        }
+        let e = read().unwrap_err().to_string();
+        let first = folder.path().join("labels/train/0.txt");
+        for part in [
+            "none of the 300 images",
+            "'../../labels/train/{stem}.txt'",
+            first.to_str().unwrap(),
+        ] {
+            assert!(e.contains(part), "{e}");
+        }
+        let e = read_yaml(&yaml, "train", &options).unwrap_err().to_string();
+        for part in ["images/NAME -> labels/NAME.txt", first.to_str().unwrap()] {
+            assert!(e.contains(part), "{e}");
+        }
+    }
+    std::fs::remove_file(folder.path().join("labels/train")).unwrap();
+    folder.write("labels/train/7.txt", "2 .5 .5 .5 .5\n");
+    folder.write("labels/train/8.txt", "");
+    let (table, report) = read().unwrap();
+    let index = folder.index();
+    let with: Vec<PathBuf> = (0..300)
+        .filter(|id| table.count(*id) > 0)
+        .map(|id| index.relative_path(id).to_owned())
+        .collect();
+    assert_eq!(with, [Path::new("7.jpg")]);
+    assert_eq!(
+        (report.images_without_entry, report.images_without_objects),
+        (298, 299)
+    );
+    let read = read_yaml(&yaml, "train", &options).unwrap();
+    assert_eq!(
+        (read.table.objects(), read.report.images_without_entry),
+        (1, 298)
+    );
+}
+
+#[test]
+fn samples_without_paths_have_no_label_files() {
+    let folder = YoloFolder::new(&[Some("0 .5 .5 .5 .5")]);
+    let yaml = folder.write("data.yaml", "train: images/train\nnames: [a]");
+    let mut items = crate::data::index::MemoryItems::new().unwrap();
+    items
+        .push(b"image", crate::data::index::ItemLabel::None)
+        .unwrap();
+    let index = Index::memory_items(items).unwrap();
+    let e = read_yaml_for(&yaml, &index, &AnnotationOptions::default());
+    let e = e.unwrap_err().to_string();
+    assert!(e.contains("these images are not files of their own"), "{e}");
 }
 
 #[test]

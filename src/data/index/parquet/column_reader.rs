@@ -18,14 +18,14 @@ use crate::data::columns::values::{ColumnBuilder, ColumnKind, NumberKind, not_a_
 use crate::data::index::Index;
 use crate::data::index::column_names::{listed, quoted};
 use crate::data::index::parquet::footer::ParquetFooter;
-use crate::data::index::parquet::pages::{PageKind, PageLocation, PageReader, encoding};
-use crate::data::index::parquet::rle::RleDecoder;
+use crate::data::index::parquet::levels::{ColumnLevels, levels};
+use crate::data::index::parquet::pages::{PageKind, PageLocation, PageReader};
 use crate::data::index::parquet::values::{ColumnValue, PageValues, ValueDictionary, ValueForm};
 use crate::error::{Error, Result};
 use crate::sys::panics::catch_panic;
 
 /// Most bytes of a page, packed and unpacked.
-const MOST_PAGE: u64 = 64 << 20;
+pub(super) const MOST_PAGE: u64 = 64 << 20;
 /// Names of groups that only wrap the elements of a list.
 const OF_LISTS: [&str; 5] = ["list", "element", "item", "bag", "array"];
 
@@ -62,15 +62,6 @@ struct ColumnPage {
     group: u32,
     dictionary: Option<u32>,
     page: PageLocation,
-}
-
-/// The levels of a column's values.
-#[derive(Debug, Clone, Copy)]
-struct ColumnLevels {
-    most_def: u32,
-    most_rep: u32,
-    /// The level of an entry of a list, perhaps without a value.
-    entry: u32,
 }
 
 /// A page that is kept.
@@ -291,60 +282,6 @@ impl FileColumn {
     }
 }
 
-type SplitPage<'a> = (Option<RleDecoder<'a>>, Option<RleDecoder<'a>>, &'a [u8]);
-
-/// The levels of a page, and the bytes of its values.
-///
-/// # Errors
-/// `None` for a damaged page, else the reason as text.
-fn levels<'a>(
-    page: &PageLocation,
-    body: &'a [u8],
-    levels: ColumnLevels,
-) -> Result<SplitPage<'a>, Option<String>> {
-    let mut rest = body;
-    let mut take = |most: u32, bytes: Option<u32>| {
-        if most == 0 && bytes.is_none() {
-            return Ok(None);
-        }
-        let bytes = match bytes {
-            Some(bytes) => bytes,
-            None => {
-                let (length, after) = rest.split_first_chunk::<4>().ok_or(None)?;
-                rest = after;
-                u32::from_le_bytes(*length)
-            }
-        };
-        let (bytes, after) = rest.split_at_checked(bytes as usize).ok_or(None)?;
-        rest = after;
-        match most {
-            0 => Ok(None),
-            _ => RleDecoder::new(bytes, RleDecoder::width_of(most))
-                .map(Some)
-                .ok_or(None),
-        }
-    };
-    let (reps, defs) = match page.kind {
-        PageKind::DataV2 {
-            rep_bytes,
-            def_bytes,
-            ..
-        } => (
-            take(levels.most_rep, Some(rep_bytes))?,
-            take(levels.most_def, Some(def_bytes))?,
-        ),
-        PageKind::Data { level_encoding }
-            if level_encoding != encoding::RLE && levels.most_def > 0 =>
-        {
-            return Err(Some(
-                "has levels in the old encoding BIT_PACKED: write it with a newer writer".into(),
-            ));
-        }
-        _ => (take(levels.most_rep, None)?, take(levels.most_def, None)?),
-    };
-    Ok((reps, defs, rest))
-}
-
 /// The columns `names` of Parquet files: names, or paths such as `/objects/category`.
 ///
 /// # Errors
@@ -428,7 +365,7 @@ pub(super) fn available(schema: &SchemaDescriptor) -> Vec<AvailableColumn> {
 }
 
 /// The path of a leaf, without the groups that wrap elements of lists.
-fn leaf_name(leaf: &ColumnDescPtr) -> String {
+pub(super) fn leaf_name(leaf: &ColumnDescPtr) -> String {
     let parts = leaf.path().parts();
     let named = parts.iter().enumerate();
     let named = named.filter(|(at, part)| *at == 0 || !OF_LISTS.contains(&part.as_str()));
@@ -553,15 +490,15 @@ impl FileColumn {
     }
 }
 
-/// The kind of a leaf column.
+/// The kind of the numbers of a leaf column. None: texts or bytes.
 ///
 /// # Errors
-/// The name of its type, which no batch has.
-fn kind_of(leaf: &ColumnDescPtr) -> Result<ColumnKind, String> {
+/// The name of its type, which has no values here.
+pub(super) fn leaf_number_kind(leaf: &ColumnDescPtr) -> Result<Option<NumberKind>, String> {
     use NumberKind::{Bool, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
     let converted = leaf.converted_type();
     let physical = leaf.physical_type();
-    let number = match (physical, converted) {
+    Ok(match (physical, converted) {
         (_, ConvertedType::DECIMAL) => return Err(format!("decimal ({physical})")),
         (Physical::BOOLEAN, _) => Some(Bool),
         (Physical::INT32, ConvertedType::INT_8) => Some(I8),
@@ -576,7 +513,16 @@ fn kind_of(leaf: &ColumnDescPtr) -> Result<ColumnKind, String> {
         (Physical::DOUBLE, _) => Some(F64),
         (Physical::BYTE_ARRAY, _) => None,
         _ => return Err(physical.to_string()),
-    };
+    })
+}
+
+/// The kind of a leaf column.
+///
+/// # Errors
+/// The name of its type, which no batch has.
+fn kind_of(leaf: &ColumnDescPtr) -> Result<ColumnKind, String> {
+    let number = leaf_number_kind(leaf)?;
+    let converted = leaf.converted_type();
     let is_text = matches!(
         converted,
         ConvertedType::UTF8 | ConvertedType::JSON | ConvertedType::ENUM

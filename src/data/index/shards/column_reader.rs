@@ -51,7 +51,7 @@ impl ColumnReader for ShardColumn {
     }
 
     fn read(&self, index: &Index, id: u64, into: &mut ColumnBuilder) -> Result<()> {
-        let value = member(index, id, &self.place.extension)?;
+        let value = member(index, id, &self.place.extension, MOST_VALUE)?;
         let pushed = match (value, &self.place.pointer) {
             (None, _) => into.push_null(),
             (Some(text), Some(pointer)) => {
@@ -145,7 +145,15 @@ fn walk_members(
 }
 
 /// The bytes of the member of a sample with this extension. `None` if the sample has none.
-fn member(index: &Index, id: u64, extension: &str) -> Result<Option<Vec<u8>>> {
+///
+/// # Errors
+/// A shard that cannot be read; a member of more than `most` bytes.
+pub(super) fn member(
+    index: &Index,
+    id: u64,
+    extension: &str,
+    most: u64,
+) -> Result<Option<Vec<u8>>> {
     use std::os::unix::fs::FileExt;
     let mut found = None;
     let mut too_large = None;
@@ -153,7 +161,7 @@ fn member(index: &Index, id: u64, extension: &str) -> Result<Option<Vec<u8>>> {
         if this != extension {
             return Ok(true);
         }
-        if member.size > MOST_VALUE {
+        if member.size > most {
             too_large = Some(member.size);
             return Ok(false);
         }
@@ -169,7 +177,7 @@ fn member(index: &Index, id: u64, extension: &str) -> Result<Option<Vec<u8>>> {
             format!(
                 "its member {extension} has {}, and a column has at most {}",
                 error::size_rounded_up(bytes),
-                error::size(MOST_VALUE)
+                error::size(most)
             ),
         )),
     }
@@ -255,7 +263,7 @@ fn json_kind(
     let mut kind = JsonKind::None;
     let mut keys: Vec<String> = Vec::new();
     for id in probed {
-        let Some(text) = member(index, id, &place.extension)? else {
+        let Some(text) = member(index, id, &place.extension, MOST_VALUE)? else {
             continue;
         };
         let failed =

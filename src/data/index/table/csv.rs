@@ -157,6 +157,22 @@ pub(super) struct CsvHeader {
     is_utf8: bool,
 }
 
+/// The names of the columns of a CSV or TSV, and the reader of the records after them.
+///
+/// # Errors
+/// A file that cannot be read, is empty, or whose header line is not UTF-8.
+pub(crate) fn open_records(file: &Path) -> Result<(Vec<String>, CsvRecords<'_>), Error> {
+    let form = TableFormat::of(file).unwrap_or(TableFormat::Csv);
+    let (records, header) = header(file, form)?;
+    match header.is_utf8 {
+        true => Ok((header.names, records)),
+        false => {
+            let what = "the header line is not UTF-8: save the file as UTF-8";
+            Err(Error::dataset_line(file, header.line, what))
+        }
+    }
+}
+
 /// Reads the header line. Returns it with the reader of the records after it.
 pub(super) fn header<'a>(
     file: impl Into<Cow<'a, Path>>,

@@ -20,7 +20,7 @@ use crate::error::{self, Error, Result};
 /// Maximum number of columns. Spreadsheets have the same limit.
 const MOST_COLUMNS: usize = 16_384;
 
-pub(super) struct CsvRecords<'a> {
+pub(crate) struct CsvRecords<'a> {
     path: Cow<'a, Path>,
     input: BufReader<File>,
     record: CsvFields,
@@ -73,7 +73,7 @@ impl<'a> CsvRecords<'a> {
     }
 
     /// Reads the next record. Returns the line where it begins, or `None` at the end of the file.
-    pub(super) fn next(&mut self) -> Result<Option<u64>> {
+    pub(crate) fn next(&mut self) -> Result<Option<u64>> {
         loop {
             self.record.begin();
             let Some(begins) = self.read_line()? else {
@@ -171,12 +171,12 @@ impl<'a> CsvRecords<'a> {
     }
 
     /// The number of fields in the record.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.record.len()
     }
 
     /// A field of the record. Empty if there is no field of this number.
-    pub(super) fn field(&self, at: usize) -> &[u8] {
+    pub(crate) fn field(&self, at: usize) -> &[u8] {
         self.record.get(at)
     }
 }
