@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::catalogue::{OperationInfo, info};
+use super::joints::SampleJoint;
 use super::operation::{
     DeviceSupport, DrawContext, HeightWidth, LargestCase, MoveRights, NamedOperation, Operation,
     OperationPart, PixelState, SampleFault, Step, UniformSource,
@@ -85,6 +86,9 @@ ops! {
     random_perspective::RandomPerspective => "random_perspective",
     elastic_transform::ElasticTransform => "elastic_transform",
     random_zoom_out::RandomZoomOut => "random_zoom_out",
+    mosaic::Mosaic => "mosaic",
+    mix_samples::MixSamples => "mix_samples",
+    cut_samples::CutSamples => "cut_samples",
     pad::Pad => "pad",
     pad_to::PadTo => "pad_to",
     color_jitter::ColorJitter => "color_jitter",
@@ -179,6 +183,10 @@ impl Operation for Op {
 
     fn device_support(&self) -> DeviceSupport {
         of_each!(self, op => op.device_support())
+    }
+
+    fn joint(&self) -> Option<SampleJoint> {
+        of_each!(self, op => op.joint())
     }
 
     fn nesting_depth(&self) -> usize {

@@ -7,6 +7,8 @@
 //!                                   -> output format: normalise, cast, layout, turn
 //! ```
 
+mod joined;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::check::{CheckedRecipe, RecipeFault, check};
@@ -29,6 +31,8 @@ use super::step::Step;
 use super::steps::{InUnit, LargestCase, LargestStep, OpStep, StepSink};
 use super::tensor::{DataType, MemoryLayout};
 use super::values::{AlphaMode, ColorOrder, DecodeMode, OrientationMode, TruncationPolicy};
+pub(crate) use self::joined::JoinedStage;
+use self::joined::{JoinedStages, StagePlace, has_joints};
 use crate::error::{Error, Result, SampleFault};
 use crate::picture::AlphaPolicy;
 
@@ -98,6 +102,8 @@ pub(crate) struct SampleProgram {
     /// The programs of all crops of an image. This one is then that of the first. None: a sample is
     /// one image.
     set: Option<Box<CropPrograms>>,
+    /// The stages before this one, if pictures of several samples are joined.
+    joined: Option<Box<JoinedStages>>,
 }
 
 /// The programs of all crops of an image.
@@ -119,9 +125,9 @@ impl SampleProgram {
     }
 
     /// The same program with `reorder: fast`. None if that changes nothing, if a device makes the
-    /// rows, or if a sample has several crops.
+    /// rows, if a sample has several crops, or if samples are joined.
     pub(crate) fn with_fast_order(&self) -> Option<Self> {
-        if self.crops.is_some() || self.set.is_some() {
+        if self.crops.is_some() || self.set.is_some() || self.is_joined() {
             return None;
         }
         let fast = Self::compile(&self.recipe.clone().with_reorder(ReorderMode::Fast)).ok()?;
@@ -139,6 +145,7 @@ impl SampleProgram {
 
     fn new(recipe: &Recipe) -> std::result::Result<Self, RecipeFault> {
         match recipe.crops.is_empty() {
+            true if has_joints(&recipe.ops) => Self::compile_joined(recipe),
             true => Self::compile_one(recipe),
             false => Self::compile_crops(recipe),
         }
@@ -160,6 +167,11 @@ impl SampleProgram {
                 message: format!("{}: {message}", name_of(number, crop)),
             };
             check_crop(crop, first_crop).map_err(fault)?;
+            if let Some(op) = crop.recipe.ops.iter().position(|op| op.joint().is_some()) {
+                let name = crop.recipe.ops[op].name();
+                let message = format!("{name} joins samples, and crops are of one: use ops");
+                return Err(fault((Some(op), message)));
+            }
             let program = Self::compile_one(&crop.recipe);
             let mut program = program.map_err(|of| fault((of.op, of.message)))?;
             let shared = crop.counted_ops().take(crop.shared as usize);
@@ -197,7 +209,15 @@ impl SampleProgram {
 
     /// Compiles a recipe without crops.
     fn compile_one(recipe: &Recipe) -> std::result::Result<Self, RecipeFault> {
-        let checked = check(recipe)?;
+        Self::compile_checked(recipe, &check(recipe)?, StagePlace::Last)
+    }
+
+    /// Compiles checked operations without joints.
+    fn compile_checked(
+        recipe: &Recipe,
+        checked: &CheckedRecipe,
+        place: StagePlace,
+    ) -> std::result::Result<Self, RecipeFault> {
         let reorder = recipe.reorder.unwrap_or_default();
         let decode = recipe.decode();
         let extent = match checked.size {
@@ -216,7 +236,7 @@ impl SampleProgram {
             mixing.check(extent, checked.dtype, given).map_err(fault)?;
         }
         let mode = match (extent, decode.mode) {
-            (RowExtent::Own, Some(DecodeMode::Scaled)) => {
+            (extent, Some(DecodeMode::Scaled)) if !place.may_scale(extent) => {
                 return Err(RecipeFault {
                     op: Some(0),
                     message: "decode: mode is scaled, and the recipe has no resize to scale for: \
@@ -224,14 +244,14 @@ impl SampleProgram {
                         .into(),
                 });
             }
-            (RowExtent::Own, _) => DecodeMode::Full,
+            (extent, _) if !place.may_scale(extent) => DecodeMode::Full,
             // With `reorder: off`, the decoder must not use what follows.
             (_, _) if reorder == ReorderMode::Off => DecodeMode::Full,
             (_, Some(mode)) => mode,
             (_, None) if recipe.reorder == Some(ReorderMode::Exact) => DecodeMode::Full,
             (_, None) => DecodeMode::Scaled,
         };
-        let simplified_ops = simplified_ops(recipe, &checked);
+        let simplified_ops = simplified_ops(recipe, checked);
         let written = units(&simplified_ops, decode.color == ColorOrder::Grey);
         let planned = planner::plan(&simplified_ops, written.clone(), reorder);
         let mut order = planned.order;
@@ -243,7 +263,7 @@ impl SampleProgram {
                 _ => None,
             });
         let (mean, std) = normalized.unwrap_or(([0.0; 3], [1.0; 3]));
-        let ops = drawn(simplified_ops, &checked);
+        let ops = drawn(simplified_ops, checked);
         let values = match normalized {
             // The values before `normalize`: levels, or those of a colour space.
             Some(_) => ops
@@ -287,6 +307,7 @@ impl SampleProgram {
             followers: followers(&recipe.ops),
             shared: Vec::new(),
             set: None,
+            joined: None,
             ops,
             order,
             emitted,
@@ -335,6 +356,9 @@ impl SampleProgram {
     pub(crate) fn with_crops(&self) -> std::result::Result<Self, String> {
         if self.is_crop_set() {
             return Err("the recipe makes several crops of each image".into());
+        }
+        if self.is_joined() {
+            return Err("the recipe joins images of several samples".into());
         }
         let rule = CropRule::of(&self.recipe, self.extent, self.fuses, &self.order)?;
         Ok(Self {
@@ -401,14 +425,18 @@ impl SampleProgram {
         }
     }
 
-    /// The recipe. Of several crops: that of the first.
+    /// The recipe. Of several crops: that of the first. Of joined samples: that of the last stage.
     pub(crate) fn recipe(&self) -> &Recipe {
         &self.recipe
     }
 
     /// The recipe that was compiled.
     fn whole_recipe(&self) -> &Recipe {
-        self.set.as_ref().map_or(&self.recipe, |set| &set.recipe)
+        match (&self.set, &self.joined) {
+            (Some(set), _) => &set.recipe,
+            (None, Some(joined)) => &joined.recipe,
+            (None, None) => &self.recipe,
+        }
     }
 
     /// The moves that were made, and those that were rejected.

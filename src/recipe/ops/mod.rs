@@ -19,6 +19,8 @@
 //!   [`random_posterize`], [`random_solarize`], [`random_equalize`],
 //!   [`random_autocontrast`], [`random_invert`], [`random_adjust_sharpness`], [`hide_and_seek`],
 //!   [`random_blur`], [`random_interpolation`];
+//! - joints of several samples, which `recipe/joints` draws: [`mosaic`], [`mix_samples`],
+//!   [`cut_samples`];
 //! - operations that contain operations: [`random_apply`], [`random_choice`], [`random_order`];
 //! - policies, with tables and arithmetic in `recipe/augment`: [`auto_augment`], [`rand_augment`],
 //!   [`trivial_augment`], [`aug_mix`], [`torchvision_aug_mix`], [`timm_augment`], [`cutout`].
@@ -33,6 +35,7 @@ pub(crate) mod color_jitter;
 pub(crate) mod convert_color;
 pub(crate) mod corner_crop;
 pub(crate) mod crop_with_padding;
+pub(crate) mod cut_samples;
 pub(crate) mod cutout;
 pub(crate) mod decode;
 pub(crate) mod elastic_transform;
@@ -42,6 +45,8 @@ pub(crate) mod grayscale;
 pub(crate) mod hide_and_seek;
 pub(crate) mod jpeg;
 pub(crate) mod layout;
+pub(crate) mod mix_samples;
+pub(crate) mod mosaic;
 pub(crate) mod normalize;
 pub(crate) mod pad;
 pub(crate) mod pad_to;

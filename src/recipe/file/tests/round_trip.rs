@@ -140,7 +140,11 @@ fn resize() -> impl Strategy<Value = Op> {
 }
 
 fn rounding() -> impl Strategy<Value = LengthRounding> {
-    one_of(&[LengthRounding::Down, LengthRounding::Nearest])
+    one_of(&[
+        LengthRounding::Down,
+        LengthRounding::Nearest,
+        LengthRounding::Up,
+    ])
 }
 
 fn aspect() -> impl Strategy<Value = AspectDistribution> {
