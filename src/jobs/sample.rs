@@ -9,9 +9,11 @@
 //! - `hull_writer`, `level_steps`: the row, if a device makes the crops;
 //! - `mask`: the mask of an image, from a file of labels; `objects`: its boxes and keypoints;
 //!   `instance_masks`: the masks of its objects;
+//! - `assembly`: a row of the pictures of several samples;
 //! - `shared_resize`: the resize of crops that begin alike;
 //! - `raw`: files whose pixels are not compressed.
 
+pub(crate) mod assembly;
 mod crop;
 mod crop_set;
 mod hull_writer;

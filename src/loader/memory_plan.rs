@@ -287,7 +287,8 @@ impl RowDrawing<'_> {
         let header = survey::header_of(self.index, planned.id, self.limits, orientation);
         let steps = header.and_then(|header| {
             let (width, height) = header.upright_size();
-            DrawnSteps::of(self.program, (height, width), planned.size, &random)
+            let picture = ((height, width), self.index.len());
+            DrawnSteps::of(self.program, picture, planned.size, &random)
         });
         let (steps, fault) = match steps {
             Ok(steps) => (Some(steps), None),

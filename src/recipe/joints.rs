@@ -27,7 +27,11 @@ pub(crate) struct SampleJoint {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum JointKind {
     /// Pictures of at most `size` beside each other, on a canvas of twice that.
-    Mosaic { grid: u32, size: Size, fill: [u8; 3] },
+    Mosaic {
+        grid: u32,
+        size: Size,
+        fill: [u8; 3],
+    },
     /// A weighted mean with one partner of the same size.
     Mix { alpha: f64 },
     /// A box is taken from one partner of the same size.
@@ -121,11 +125,7 @@ impl SampleJoint {
 }
 
 /// A box of this share of the picture: its centre is uniform, and its edges are clipped.
-fn cut_box(
-    (height, width): HeightWidth,
-    alpha: f64,
-    random: &mut impl UniformSource,
-) -> PixelRect {
+fn cut_box((height, width): HeightWidth, alpha: f64, random: &mut impl UniformSource) -> PixelRect {
     let share = (1.0 - beta(alpha, random)).max(0.0).sqrt();
     let mut along = |side: u32| {
         let length = (f64::from(side) * share) as u32;
@@ -280,7 +280,9 @@ mod tests {
                 continue;
             }
             assert_eq!(draw.partners.len(), 3);
-            draw.partners.iter().for_each(|id| partners[*id as usize] += 1);
+            draw.partners
+                .iter()
+                .for_each(|id| partners[*id as usize] += 1);
             let (x, y) = draw.center.unwrap();
             assert!((10..30).contains(&x) && (6..16).contains(&y), "{x}, {y}");
             sum += f64::from(x);

@@ -180,9 +180,11 @@ pub(crate) fn check_one_size(known: &PixelState) -> Result<(), String> {
     known.check_rgb8()?;
     match known.size {
         Some(_) => Ok(()),
-        None => Err("needs pictures of one size: put a crop, a resize to [height, width], pad_to \
+        None => Err(
+            "needs pictures of one size: put a crop, a resize to [height, width], pad_to \
                      with a size or mosaic before it"
-            .into()),
+                .into(),
+        ),
     }
 }
 

@@ -11,6 +11,8 @@ mod joined;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+pub(crate) use self::joined::JoinedStage;
+use self::joined::{JoinedStages, StagePlace};
 use super::check::{CheckedRecipe, RecipeFault, check};
 use super::crop_check::{CropFormat, check_crop, check_format, check_whole, name_of};
 use super::crop_rule::CropRule;
@@ -31,8 +33,6 @@ use super::step::Step;
 use super::steps::{InUnit, LargestCase, LargestStep, OpStep, StepSink};
 use super::tensor::{DataType, MemoryLayout};
 use super::values::{AlphaMode, ColorOrder, DecodeMode, OrientationMode, TruncationPolicy};
-pub(crate) use self::joined::JoinedStage;
-use self::joined::{JoinedStages, StagePlace, has_joints};
 use crate::error::{Error, Result, SampleFault};
 use crate::picture::AlphaPolicy;
 
@@ -145,7 +145,7 @@ impl SampleProgram {
 
     fn new(recipe: &Recipe) -> std::result::Result<Self, RecipeFault> {
         match recipe.crops.is_empty() {
-            true if has_joints(&recipe.ops) => Self::compile_joined(recipe),
+            true if recipe.joins_samples() => Self::compile_joined(recipe),
             true => Self::compile_one(recipe),
             false => Self::compile_crops(recipe),
         }

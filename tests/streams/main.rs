@@ -9,6 +9,7 @@ mod crops;
 mod elastic;
 mod errors;
 mod full;
+mod joints;
 mod labels;
 mod masks;
 mod mixing;

@@ -2,6 +2,8 @@
 //!
 //! Runs where `sample` does. The steps of the sample's picture say how its objects move.
 
+pub(crate) mod joined;
+
 use std::sync::Arc;
 
 use crate::data::objects::{ObjectShape, ObjectTable, ObjectsOfSample, RotatedForm};
@@ -66,9 +68,9 @@ impl ObjectMaker {
         self.masks.is_some()
     }
 
-    /// Most bytes that the objects of a sample take while they move.
-    pub(crate) fn memory(&self) -> u64 {
-        object_record::scratch_bytes(&self.table)
+    /// Most bytes that the objects of so many samples take while they move.
+    pub(crate) fn memory(&self, samples: u64) -> u64 {
+        object_record::scratch_bytes(&self.table, samples)
     }
 
     /// Writes the record of sample `id` into `out`.
@@ -183,41 +185,43 @@ impl ObjectMaker {
                     .push_object(rings.iter().map(Vec::as_slice));
             }
         }
-        let moved = (self.rules).move_objects(picture.motion, &mut objects, self.swap.as_ref());
-        let mut drops =
-            moved.map_err(|fault| FaultKind::Unsupported.fault(format!("its objects: {fault}")))?;
-        let output = picture.motion.output();
+        let drops = self.move_to_row(picture.motion, &mut objects)?;
+        let record = record_of(&objects, (picture.size, picture.motion.output()), drops);
+        Ok((record, objects.polygons))
+    }
+
+    /// Moves objects to the row, and drops those that the rule does not keep.
+    fn move_to_row(
+        &self,
+        motion: &SampleMotion,
+        objects: &mut SampleObjects,
+    ) -> Result<DropCounts, SampleFault> {
+        let mut drops = self.move_by(&self.rules, motion, objects)?;
+        let output = motion.output();
         if let (Some((side, area)), TargetRules::Torchvision(rules)) =
             (self.rule.sanitizing(), &self.rules)
         {
             // torchvision drops boxes that touch an edge by rounding. Here they are clamped first.
-            clamp_boxes(rules, &mut objects, output);
-            let keep = sanitize_boxes(rules, &objects, output, side, area);
+            clamp_boxes(rules, objects, output);
+            let keep = sanitize_boxes(rules, objects, output, side, area);
             drops.small += keep.iter().filter(|keep| !**keep).count() as u32;
             objects.retain(&keep);
         }
         if matches!(self.rules, TargetRules::Hf) {
-            keep_inside(&mut objects, output, &mut drops);
+            keep_inside(objects, output, &mut drops);
         }
-        self.limit_objects(&mut objects, &mut drops)?;
-        let whole = Size {
-            height: picture.size.0,
-            width: picture.size.1,
-        };
-        let points = objects.keypoints.points.iter();
-        let record = ObjectRecord {
-            head: RecordHead::new(whole, output, drops),
-            number: objects.number,
-            boxes: (objects.boxes.iter())
-                .map(|values| values.map(|v| v as f32))
-                .collect(),
-            area: objects.area.iter().map(|v| *v as f32).collect(),
-            keypoints: (points.zip(&objects.keypoints.visibility))
-                .map(|([x, y], seen)| [*x as f32, *y as f32, f32::from(*seen)])
-                .collect(),
-            rotated: objects.rotated.values.iter().map(|v| *v as f32).collect(),
-        };
-        Ok((record, objects.polygons))
+        self.limit_objects(objects, &mut drops)?;
+        Ok(drops)
+    }
+
+    fn move_by(
+        &self,
+        rules: &TargetRules,
+        motion: &SampleMotion,
+        objects: &mut SampleObjects,
+    ) -> Result<DropCounts, SampleFault> {
+        let moved = rules.move_objects(motion, objects, self.swap.as_ref());
+        moved.map_err(|fault| FaultKind::Unsupported.fault(format!("its objects: {fault}")))
     }
 
     fn check_size(&self, id: u64, (height, width): (u32, u32)) -> Result<(), SampleFault> {
@@ -329,6 +333,28 @@ impl ObjectMaker {
         objects.retain(&keep);
         drops.over += (count - most) as u32;
         Ok(())
+    }
+}
+
+/// The record of objects in pixels of the row. `source`: height and width of the whole picture.
+fn record_of(
+    objects: &SampleObjects,
+    (source, output): ((u32, u32), Size),
+    drops: DropCounts,
+) -> ObjectRecord {
+    let points = objects.keypoints.points.iter();
+    ObjectRecord {
+        head: RecordHead::new(source.into(), output, drops),
+        number: objects.number.clone(),
+        samples: Vec::new(),
+        boxes: (objects.boxes.iter())
+            .map(|values| values.map(|v| v as f32))
+            .collect(),
+        area: objects.area.iter().map(|v| *v as f32).collect(),
+        keypoints: (points.zip(&objects.keypoints.visibility))
+            .map(|([x, y], seen)| [*x as f32, *y as f32, f32::from(*seen)])
+            .collect(),
+        rotated: objects.rotated.values.iter().map(|v| *v as f32).collect(),
     }
 }
 

@@ -12,8 +12,8 @@ use crate::recipe::op::Op;
 use crate::recipe::operation::Operation;
 use crate::recipe::pixel_state::PixelState;
 use crate::recipe::program::OutputFormat;
-use crate::recipe::ranges::MAX_SIDE;
 use crate::recipe::random::stream_id;
+use crate::recipe::ranges::MAX_SIDE;
 use crate::recipe::recipe_spec::Recipe;
 use crate::recipe::row_extent::RowExtent;
 use crate::recipe::size_bounds::HeightWidth;
@@ -47,9 +47,12 @@ pub(crate) struct JoinedStage {
     pub(crate) canvas: HeightWidth,
 }
 
-/// Whether operations have a joint among them.
-pub(super) fn has_joints(ops: &[Op]) -> bool {
-    ops.iter().any(|op| op.joint().is_some())
+impl JoinedStage {
+    /// Bytes of the largest picture, and of the result.
+    pub(crate) fn bytes(&self) -> u64 {
+        let bytes = |(height, width): HeightWidth| 3 * u64::from(height) * u64::from(width);
+        bytes(self.most).saturating_add(bytes(self.canvas))
+    }
 }
 
 impl SampleProgram {
@@ -86,7 +89,15 @@ impl SampleProgram {
             let unbounded = || fault(at, "the images before it have no bounded size".into());
             let canvas = after.size.ok_or_else(unbounded)?;
             let most = joint.most().unwrap_or(canvas);
-            program.check_reach(most).map_err(|text| fault(at, text))?;
+            let pictures = match stages.last() {
+                Some(JoinedStage { canvas, .. }) => vec![*canvas],
+                None => vec![(MAX_SIDE, MAX_SIDE), (MAX_SIDE, 1), (1, MAX_SIDE)],
+            };
+            // The check of the joint has compared a known size.
+            if known.size.is_none() {
+                let reach = program.check_reach(&pictures, most);
+                reach.map_err(|text| fault(at, text))?;
+            }
             let name = ops[at].name();
             let earlier = ops[..at].iter().filter(|op| op.name() == name).count();
             stages.push(JoinedStage {
@@ -150,11 +161,11 @@ impl SampleProgram {
         }
     }
 
-    /// Checks that pictures of extreme sizes leave the stage with at most this size. Workers check
+    /// Checks that pictures of these extreme sizes leave the stage with at most `most`. Workers check
     /// each picture.
-    fn check_reach(&self, most: HeightWidth) -> Result<(), String> {
+    fn check_reach(&self, pictures: &[HeightWidth], most: HeightWidth) -> Result<(), String> {
         let mut steps = Vec::new();
-        for picture in [(MAX_SIDE, MAX_SIDE), (MAX_SIDE, 1), (1, MAX_SIDE)] {
+        for &picture in pictures {
             self.largest_steps(picture, None, true, &mut steps);
             let sizes = steps.iter().rev().find_map(|step| step.size_after);
             let (height, width) = sizes.map_or(picture, |sizes| sizes.high);
@@ -262,7 +273,9 @@ fn check_joints(ops: &[Op], joints: &[(usize, SampleJoint)]) -> Result<(), Recip
     }
     let last = joints.last().map_or(0, |(at, _)| *at);
     let is_final = |op: &Op| {
-        op.label_count().is_some()
+        let is_sized = !op.sets_size() && op.with_size((1, 1)).is_some();
+        is_sized
+            || op.label_count().is_some()
             || matches!(
                 op,
                 Op::Cast(_) | Op::Normalize(_) | Op::Layout(_) | Op::ZeroChannel(_)

@@ -13,18 +13,19 @@ use super::super::text::parse;
 use crate::recipe::{
     AlphaMode, AspectDistribution, AugMix, AutoAugment, AutoPolicy, BackgroundColor,
     BoundedResizedCrop, Cast, CenterCrop, CenterCropOrPad, ChainDepth, ColorJitter, ColorOrder,
-    ColorSpace, ConvertColor, CornerCrop, CropWithPadding, Cutout, DataType, Decode, DecodeMode,
-    ElasticTransform, EraseFill, GaussianBlur, GaussianNoise, Grayscale, HideAndSeek, ImageCorner,
-    InterpolationMode, JitterStyle, Jpeg, Layout, LengthRounding, MemoryLayout, MixChoice, MixOp,
-    Mixing, Normalize, Op, OrientationMode, Pad, PadAnchor, PadTo, Padding, PaddingMode,
-    PcaLighting, PerChannel, PillowGaussianBlur, RandAugment, RandTable, RandomAdjustSharpness,
-    RandomAffine, RandomApply, RandomAutocontrast, RandomBlur, RandomChannelPermutation,
-    RandomChoice, RandomCrop, RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip,
-    RandomInterpolation, RandomInvert, RandomOrder, RandomPerspective, RandomPhotometricDistort,
-    RandomPosterize, RandomResizedCrop, RandomRotate90, RandomRotation, RandomSolarize,
-    RandomVerticalFlip, RandomZoomOut, Recipe, ReorderMode, Resize, ResizeKeepRatio, ResizeTo,
-    Rotate90, RotationStyle, Shear, Size, Span, TimmAugment, TorchvisionAugMix, TrimBorder,
-    TrivialAugment, TruncationPolicy, WhitePoint, ZeroChannel,
+    ColorSpace, ConvertColor, CornerCrop, CropWithPadding, CutSamples, Cutout, DataType, Decode,
+    DecodeMode, ElasticTransform, EraseFill, GaussianBlur, GaussianNoise, Grayscale, HideAndSeek,
+    ImageCorner, InterpolationMode, JitterStyle, Jpeg, Layout, LengthRounding, MemoryLayout,
+    MixChoice, MixOp, MixSamples, Mixing, Mosaic, Normalize, Op, OrientationMode, Pad, PadAnchor,
+    PadTo, Padding, PaddingMode, PcaLighting, PerChannel, PillowGaussianBlur, RandAugment,
+    RandTable, RandomAdjustSharpness, RandomAffine, RandomApply, RandomAutocontrast, RandomBlur,
+    RandomChannelPermutation, RandomChoice, RandomCrop, RandomEqualize, RandomErasing,
+    RandomGrayscale, RandomHorizontalFlip, RandomInterpolation, RandomInvert, RandomOrder,
+    RandomPerspective, RandomPhotometricDistort, RandomPosterize, RandomResizedCrop,
+    RandomRotate90, RandomRotation, RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe,
+    ReorderMode, Resize, ResizeKeepRatio, ResizeTo, Rotate90, RotationStyle, Shear, Size, Span,
+    TimmAugment, TorchvisionAugMix, TrimBorder, TrivialAugment, TruncationPolicy, WhitePoint,
+    ZeroChannel,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -545,6 +546,27 @@ fn other() -> impl Strategy<Value = Op> {
             ][corner];
             CornerCrop { size, corner }.into()
         }),
+        (size(), any::<u32>(), number(), per_channel()).prop_map(|(size, grid, p, fill)| {
+            Mosaic {
+                size,
+                grid,
+                p,
+                fill,
+            }
+            .into()
+        }),
+        (number(), number()).prop_map(|(alpha, p)| MixSamples { alpha, p }.into()),
+        (number(), any::<u32>(), number(), number()).prop_map(
+            |(alpha, boxes, min_visibility, p)| {
+                CutSamples {
+                    alpha,
+                    boxes,
+                    min_visibility,
+                    p,
+                }
+                .into()
+            }
+        ),
         center_crop_or_pad(),
         resize_keep_ratio(),
         any::<u32>().prop_map(|pixels| TrimBorder { pixels }.into()),
