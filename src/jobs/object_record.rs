@@ -299,6 +299,28 @@ mod tests {
     }
 
     #[test]
+    fn objects_of_several_samples_name_theirs() {
+        let form = ObjectForm {
+            keypoints: 2,
+            ..ObjectForm::default()
+        };
+        let layout = RecordLayout::of(&form).with_samples();
+        let want = ObjectRecord {
+            samples: vec![u64::MAX, 0, 7],
+            ..record(&form, 3)
+        };
+        let mut place = vec![0xa5; layout.bytes(4) as usize];
+        assert!(layout.write(&want, &mut place));
+        assert_eq!(layout.read(&place).unwrap(), want);
+        // Each object needs one.
+        assert!(!layout.write(&record(&form, 3), &mut place));
+        assert_eq!(
+            layout.object_bytes(),
+            RecordLayout::of(&form).object_bytes() + 8
+        );
+    }
+
+    #[test]
     fn damaged_records_are_refused() {
         let layout = RecordLayout::of(&ObjectForm::default());
         let mut place = vec![0; layout.bytes(3) as usize];

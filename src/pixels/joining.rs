@@ -29,6 +29,9 @@ impl JoinedCanvas<'_> {
     ) {
         let (x, columns) = overlap(left, width, self.size.1);
         let (y, rows) = overlap(top, height, self.size.0);
+        if columns == 0 {
+            return;
+        }
         let from_x = (x as i64 - left) as usize;
         let from_y = (y as i64 - top) as usize;
         let (wide, across) = (PIXEL * self.size.1 as usize, PIXEL * width as usize);

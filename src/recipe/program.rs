@@ -6,18 +6,19 @@
 //!                                   -> steps on pixels
 //!                                   -> output format: normalise, cast, layout, turn
 //! ```
+//!
+//! - `joined`: recipes that join several samples.
 
 mod joined;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub(crate) use self::joined::JoinedStage;
-use self::joined::{JoinedStages, StagePlace};
 use super::check::{CheckedRecipe, RecipeFault, check};
 use super::crop_check::{CropFormat, check_crop, check_format, check_whole, name_of};
 use super::crop_rule::CropRule;
 use super::file::{de as tree, toml};
 use super::hull_rule::{HullCrop, HullRule};
+use super::joints::SampleJoint;
 use super::move_unit::{MoveUnit, OperationPart};
 use super::op::Op;
 use super::operation::Operation;
@@ -113,6 +114,44 @@ struct CropPrograms {
     recipe: Recipe,
     /// One program for each crop, in order. A crop with a count is repeated.
     programs: Vec<SampleProgram>,
+}
+
+/// The stages of a recipe before the last one.
+#[derive(Debug, Clone, PartialEq)]
+struct JoinedStages {
+    /// The whole recipe.
+    recipe: Recipe,
+    stages: Vec<JoinedStage>,
+}
+
+/// The operations before a joint, and the joint.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct JoinedStage {
+    /// Makes the pictures that are joined.
+    pub(crate) program: SampleProgram,
+    /// The largest height and width of these pictures.
+    pub(crate) most: HeightWidth,
+    pub(crate) joint: SampleJoint,
+    /// The name of the joint in a recipe.
+    pub(crate) name: &'static str,
+    /// The random stream of the joint.
+    pub(crate) stream: u32,
+    /// Height and width of the result.
+    pub(crate) canvas: HeightWidth,
+}
+
+/// Whether a stage makes the rows of batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StagePlace {
+    Inner,
+    Last,
+}
+
+impl StagePlace {
+    /// Whether files may be decoded at a smaller scale in rows of this extent.
+    fn may_scale(self, extent: RowExtent) -> bool {
+        self == Self::Inner || extent != RowExtent::Own
+    }
 }
 
 impl SampleProgram {

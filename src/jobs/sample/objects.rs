@@ -1,6 +1,8 @@
 //! The objects of a sample: from the table to the record of a row.
 //!
 //! Runs where `sample` does. The steps of the sample's picture say how its objects move.
+//!
+//! - `joined`: objects of a row that is made of several samples.
 
 pub(crate) mod joined;
 

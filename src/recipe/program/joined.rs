@@ -5,47 +5,21 @@
 //! that the recipe sets. The canvas is the image of the next stage. The last stage makes the row, so
 //! its program stands for the recipe everywhere else.
 
-use super::SampleProgram;
 use crate::recipe::check::{CheckedRecipe, RecipeFault, check};
 use crate::recipe::joints::{MOST_PICTURES, SampleJoint};
 use crate::recipe::op::Op;
 use crate::recipe::operation::Operation;
 use crate::recipe::pixel_state::PixelState;
-use crate::recipe::program::OutputFormat;
+use crate::recipe::program::{JoinedStage, JoinedStages, OutputFormat, SampleProgram, StagePlace};
 use crate::recipe::random::stream_id;
 use crate::recipe::ranges::MAX_SIDE;
 use crate::recipe::recipe_spec::Recipe;
-use crate::recipe::row_extent::RowExtent;
 use crate::recipe::size_bounds::HeightWidth;
 use crate::recipe::tensor::{DataType, MemoryLayout};
 use crate::recipe::values::ColorOrder;
 
 /// Most joints of a recipe.
 const MOST_JOINTS: usize = 4;
-
-/// The stages of a recipe before the last one.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct JoinedStages {
-    /// The whole recipe.
-    pub(super) recipe: Recipe,
-    pub(super) stages: Vec<JoinedStage>,
-}
-
-/// The operations before a joint, and the joint.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct JoinedStage {
-    /// Makes the pictures that are joined.
-    pub(crate) program: SampleProgram,
-    /// The largest height and width of these pictures.
-    pub(crate) most: HeightWidth,
-    pub(crate) joint: SampleJoint,
-    /// The name of the joint in a recipe.
-    pub(crate) name: &'static str,
-    /// The random stream of the joint.
-    pub(crate) stream: u32,
-    /// Height and width of the result.
-    pub(crate) canvas: HeightWidth,
-}
 
 impl JoinedStage {
     /// Bytes of the largest picture, and of the result.
@@ -229,20 +203,6 @@ impl Stage<'_> {
             op: of.op.map(|op| op + shift),
             ..of
         })
-    }
-}
-
-/// Whether a stage makes the rows of batches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StagePlace {
-    Inner,
-    Last,
-}
-
-impl StagePlace {
-    /// Whether files may be decoded at a smaller scale in rows of this extent.
-    pub(super) fn may_scale(self, extent: RowExtent) -> bool {
-        self == Self::Inner || extent != RowExtent::Own
     }
 }
 
