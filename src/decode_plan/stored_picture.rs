@@ -125,6 +125,14 @@ impl StoredPicture {
         }
     }
 
+    /// Pixels that are not compressed, with this height and width.
+    pub(crate) fn canvas((height, width): (u32, u32)) -> Self {
+        Self {
+            cost: DecodeCost::Raw,
+            ..Self::baseline_jpeg((height, width))
+        }
+    }
+
     /// The same image, restricted to the box of a sample.
     ///
     /// # Errors

@@ -36,6 +36,8 @@ pub(crate) struct RecordLayout {
     area: bool,
     keypoints: usize,
     rotated: usize,
+    /// Whether each object names its sample, because a row has objects of several samples.
+    samples: bool,
     /// Bytes of a mask. 0: no masks.
     mask: usize,
 }
@@ -46,6 +48,8 @@ pub(crate) struct ObjectRecord {
     pub(crate) head: RecordHead,
     /// The number of each object among those of its sample.
     pub(crate) number: Vec<u32>,
+    /// The sample of each object. Empty: all are of the sample of the row.
+    pub(crate) samples: Vec<u64>,
     /// Left, top, right, bottom, in pixels of the row.
     pub(crate) boxes: Vec<[f32; 4]>,
     pub(crate) area: Vec<f32>,
@@ -110,8 +114,21 @@ impl RecordLayout {
             area: form.area,
             keypoints: form.keypoints,
             rotated: form.rotated.map_or(0, |form| form.numbers()),
+            samples: false,
             mask: 0,
         }
+    }
+
+    /// The same for rows with objects of several samples.
+    pub(crate) fn with_samples(self) -> Self {
+        Self {
+            samples: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn has_samples(self) -> bool {
+        self.samples
     }
 
     /// The same with a mask of this size for each object, after all arrays. A byte for each pixel.
@@ -134,7 +151,12 @@ impl RecordLayout {
     /// Bytes of an object.
     fn object_bytes(self) -> usize {
         let area = if self.area { 4 } else { 0 };
-        4 + 16 + area + 12 * self.keypoints + 4 * self.rotated + self.mask
+        4 + self.sample_bytes() + 16 + area + 12 * self.keypoints + 4 * self.rotated + self.mask
+    }
+
+    /// Bytes of the number of an object's sample.
+    fn sample_bytes(self) -> usize {
+        if self.samples { 8 } else { 0 }
     }
 
     /// Bytes of a record with room for this number of objects: a multiple of [`RECORD_ALIGNMENT`].
@@ -165,8 +187,9 @@ impl RecordLayout {
         let (first, mut rest) = to.split_at_mut(HEAD);
         first.copy_from_slice(bytemuck::bytes_of(&head));
         let areas = if self.area { &record.area[..] } else { &[] };
-        let arrays: [(usize, &[u8]); 5] = [
+        let arrays: [(usize, &[u8]); 6] = [
             (4, bytemuck::cast_slice(&record.number)),
+            (self.sample_bytes(), bytemuck::cast_slice(&record.samples)),
             (16, bytemuck::cast_slice(&record.boxes)),
             (if self.area { 4 } else { 0 }, bytemuck::cast_slice(areas)),
             (12 * self.keypoints, bytemuck::cast_slice(&record.keypoints)),
@@ -200,6 +223,7 @@ impl RecordLayout {
         Some(ObjectRecord {
             head,
             number: bytemuck::pod_collect_to_vec(next(4)?),
+            samples: bytemuck::pod_collect_to_vec(next(self.sample_bytes())?),
             boxes: bytemuck::pod_collect_to_vec(next(16)?),
             area: bytemuck::pod_collect_to_vec(next(if self.area { 4 } else { 0 })?),
             keypoints: bytemuck::pod_collect_to_vec(next(12 * self.keypoints)?),
@@ -208,14 +232,16 @@ impl RecordLayout {
     }
 }
 
-/// Most bytes that the objects of a sample of a table take while they move.
-pub(crate) fn scratch_bytes(table: &ObjectTable) -> u64 {
+/// Most bytes that the objects of so many samples of a table take while they move.
+pub(crate) fn scratch_bytes(table: &ObjectTable, samples: u64) -> u64 {
     let form = table.form();
     let rotated = form.rotated.map_or(0, |form| form.numbers());
-    // Numbers of eight bytes: number, box, area, crowd, keypoints with visibility, rotated box.
-    let words = 1 + 4 + 1 + 1 + 3 * form.keypoints + rotated;
+    // Numbers of eight bytes: number, sample, box, area, crowd, keypoints with visibility, rotated
+    // box.
+    let words = 1 + 2 + 4 + 1 + 1 + 3 * form.keypoints + rotated;
     // As stated, moved, sorted, and as a record.
     let arrays = 4 * 8 * words as u64 * table.most_objects() as u64;
+    let arrays = arrays.saturating_mul(samples);
     // Shapes as bytes, as stated, moved, and as those of the objects that are kept.
     arrays.saturating_add(table.most_shape_bytes().saturating_mul(8))
 }
@@ -242,6 +268,7 @@ mod tests {
                 ..RecordHead::new(size, &SampleMotion::new(Size::from(224)), drops)
             },
             number: (0..count as u32).map(|n| 3 * n).collect(),
+            samples: Vec::new(),
             boxes: (0..count).map(|n| [n as f32, 0.5, 1.5, 2.5]).collect(),
             area: match form.area {
                 true => (0..count).map(|n| n as f32 / 3.0).collect(),
@@ -285,6 +312,28 @@ mod tests {
                 assert!(!layout.write(&more, &mut vec![0; bytes]));
             }
         }
+    }
+
+    #[test]
+    fn objects_of_several_samples_name_theirs() {
+        let form = ObjectForm {
+            keypoints: 2,
+            ..ObjectForm::default()
+        };
+        let layout = RecordLayout::of(&form).with_samples();
+        let want = ObjectRecord {
+            samples: vec![u64::MAX, 0, 7],
+            ..record(&form, 3)
+        };
+        let mut place = vec![0xa5; layout.bytes(4) as usize];
+        assert!(layout.write(&want, &mut place));
+        assert_eq!(layout.read(&place).unwrap(), want);
+        // Each object needs one.
+        assert!(!layout.write(&record(&form, 3), &mut place));
+        assert_eq!(
+            layout.object_bytes(),
+            RecordLayout::of(&form).object_bytes() + 8
+        );
     }
 
     #[test]

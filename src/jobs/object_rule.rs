@@ -266,10 +266,11 @@ impl ObjectRule {
         }
     }
 
-    /// The most objects that a sample of the table can have in a batch.
-    pub(crate) fn room(&self, table: &ObjectTable, id: u64) -> usize {
+    /// The most objects that a row of a sample of the table can have. `of_partners`: objects of
+    /// samples that are joined with it.
+    pub(crate) fn room(&self, table: &ObjectTable, id: u64, of_partners: usize) -> usize {
         let most = self.max_objects.map_or(usize::MAX, |most| most as usize);
-        table.count(id).min(most)
+        table.count(id).saturating_add(of_partners).min(most)
     }
 
     /// Fingerprint of this rule and of a table with this hash, as hexadecimal digits.

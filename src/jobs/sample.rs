@@ -10,9 +10,11 @@
 //! - `mask`: the mask of an image, from a file of labels; `objects`: its boxes and keypoints;
 //! - `object_mover`: how objects move with the image;
 //!   `instance_masks`: the masks of its objects;
+//! - `assembly`: a row of the pictures of several samples;
 //! - `shared_resize`: the resize of crops that begin alike;
 //! - `raw`: files whose pixels are not compressed.
 
+pub(crate) mod assembly;
 mod crop;
 mod crop_set;
 mod hull_writer;

@@ -318,7 +318,7 @@ impl RowDrawing<'_> {
                 row: planned.size,
                 boxes: boxes.as_ref().map(|boxes| boxes as &dyn BoxSource),
             };
-            DrawnSteps::of(self.program, &picture, &random)
+            DrawnSteps::of(self.program, (&picture, self.index.len()), &random)
         });
         let (steps, fault) = match steps {
             Ok(steps) => (Some(steps), None),

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::data::columns::column_set::{self, NamedReaders};
 use crate::data::sample_sizes::SampleSizes;
 use crate::data::survey;
-use crate::error::{Error, Result, size_rounded_down};
+use crate::error::{Error, Result, size_rounded_down, size_rounded_up};
 use crate::jobs::images::batch_mixing;
 use crate::jobs::images::object_section::ObjectSection;
 use crate::jobs::images::on_error::OnError;
@@ -30,7 +30,8 @@ use crate::memory_plan::run_memory::{MemoryInputs, MixingBytes, RingDepth, Scrat
 use crate::memory_plan::{MemoryLimit, RunMemory};
 use crate::order::{EpochPlan, OrderOptions, SamplerTable};
 use crate::picture::PictureLimits;
-use crate::recipe::{RowExtent, SampleProgram};
+use crate::recipe::joints::JointKind;
+use crate::recipe::{JoinedStage, RowExtent, SampleProgram};
 use crate::remote::fetch::fetcher::{Fetcher, TarIndexPolicy};
 
 /// Index, order and sizes of a run.
@@ -171,6 +172,9 @@ impl PreparedRun {
         if request.feed.is_some() {
             check_feed(request)?;
         }
+        if program.is_joined() {
+            check_joined(request, fetcher.is_some())?;
+        }
         let options = &request.plan.with_shard_samples(index.samples_per_shard());
         options.check(index.len())?;
         match (&program.recipe().mixing, program.labelling_op()) {
@@ -220,10 +224,14 @@ impl PreparedRun {
                 .as_ref()
                 .is_some_and(|objects| objects.rule.masks.is_some());
             let instances = labels.as_ref().filter(|_| draws);
-            let programs = (program, files.zip(labels.as_ref()), instances);
-            let (most, all) =
-                ScratchSurvey::read_headers(&index, programs, &limits, sizes_of_batches(options))?;
-            worst = Some(most);
+            let decoding = program.decoding_stage();
+            let programs = (decoding, files.zip(labels.as_ref()), instances);
+            let rows = sizes_of_batches(options);
+            let (most, all) = match program.is_joined() {
+                true => ScratchSurvey::read_headers(&index, programs, &limits, &[])?,
+                false => ScratchSurvey::read_headers(&index, programs, &limits, rows)?,
+            };
+            worst = Some(most.with_joined(program, rows));
             sizes = Some(all);
         }
         match program.extent {
@@ -244,7 +252,8 @@ impl PreparedRun {
         let packing = SlotPacking::new(&program, plan.clone(), tries, limits, sizes)?;
         let packing = packing.with_masks(masks.as_ref().map(|(_, rule)| rule));
         let section = (objects.as_ref())
-            .map(|objects| ObjectSection::new(objects.table.clone(), &objects.rule));
+            .map(|objects| ObjectSection::new(objects.table.clone(), &objects.rule))
+            .map(|section| section.joining(&program));
         let packing = packing.with_objects(section);
         let columns = column_source.open(request.columns, &index)?;
         Ok(Self {
@@ -414,10 +423,13 @@ impl PreparedRun {
         Some(worst.scratch_bytes())
     }
 
-    /// Most bytes that the objects of a sample take while they move.
+    /// Most bytes that the objects of a row take while they move.
     fn object_scratch(&self) -> u64 {
         let objects = self.objects.as_ref();
-        objects.map_or(0, |objects| object_record::scratch_bytes(&objects.table))
+        let pictures = self.program.most_pictures();
+        objects.map_or(0, |objects| {
+            object_record::scratch_bytes(&objects.table, pictures)
+        })
     }
 
     fn ingredients(&self, workers: u32, packing: &SlotPacking) -> MemoryInputs {
@@ -500,6 +512,46 @@ fn check_feed(request: &RunRequest<'_>) -> Result<()> {
              or a crop"
                 .into(),
         );
+    }
+    Ok(())
+}
+
+/// Rejects options with which rows of several samples cannot be made.
+fn check_joined(request: &RunRequest<'_>, is_remote: bool) -> Result<()> {
+    let program = request.program;
+    let names = program.joined_stages().iter().map(|stage| stage.name);
+    let refused = |what: &str| {
+        let names = names.clone().collect::<Vec<_>>().join(" and ");
+        Err(Error::option("recipe", format!("{names}: {what}")))
+    };
+    if request.feed.is_some() {
+        return refused(
+            "a method gives the bytes of each image while the run goes on, and partners are drawn \
+             from all images: use image files",
+        );
+    }
+    if is_remote {
+        return refused(
+            "the images are in an object store, and partners are drawn from all of them: use a \
+             copy on this machine",
+        );
+    }
+    let reads_objects = |stage: &JoinedStage| matches!(stage.joint.kind, JointKind::Cut { .. });
+    if request.objects.is_none() && program.joined_stages().iter().any(reads_objects) {
+        return refused(
+            "cut_samples chooses its box by the objects of images: give `objects`, or remove it. \
+             cutmix of `mixing` mixes images with their labels",
+        );
+    }
+    let stages = program.joined_stages().iter();
+    let bytes = stages.map(JoinedStage::bytes).fold(0, u64::saturating_add);
+    let most = request.limits.max_scratch;
+    if bytes > most {
+        return refused(&format!(
+            "the joined images of a row take {}, and `max_scratch` allows {}: use a smaller size",
+            size_rounded_up(bytes),
+            size_rounded_down(most)
+        ));
     }
     Ok(())
 }

@@ -51,6 +51,12 @@ pub fn serve(
              the ceiling with a recipe of one crop",
         ));
     }
+    if program.is_joined() {
+        return Err(Error::config(
+            "the bare decoder decodes one image of a row, and the recipe joins several: measure \
+             the ceiling with a recipe without mosaic, mix_samples and cut_samples",
+        ));
+    }
     let mut bare = CeilingLoop::new(index, plan, program, share.part, share.share)?;
     let mut answer = |text: String| {
         writeln!(output, "{text}")

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::decode_plan::canvas_memory::CanvasMemory;
 use crate::decode_plan::stored_picture::StoredPicture;
 use crate::error::{Error, Result, SampleFault};
+use crate::picture::read_header::DecodeCost;
 use crate::recipe::Step;
 use crate::recipe::defaults::is_default;
 use crate::recipe::move_unit::OperationPart;
@@ -15,7 +16,7 @@ use crate::recipe::planner;
 use crate::recipe::random::CropStreams;
 use crate::recipe::steps::{InUnit, OpStep};
 use crate::recipe::{
-    DecodeMode, DrawnPicture, Mixing, OperationMove, Recipe, RecipeCrop, ReorderMode, RowExtent,
+    DecodeMode, DrawnPicture, JointDraw, Mixing, OperationMove, Recipe, RecipeCrop, ReorderMode,
     SampleProgram,
 };
 
@@ -45,6 +46,28 @@ pub struct RecipeOutline {
     /// The crops of each image. The fields above are then those of the first. Empty: one image.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub crops: Vec<CropOutline>,
+    /// The stages before joints of several samples. The fields above are then those of the last
+    /// stage. Empty: a row is made of one sample.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub joined: Vec<JointOutline>,
+}
+
+/// The operations before a joint of several samples, and the joint.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct JointOutline {
+    /// The name of the joint.
+    pub name: &'static str,
+    /// Pictures that it joins.
+    pub pictures: u32,
+    /// The probability that it does.
+    pub p: f64,
+    /// Height and width of the result.
+    pub canvas: (u32, u32),
+    /// Bytes of the result, and of one of the pictures.
+    pub bytes: u64,
+    /// The operations on each of the pictures.
+    pub outline: Box<RecipeOutline>,
 }
 
 /// One crop of an image, or several by the same recipe.
@@ -110,25 +133,53 @@ impl RecipeOutline {
         }
         let program = SampleProgram::compile(recipe)?;
         let off = SampleProgram::compile(&recipe.clone().with_reorder(ReorderMode::Off))?;
-        let reorder = recipe.reorder.unwrap_or_default();
-        let steps = largest(&program, picture);
-        let stored = StoredPicture::baseline_jpeg(picture);
-        let plan = stored.plan_decode(&program, &steps);
+        let mut stored = StoredPicture::baseline_jpeg(picture);
+        let mut joined = Vec::new();
+        for (stage, off) in program.joined_stages().iter().zip(off.joined_stages()) {
+            let outline = Self::of_stage(recipe, &stage.program, &off.program, stored);
+            joined.push(JointOutline {
+                name: stage.name,
+                pictures: stage.joint.partners() + 1,
+                p: stage.joint.p,
+                canvas: stage.canvas,
+                bytes: stage.bytes(),
+                outline: Box::new(outline),
+            });
+            stored = StoredPicture::canvas(stage.canvas);
+        }
+        Ok(Self {
+            joined,
+            ..Self::of_stage(recipe, &program, &off, stored)
+        })
+    }
+
+    /// The outline of a program, or of one stage of a program that joins samples. `off`: the same
+    /// without moves.
+    fn of_stage(
+        recipe: &Recipe,
+        program: &SampleProgram,
+        off: &SampleProgram,
+        stored: StoredPicture,
+    ) -> Self {
+        let picture = stored.upright_size();
+        let steps = largest(program, picture);
+        let plan = stored.plan_decode(program, &steps);
         let (moves, refused) = program.moves();
         let [_, order, emitted] = program.units();
-        Ok(Self {
+        Self {
             recipe: recipe.name.clone(),
-            reorder: reorder.name(),
+            reorder: recipe.reorder.unwrap_or_default().name(),
             picture,
-            written: order_of(&off, picture),
-            planned: order_of(&program, picture),
+            written: order_of(off, stored),
+            planned: order_of(program, stored),
             moves: moves.to_vec(),
             refused: refused.to_vec(),
-            fused: fusions(&program, &steps[..plan.fold.steps], &order, &emitted),
-            choices: choices(&program, plan.scale.denominator()),
-            mixing: recipe.mixing.clone(),
+            fused: fusions(program, &steps[..plan.fold.steps], &order, &emitted),
+            choices: choices(program, stored, plan.scale.denominator()),
+            mixing: program.recipe().mixing.clone(),
             crops: Vec::new(),
-        })
+            joined: Vec::new(),
+        }
     }
 
     fn of_crops(recipe: &Recipe, picture: (u32, u32)) -> Result<Self> {
@@ -165,9 +216,8 @@ fn largest(program: &SampleProgram, picture: (u32, u32)) -> Vec<OpStep> {
     steps.into_iter().map(|s| s.of).collect()
 }
 
-fn order_of(program: &SampleProgram, picture: (u32, u32)) -> RecipeStages {
-    let steps = largest(program, picture);
-    let stored = StoredPicture::baseline_jpeg(picture);
+fn order_of(program: &SampleProgram, stored: StoredPicture) -> RecipeStages {
+    let steps = largest(program, stored.upright_size());
     let plan = stored.plan_decode(program, &steps);
     let scratch = stored.sample_memory(&plan, program, &steps);
     let ops = &program.recipe().ops;
@@ -255,9 +305,10 @@ fn fusions(
     fused
 }
 
-fn choices(program: &SampleProgram, denominator: u32) -> Vec<NumericChoice> {
+fn choices(program: &SampleProgram, stored: StoredPicture, denominator: u32) -> Vec<NumericChoice> {
     let mut choices = Vec::new();
-    if program.decode == DecodeMode::Scaled && program.extent != RowExtent::Own {
+    let is_decoded = !matches!(stored.cost, DecodeCost::Raw);
+    if program.decode == DecodeMode::Scaled && is_decoded {
         let here = match denominator {
             1 => "not for this image".to_owned(),
             d => format!("for this image at 1/{d}"),
@@ -290,15 +341,41 @@ pub struct DrawnSteps {
     /// Names of operations, and their steps in the order in which they run. Several crops follow
     /// each other, each with its number.
     pub steps: Vec<(String, Step)>,
+    /// Joints of several samples, with what they draw for the sample itself. The steps are those of
+    /// the sample through all stages.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub joints: Vec<(String, JointDraw)>,
 }
 
 impl DrawnSteps {
+    /// `samples`: the number of all samples.
     pub(crate) fn of(
         program: &SampleProgram,
-        picture: &DrawnPicture<'_>,
+        (picture, samples): (&DrawnPicture<'_>, u64),
         random: &impl CropStreams,
     ) -> Result<Self, SampleFault> {
         let mut named = Vec::new();
+        let mut joints = Vec::new();
+        let mut of_joined = DrawnPicture {
+            row: None,
+            ..*picture
+        };
+        for stage in program.joined_stages() {
+            named.append(&mut of_stage(&stage.program, &of_joined, random)?);
+            let draw = stage
+                .joint
+                .draw((random, stage.stream), samples, stage.canvas);
+            joints.push((stage.name.to_owned(), draw));
+            of_joined = DrawnPicture::of_size(stage.canvas);
+        }
+        if program.is_joined() {
+            of_joined.row = picture.row;
+            named.append(&mut of_stage(program, &of_joined, random)?);
+            return Ok(Self {
+                steps: named,
+                joints,
+            });
+        }
         for (crop, of_crop) in (0..).zip(program.crop_programs()) {
             let mut steps = Vec::new();
             of_crop.display_steps(picture, (crop, random), &mut steps)?;
@@ -312,6 +389,24 @@ impl DrawnSteps {
                 (name, s.step)
             }));
         }
-        Ok(Self { steps: named })
+        Ok(Self {
+            steps: named,
+            joints,
+        })
     }
+}
+
+/// The steps of a stage for its picture.
+fn of_stage(
+    program: &SampleProgram,
+    picture: &DrawnPicture<'_>,
+    random: &impl CropStreams,
+) -> Result<Vec<(String, Step)>, SampleFault> {
+    let mut steps = Vec::new();
+    program.display_steps(picture, (0, random), &mut steps)?;
+    let ops = &program.recipe().ops;
+    let named = steps.into_iter();
+    Ok(named
+        .map(|s| (planner::unit_name(ops, s.unit()), s.step))
+        .collect())
 }

@@ -17,6 +17,7 @@ use crate::data::survey;
 use crate::decode_plan::stored_picture::{MAX_KEPT_BYTES, SampleMemory, StoredPicture};
 use crate::error::{Error, Result, size, size_rounded_down, size_rounded_up};
 use crate::jobs::images::{crop_sections, mix};
+use crate::memory_plan::joined_bound::joined_bytes;
 use crate::picture::read_header::{DecodeCost, PictureHeader};
 use crate::picture::{ExifOrientation, FileFormat, PictureLimits};
 use crate::pool::ring::{RingLayout, RingShape};
@@ -81,6 +82,17 @@ impl ScratchSurvey {
             input_bytes: limits.max_scratch,
             ..Self::default()
         }
+    }
+
+    /// The same with the stages of a program that joins samples, after the first. `rows`: the sizes
+    /// that batches set. Empty: only the recipe sets the size.
+    pub(crate) fn with_joined(mut self, program: &SampleProgram, rows: &[(u32, u32)]) -> Self {
+        let mut sizes: Vec<Option<(u32, u32)>> = rows.iter().map(|size| Some(*size)).collect();
+        if sizes.is_empty() {
+            sizes.push(None);
+        }
+        self.beside = self.beside.saturating_add(joined_bytes(program, &sizes));
+        self
     }
 
     pub(crate) fn sample(&self, index: &Index) -> Option<LargestSample> {
@@ -401,6 +413,10 @@ impl RunMemory {
 
 /// Upper bound of a worker's memory for samples of one size.
 fn scratch_of(program: &SampleProgram, picture: (u32, u32)) -> u64 {
+    if program.is_joined() {
+        let decoding = scratch_of(program.decoding_stage(), picture);
+        return decoding.saturating_add(joined_bytes(program, &[None]));
+    }
     let stored = StoredPicture::baseline_jpeg(picture);
     let [all, some] = stored.scratch_bounds(program, None, &mut Vec::new());
     let largest = all.bytes().max(some.bytes());

@@ -14,6 +14,7 @@
 //! - `pad`: pixels around an image;
 //! - `rotate`: a rotation by any angle, as in torchvision; `warp`: as in OpenCV; `elastic`: moves
 //!   every pixel by a small random distance;
+//! - `joining`: joins pictures of several samples;
 //! - `remap`: takes every pixel from a given place of another image;
 //! - `jitter`, `grey`, `convert`, `blur`, `erase`, `noise`, `normalise`: operations that change
 //!   values and move no pixel; `normal_numbers`: numbers for noise;
@@ -30,6 +31,7 @@ pub(crate) mod emit;
 mod erase;
 mod grey;
 pub(crate) mod jitter;
+pub(crate) mod joining;
 mod level;
 mod noise;
 mod normal_numbers;

@@ -163,6 +163,13 @@ impl SampleProgram {
                  recipe without crops",
             );
         }
+        if self.is_joined() {
+            return fault(
+                None,
+                "images of several samples are joined, and masks are not yet: remove mosaic, \
+                 mix_samples and cut_samples, or load images without masks",
+            );
+        }
         if self.recipe().mixing.is_some() {
             return fault(
                 None,

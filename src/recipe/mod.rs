@@ -16,7 +16,7 @@
 //! - `suggestion`: fixes for text where a number is expected; `ranges`: range checks;
 //! - `row_extent`: the size of rows;
 //! - `planner`: which operation may move after which; `move_unit`: the units that it moves;
-//! - `program`: the compiled recipe; `crop_check`: the checks of several crops of an image;
+//! - `program`: the compiled recipe, and that of joined samples in `program/`; `crop_check`: the checks of several crops of an image;
 //! - `crop_rule`, `hull_rule`: what a device does of a program, with one crop and with several;
 //! - `profile`: the numeric profile; `channel_scaling`: the values of elements.
 //!
@@ -24,6 +24,7 @@
 //! - `program_op`: an operation at its place in a recipe; `random`: its random numbers;
 //! - `drawn_picture`: what draws read of a picture;
 //! - `step`: an operation with drawn values; `steps`: lists of steps, drawn or of the largest case;
+//! - `joints`: operations that join pictures of several samples, and what they draw;
 //! - `buffer_effect`: what a step does to buffers; `size_bounds`: image sizes over all draws;
 //! - `label_steps`: what steps do to the labels of pixels;
 //! - `augment`: code shared by policies; `crop_sizes`: code shared by operations on sizes;
@@ -44,6 +45,7 @@ mod drawn_picture;
 pub mod file;
 pub(crate) mod geometry;
 mod hull_rule;
+pub(crate) mod joints;
 mod label_steps;
 mod mixing;
 pub(crate) mod move_unit;
@@ -81,6 +83,7 @@ pub(crate) use drawn_picture::{BoxSource, DrawnPicture};
 pub use file::RecipeFormat;
 pub use geometry::PixelRect;
 pub(crate) use hull_rule::{HullCropRoom, HullRule, MAX_BLUR_RADIUS, MAX_LEVEL_STEPS};
+pub use joints::JointDraw;
 pub(crate) use label_steps::LabelMoves;
 pub use mixing::{MixChoice, MixOp, Mixing};
 pub use op::*;
@@ -94,7 +97,7 @@ pub use planner::OperationMove;
 pub use profile::NumericProfile;
 #[doc(hidden)]
 pub use program::OutputFormat;
-pub(crate) use program::SampleProgram;
+pub(crate) use program::{JoinedStage, SampleProgram};
 #[cfg(test)]
 pub(crate) use random::OneStream;
 pub use recipe_spec::{Recipe, RecipeCrop, ReorderMode};

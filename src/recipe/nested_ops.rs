@@ -49,6 +49,9 @@ pub(crate) fn check<O: NamedOperation>(transforms: &[O], known: &PixelState) -> 
         if let Err(why) = op.check(&mut behind) {
             return fault(&why);
         }
+        if op.joint().is_some() {
+            return fault("joins pictures of several samples: move it out of transforms");
+        }
         if op.label_count().is_some() {
             return fault("gives labels, and every sample needs one: move it out of transforms");
         }

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::catalogue::{OperationInfo, info};
+use super::joints::SampleJoint;
 use super::operation::{
     DeviceSupport, DrawContext, HeightWidth, LargestCase, MoveRights, NamedOperation, Operation,
     OperationPart, PixelState, SampleFault, Step, UniformSource,
@@ -92,6 +93,9 @@ ops! {
     letterbox::Letterbox => "letterbox",
     random_iou_crop::RandomIouCrop => "random_iou_crop",
     random_sized_bbox_safe_crop::RandomSizedBboxSafeCrop => "random_sized_bbox_safe_crop",
+    mosaic::Mosaic => "mosaic",
+    mix_samples::MixSamples => "mix_samples",
+    cut_samples::CutSamples => "cut_samples",
     pad::Pad => "pad",
     pad_to::PadTo => "pad_to",
     color_jitter::ColorJitter => "color_jitter",
@@ -195,6 +199,10 @@ impl Operation for Op {
 
     fn device_support(&self) -> DeviceSupport {
         of_each!(self, op => op.device_support())
+    }
+
+    fn joint(&self) -> Option<SampleJoint> {
+        of_each!(self, op => op.joint())
     }
 
     fn nesting_depth(&self) -> usize {

@@ -3,6 +3,7 @@
 //! Each file of `ops` implements it for its struct. `op` calls the struct inside an
 //! [`Op`](super::op::Op). Never in here: the name of an operation.
 
+use super::joints::SampleJoint;
 use super::random::{LowestDraws, OperationNumbers};
 use super::steps::StepSink;
 use super::tensor::DataType;
@@ -74,7 +75,10 @@ pub(crate) trait Operation: Clone + Sized {
     /// If the image is too small or too large.
     fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let chance = self.chance();
-        debug_assert!(chance.is_some(), "neither `chance` nor `draw`");
+        debug_assert!(
+            chance.is_some() || self.joint().is_some(),
+            "neither `chance` nor `draw`"
+        );
         if let Some((p, step)) = chance
             && on.random.next_f64() < p
         {
@@ -146,6 +150,11 @@ pub(crate) trait Operation: Clone + Sized {
     /// What a device must support to run it.
     fn device_support(&self) -> DeviceSupport {
         DeviceSupport::default()
+    }
+
+    /// How it joins the picture with those of other samples. None: it works on one picture.
+    fn joint(&self) -> Option<SampleJoint> {
+        None
     }
 
     /// The depth of the operations nested in it. 0: none.

@@ -182,6 +182,19 @@ impl PixelState {
     }
 }
 
+/// Checks that all pictures have one size and 8-bit levels, so that two of them can be joined.
+pub(crate) fn check_one_size(known: &PixelState) -> Result<(), String> {
+    known.check_rgb8()?;
+    match known.size {
+        Some(_) => Ok(()),
+        None => Err(
+            "needs pictures of one size: put a crop, a resize to [height, width], pad_to \
+                     with a size or mosaic before it"
+                .into(),
+        ),
+    }
+}
+
 impl ValueKind {
     /// Checks that this element type can hold the values.
     pub(crate) fn check_data_type(self, dtype: DataType) -> Result<(), String> {

@@ -6,6 +6,10 @@
 //!                                   -> steps on pixels
 //!                                   -> output format: normalise, cast, layout, turn
 //! ```
+//!
+//! - `joined`: recipes that join several samples.
+
+mod joined;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -15,6 +19,7 @@ use super::crop_rule::CropRule;
 use super::drawn_picture::DrawnPicture;
 use super::file::{de as tree, toml};
 use super::hull_rule::{HullCrop, HullRule};
+use super::joints::SampleJoint;
 use super::move_unit::{MoveUnit, OperationPart};
 use super::op::Op;
 use super::operation::Operation;
@@ -99,6 +104,8 @@ pub(crate) struct SampleProgram {
     /// The programs of all crops of an image. This one is then that of the first. None: a sample is
     /// one image.
     set: Option<Box<CropPrograms>>,
+    /// The stages before this one, if pictures of several samples are joined.
+    joined: Option<Box<JoinedStages>>,
 }
 
 /// The programs of all crops of an image.
@@ -108,6 +115,44 @@ struct CropPrograms {
     recipe: Recipe,
     /// One program for each crop, in order. A crop with a count is repeated.
     programs: Vec<SampleProgram>,
+}
+
+/// The stages of a recipe before the last one.
+#[derive(Debug, Clone, PartialEq)]
+struct JoinedStages {
+    /// The whole recipe.
+    recipe: Recipe,
+    stages: Vec<JoinedStage>,
+}
+
+/// The operations before a joint, and the joint.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct JoinedStage {
+    /// Makes the pictures that are joined.
+    pub(crate) program: SampleProgram,
+    /// The largest height and width of these pictures.
+    pub(crate) most: HeightWidth,
+    pub(crate) joint: SampleJoint,
+    /// The name of the joint in a recipe.
+    pub(crate) name: &'static str,
+    /// The random stream of the joint.
+    pub(crate) stream: u32,
+    /// Height and width of the result.
+    pub(crate) canvas: HeightWidth,
+}
+
+/// Whether a stage makes the rows of batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StagePlace {
+    Inner,
+    Last,
+}
+
+impl StagePlace {
+    /// Whether files may be decoded at a smaller scale in rows of this extent.
+    fn may_scale(self, extent: RowExtent) -> bool {
+        self == Self::Inner || extent != RowExtent::Own
+    }
 }
 
 impl SampleProgram {
@@ -120,9 +165,9 @@ impl SampleProgram {
     }
 
     /// The same program with `reorder: fast`. None if that changes nothing, if a device makes the
-    /// rows, or if a sample has several crops.
+    /// rows, if a sample has several crops, or if samples are joined.
     pub(crate) fn with_fast_order(&self) -> Option<Self> {
-        if self.crops.is_some() || self.set.is_some() {
+        if self.crops.is_some() || self.set.is_some() || self.is_joined() {
             return None;
         }
         let fast = Self::compile(&self.recipe.clone().with_reorder(ReorderMode::Fast)).ok()?;
@@ -140,6 +185,7 @@ impl SampleProgram {
 
     fn new(recipe: &Recipe) -> std::result::Result<Self, RecipeFault> {
         match recipe.crops.is_empty() {
+            true if recipe.joins_samples() => Self::compile_joined(recipe),
             true => Self::compile_one(recipe),
             false => Self::compile_crops(recipe),
         }
@@ -161,6 +207,11 @@ impl SampleProgram {
                 message: format!("{}: {message}", name_of(number, crop)),
             };
             check_crop(crop, first_crop).map_err(fault)?;
+            if let Some(op) = crop.recipe.ops.iter().position(|op| op.joint().is_some()) {
+                let name = crop.recipe.ops[op].name();
+                let message = format!("{name} joins samples, and crops are of one: use ops");
+                return Err(fault((Some(op), message)));
+            }
             let program = Self::compile_one(&crop.recipe);
             let mut program = program.map_err(|of| fault((of.op, of.message)))?;
             let shared = crop.counted_ops().take(crop.shared as usize);
@@ -198,7 +249,15 @@ impl SampleProgram {
 
     /// Compiles a recipe without crops.
     fn compile_one(recipe: &Recipe) -> std::result::Result<Self, RecipeFault> {
-        let checked = check(recipe)?;
+        Self::compile_checked(recipe, &check(recipe)?, StagePlace::Last)
+    }
+
+    /// Compiles checked operations without joints.
+    fn compile_checked(
+        recipe: &Recipe,
+        checked: &CheckedRecipe,
+        place: StagePlace,
+    ) -> std::result::Result<Self, RecipeFault> {
         let reorder = recipe.reorder.unwrap_or_default();
         let decode = recipe.decode();
         let extent = match checked.size {
@@ -217,7 +276,7 @@ impl SampleProgram {
             mixing.check(extent, checked.dtype, given).map_err(fault)?;
         }
         let mode = match (extent, decode.mode) {
-            (RowExtent::Own, Some(DecodeMode::Scaled)) => {
+            (extent, Some(DecodeMode::Scaled)) if !place.may_scale(extent) => {
                 return Err(RecipeFault {
                     op: Some(0),
                     message: "decode: mode is scaled, and the recipe has no resize to scale for: \
@@ -225,14 +284,14 @@ impl SampleProgram {
                         .into(),
                 });
             }
-            (RowExtent::Own, _) => DecodeMode::Full,
+            (extent, _) if !place.may_scale(extent) => DecodeMode::Full,
             // With `reorder: off`, the decoder must not use what follows.
             (_, _) if reorder == ReorderMode::Off => DecodeMode::Full,
             (_, Some(mode)) => mode,
             (_, None) if recipe.reorder == Some(ReorderMode::Exact) => DecodeMode::Full,
             (_, None) => DecodeMode::Scaled,
         };
-        let simplified_ops = simplified_ops(recipe, &checked);
+        let simplified_ops = simplified_ops(recipe, checked);
         let written = units(&simplified_ops, decode.color == ColorOrder::Grey);
         let planned = planner::plan(&simplified_ops, written.clone(), reorder);
         let mut order = planned.order;
@@ -244,7 +303,7 @@ impl SampleProgram {
                 _ => None,
             });
         let (mean, std) = normalized.unwrap_or(([0.0; 3], [1.0; 3]));
-        let ops = drawn(simplified_ops, &checked);
+        let ops = drawn(simplified_ops, checked);
         let values = match normalized {
             // The values before `normalize`: levels, or those of a colour space.
             Some(_) => ops
@@ -288,6 +347,7 @@ impl SampleProgram {
             followers: followers(&recipe.ops),
             shared: Vec::new(),
             set: None,
+            joined: None,
             ops,
             order,
             emitted,
@@ -336,6 +396,9 @@ impl SampleProgram {
     pub(crate) fn with_crops(&self) -> std::result::Result<Self, String> {
         if self.is_crop_set() {
             return Err("the recipe makes several crops of each image".into());
+        }
+        if self.is_joined() {
+            return Err("the recipe joins images of several samples".into());
         }
         let rule = CropRule::of(&self.recipe, self.extent, self.fuses, &self.order)?;
         Ok(Self {
@@ -402,14 +465,18 @@ impl SampleProgram {
         }
     }
 
-    /// The recipe. Of several crops: that of the first.
+    /// The recipe. Of several crops: that of the first. Of joined samples: that of the last stage.
     pub(crate) fn recipe(&self) -> &Recipe {
         &self.recipe
     }
 
     /// The recipe that was compiled.
     fn whole_recipe(&self) -> &Recipe {
-        self.set.as_ref().map_or(&self.recipe, |set| &set.recipe)
+        match (&self.set, &self.joined) {
+            (Some(set), _) => &set.recipe,
+            (None, Some(joined)) => &joined.recipe,
+            (None, None) => &self.recipe,
+        }
     }
 
     /// The moves that were made, and those that were rejected.

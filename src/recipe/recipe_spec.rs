@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::defaults::is_default;
 use super::mixing::Mixing;
 use super::op::{Cast, Decode, Layout, Op};
+use super::operation::Operation;
 use super::tensor::{DataType, MemoryLayout};
 use super::values::{BackgroundColor, DecodeMode, OrientationMode, TruncationPolicy};
 
@@ -182,6 +183,12 @@ impl Recipe {
             crops => crops.iter_mut().for_each(|crop| change(&mut crop.recipe)),
         }
         self
+    }
+
+    /// Whether rows are made of images of several samples: by `mosaic`, `mix_samples` or
+    /// `cut_samples`.
+    pub fn joins_samples(&self) -> bool {
+        self.ops.iter().any(|op| op.joint().is_some())
     }
 
     /// All operations on images: of the recipe, and of its crops.

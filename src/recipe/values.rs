@@ -105,6 +105,8 @@ pub enum LengthRounding {
     Down,
     /// To the nearest whole number, ties to even.
     Nearest,
+    /// To the next whole number.
+    Up,
 }
 
 /// How an aspect ratio is drawn from its range.

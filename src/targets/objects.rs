@@ -255,6 +255,20 @@ pub struct DropCounts {
 }
 
 impl DropCounts {
+    /// The sums of both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            crowd: self.crowd.saturating_add(other.crowd),
+            lost: self.lost.saturating_add(other.lost),
+            degenerate: self.degenerate.saturating_add(other.degenerate),
+            small: self.small.saturating_add(other.small),
+            hidden: self.hidden.saturating_add(other.hidden),
+            elongated: self.elongated.saturating_add(other.elongated),
+            over: self.over.saturating_add(other.over),
+        }
+    }
+
     /// All dropped objects.
     #[must_use]
     pub fn total(&self) -> u32 {

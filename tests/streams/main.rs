@@ -10,6 +10,7 @@ mod detection;
 mod elastic;
 mod errors;
 mod full;
+mod joints;
 mod labels;
 mod masks;
 mod mixing;

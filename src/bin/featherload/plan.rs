@@ -209,6 +209,12 @@ fn print(f: &MemoryPlan, device: Device) -> Result<()> {
         if let Some(label) = row.label {
             output::line(&format!("           label: {label}"))?;
         }
+        for (op, draw) in row.steps.iter().flat_map(|drawn| &drawn.joints) {
+            output::line(&format!(
+                "           {op}: {}",
+                step_text::describe_joint(draw)
+            ))?;
+        }
         for (op, step) in row.steps.iter().flat_map(|drawn| &drawn.steps) {
             output::line(&format!("           {op}: {}", step_text::describe(step)))?;
         }
@@ -252,6 +258,23 @@ fn print_outline(o: &RecipeOutline) -> Result<()> {
             print_outline(&crop.outline)?;
         }
         return Ok(());
+    }
+    for (number, joint) in (1..).zip(&o.joined) {
+        print_outline(&joint.outline)?;
+        let (height, width) = joint.canvas;
+        let chance = match joint.p {
+            1.0 => String::new(),
+            p => format!(" with probability {p}"),
+        };
+        let text = format!(
+            "joins {} images{chance} to one of {width} x {height}: {}",
+            joint.pictures,
+            error::size(joint.bytes)
+        );
+        output::line("")?;
+        print_beside(&format!("{:<11}", joint.name), &text)?;
+        output::line("")?;
+        output::line(&format!("stage {}, after {}:", number + 1, joint.name))?;
     }
     let (height, width) = o.picture;
     output::line(&format!(

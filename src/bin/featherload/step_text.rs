@@ -1,13 +1,25 @@
 //! One drawn step as a line of text: its name and all its values.
 
-use featherload::recipe::Step;
+use featherload::recipe::{JointDraw, Step};
 use serde_json::Value;
 
 /// For example `crop: height 280, left 40, top 12, width 312`. Names are those of the JSON output.
 /// Numbers have at most four digits after the point.
 pub fn describe(step: &Step) -> String {
     // A step is plain data: serialization cannot fail.
-    match serde_json::to_value(step).unwrap_or_default() {
+    describe_value(serde_json::to_value(step).unwrap_or_default())
+}
+
+/// For example `partners: [4, 0, 7], center: [310, 402]`.
+pub fn describe_joint(draw: &JointDraw) -> String {
+    match draw.partners.is_empty() {
+        true => "alone".into(),
+        false => describe_value(serde_json::to_value(draw).unwrap_or_default()),
+    }
+}
+
+fn describe_value(value: Value) -> String {
+    match value {
         Value::Object(one) => {
             let parts = one.iter().map(|(name, value)| match value {
                 Value::Object(_) | Value::Array(_) => format!("{}: {}", plain(name), text(value)),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::data::objects::ObjectTable;
 use crate::jobs::object_record::RecordLayout;
 use crate::jobs::object_rule::{LabelNumbers, ObjectRule};
-use crate::recipe::Size;
+use crate::recipe::{SampleProgram, Size};
 
 /// The room of each sample's objects.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct ObjectSection {
     table: Arc<ObjectTable>,
     rule: ObjectRule,
     layout: RecordLayout,
+    /// Objects of partners for which a row has room.
+    of_partners: usize,
 }
 
 impl ObjectSection {
@@ -23,12 +25,32 @@ impl ObjectSection {
             layout: RecordLayout::of(table.form()),
             rule: rule.clone(),
             table,
+            of_partners: 0,
         }
+    }
+
+    /// The same for the rows of this program, which may be made of several samples.
+    pub(crate) fn joining(self, program: &SampleProgram) -> Self {
+        let partners = program.most_pictures().saturating_sub(1) as usize;
+        match program.is_joined() {
+            true => Self {
+                layout: self.layout.with_samples(),
+                of_partners: self.table.most_objects().saturating_mul(partners),
+                ..self
+            },
+            false => self,
+        }
+    }
+
+    /// Whether rows have objects of several samples.
+    pub(crate) fn is_joining(&self) -> bool {
+        self.layout.has_samples()
     }
 
     /// Bytes of the record of sample `id` in a row of this height and width.
     pub(crate) fn record_bytes(&self, id: u64, size: Option<(u32, u32)>) -> u64 {
-        self.layout_of(size).bytes(self.rule.room(&self.table, id))
+        let room = self.rule.room(&self.table, id, self.of_partners);
+        self.layout_of(size).bytes(room)
     }
 
     /// Bytes of the largest record in rows of this height and width.

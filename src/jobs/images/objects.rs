@@ -209,12 +209,20 @@ impl BatchObjects {
         if place.row.is_some_and(|row| row != (height, width)) || !record.head.is_inside() {
             return false;
         }
-        let stated = table.sample(id);
-        let objects = record.number.iter().map(|n| *n as usize);
-        if !objects.clone().all(|object| object < stated.len()) {
+        // Of several samples each object names its own. Shared memory may hold any number.
+        let samples = record.samples.iter().copied();
+        let samples: Vec<u64> = match section.is_joining() {
+            true => samples.collect(),
+            false => vec![id; record.number.len()],
+        };
+        let is_right = |(sample, number): (&u64, &u32)| {
+            *sample < table.samples() && (*number as usize) < table.count(*sample)
+        };
+        if !samples.iter().zip(&record.number).all(is_right) {
             return false;
         }
-        for object in objects {
+        for (sample, number) in samples.iter().zip(&record.number) {
+            let (stated, object) = (table.sample(*sample), *number as usize);
             self.labels.push(section.label(stated.labels[object]));
             self.ids.push(stated.ids[object]);
             self.crowd.push(stated.crowds[object] != 0);

@@ -19,13 +19,14 @@ use crate::jobs::mask_rule::MaskRule;
 use crate::jobs::object_rule::ObjectRule;
 use crate::jobs::open_shards::{AccessPattern, HomeShard};
 use crate::jobs::sample;
+use crate::jobs::sample::assembly::{FileUse, SampleAssembler, SampleFiles};
 use crate::jobs::sample::instance_masks::InstanceMaskMaker;
 use crate::jobs::sample::mask::MaskDecoder;
 use crate::jobs::sample::object_mover::{MovedPicture, ObjectMover, SampleBoxes};
 use crate::jobs::sample::objects::ObjectMaker;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::sample_input::{InputMode, SampleInput};
-use crate::order::{EpochMark, EpochPlan, RowStatus, SamplerTable};
+use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus, SamplerTable};
 use crate::pool::job::{Job, JobKind, JobParts, RowParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::StageMeter;
@@ -43,6 +44,8 @@ pub(crate) struct ImageJob {
     /// The bytes of the last sample that was handed over.
     handed_bytes: Vec<u8>,
     decoder: SampleDecoder,
+    /// If rows are made of the pictures of several samples.
+    assembler: Option<SampleAssembler>,
     masks: Option<MaskInput>,
     objects: Option<ObjectMaker>,
     /// Moves the boxes that operations of the recipe read.
@@ -98,6 +101,33 @@ impl MaskInput {
     }
 }
 
+/// The files of the data set.
+struct OpenedFiles<'a> {
+    index: &'a Index,
+    input: &'a mut SampleInput,
+}
+
+impl SampleFiles for OpenedFiles<'_> {
+    fn with_file(
+        &mut self,
+        id: u64,
+        meter: &mut StageMeter,
+        make: &mut FileUse<'_>,
+    ) -> std::result::Result<(), SampleFault> {
+        let bytes = (self.input).open_metered(self.index, id, Some(&mut *meter))?;
+        meter.bytes += bytes.len() as u64;
+        make(&bytes, self.index.pixel_box(id), meter)
+    }
+
+    fn name(&self, id: u64) -> String {
+        self.index.path(id).display().to_string()
+    }
+
+    fn samples(&self) -> u64 {
+        self.index.len()
+    }
+}
+
 fn object_maker(
     spec: &ImageSpec,
     rule: &ObjectRule,
@@ -110,7 +140,11 @@ fn object_maker(
         let program = program.map_err(|fault| Error::protocol(fault.message))?;
         InstanceMaskMaker::new(&program, &spec.limits, scale, rule)
     });
-    Ok(ObjectMaker::new(Arc::new(mover), masks.transpose()?))
+    let maker = ObjectMaker::new(Arc::new(mover), masks.transpose()?);
+    Ok(match spec.program.is_joined() {
+        true => maker.joining(),
+        false => maker,
+    })
 }
 
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
@@ -184,7 +218,7 @@ impl ImageJob {
         let objects = spec.objects.as_ref().zip(objects.map(Arc::new));
         let section = objects
             .as_ref()
-            .map(|(rule, table)| ObjectSection::new(table.clone(), rule));
+            .map(|(rule, table)| ObjectSection::new(table.clone(), rule).joining(&spec.program));
         let packing = (packing.with_masks(spec.masks.as_ref())).with_objects(section);
         let objects = objects.map(|(rule, table)| object_maker(spec, rule, table));
         let objects = objects.transpose()?;
@@ -206,11 +240,60 @@ impl ImageJob {
             handed: None,
             handed_bytes: Vec::new(),
             decoder: SampleDecoder::new(&spec.program, &spec.limits)?,
+            assembler: SampleAssembler::of(&spec.program, &spec.limits)?,
             packing,
             packed: PackedBatch::default(),
             max_scratch: spec.limits.max_scratch,
             jpegs: spec.jpegs,
         })
+    }
+}
+
+impl ImageJob {
+    /// Most bytes that the objects of a row take while they move.
+    fn object_memory(&self) -> u64 {
+        let pictures = (self.assembler.as_ref()).map_or(1, SampleAssembler::most_pictures);
+        let objects = self.objects.as_ref();
+        objects.map_or(0, |objects| objects.memory(pictures))
+    }
+
+    /// Fills a row of the pictures of several samples.
+    fn assemble(
+        &mut self,
+        at: EpochMark,
+        row: RowPlan,
+        out: &mut RowParts<'_>,
+        meter: &mut StageMeter,
+    ) -> std::result::Result<(), SampleFault> {
+        let has_objects = self.objects.is_some();
+        let (Some(assembler), true) = (
+            &mut self.assembler,
+            out.further.len() == usize::from(has_objects),
+        ) else {
+            return Err(SampleFault::new(
+                FaultKind::Corrupt,
+                "its ticket names a row with another number of parts",
+            ));
+        };
+        let request = RowRequest {
+            random: &self.plan.random(at.epoch, row.position),
+            size: row.size,
+            part: None,
+            boxes: None,
+            check_size: &|_| Ok(()),
+        };
+        let mut files = OpenedFiles {
+            index: &self.index,
+            input: &mut self.input,
+        };
+        let record = out.further.first_mut().map(|record| &mut **record);
+        assembler.make_row(
+            (row.id, &mut self.decoder),
+            &request,
+            (&mut files, self.objects.as_ref()),
+            (&mut *out.first, record),
+            meter,
+        )
     }
 }
 
@@ -259,6 +342,9 @@ impl Job for ImageJob {
             ));
         }
         self.home.set_current(&self.index, row.id);
+        if self.assembler.is_some() {
+            return self.assemble(at, row, out, meter);
+        }
         let opened;
         let bytes: &[u8] = match &self.handed {
             Some(handed) => {
@@ -338,12 +424,15 @@ impl Job for ImageJob {
     fn memory_limit(&self) -> u64 {
         // Buffers of earlier samples may exist in addition to the whole of this one's.
         let draws = self.objects.as_ref().is_some_and(ObjectMaker::draws_masks);
-        let decoders = 1 + u64::from(self.masks.is_some()) + u64::from(draws);
+        let of_stages = (self.assembler.as_ref()).map_or(0, SampleAssembler::decoders);
+        let decoders = 1 + u64::from(self.masks.is_some()) + u64::from(draws) + of_stages as u64;
+        let canvases = (self.assembler.as_ref()).map_or(0, SampleAssembler::canvas_bytes);
         (self.max_scratch.saturating_add(sample::KEEP as u64))
             .saturating_mul(decoders)
             .saturating_add(sample::BESIDE_SCRATCH)
+            .saturating_add(canvases)
             .saturating_add(self.index.largest_page())
-            .saturating_add((self.objects.as_ref()).map_or(0, ObjectMaker::memory))
+            .saturating_add(self.object_memory())
             .saturating_add((self.masks.as_ref()).map_or(0, |masks| masks.index.largest_page()))
     }
 

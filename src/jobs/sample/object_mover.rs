@@ -78,6 +78,10 @@ impl ObjectMover {
         &self.table
     }
 
+    pub(crate) fn rules(&self) -> &TargetRules {
+        &self.rules
+    }
+
     pub(crate) fn rule(&self) -> &ObjectRule {
         &self.rule
     }
@@ -103,24 +107,50 @@ impl ObjectMover {
             outside += keep.iter().filter(|keep| !**keep).count() as u32;
             objects.retain(&keep);
         }
-        let moved = (self.rules).move_objects(picture.motion, &mut objects, self.swap.as_ref());
-        let mut drops = moved.map_err(moving_fault)?;
+        let mut drops = self.move_to_row(picture.motion, &mut objects)?;
         drops.hidden += outside;
-        let output = picture.motion.output();
+        Ok((objects, drops))
+    }
+
+    /// Moves objects to the row, and drops those that the rule does not keep.
+    ///
+    /// # Errors
+    /// As [`ObjectMover::moved_objects`].
+    pub(crate) fn move_to_row(
+        &self,
+        motion: &SampleMotion,
+        objects: &mut SampleObjects,
+    ) -> Result<DropCounts, SampleFault> {
+        let mut drops = self.move_by(&self.rules, motion, objects)?;
+        let output = motion.output();
         if let (Some((side, area)), TargetRules::Torchvision(rules)) =
             (self.rule.sanitizing(), &self.rules)
         {
             // torchvision drops boxes that touch an edge by rounding. Here they are clamped first.
-            clamp_boxes(rules, &mut objects, output);
-            let keep = sanitize_boxes(rules, &objects, output, side, area);
+            clamp_boxes(rules, objects, output);
+            let keep = sanitize_boxes(rules, objects, output, side, area);
             drops.small += keep.iter().filter(|keep| !**keep).count() as u32;
             objects.retain(&keep);
         }
         if matches!(self.rules, TargetRules::Hf) {
-            keep_inside(&mut objects, output, &mut drops);
+            keep_inside(objects, output, &mut drops);
         }
-        self.limit_objects(&mut objects, &mut drops)?;
-        Ok((objects, drops))
+        self.limit_objects(objects, &mut drops)?;
+        Ok(drops)
+    }
+
+    /// Moves objects by these rules.
+    ///
+    /// # Errors
+    /// Keypoints without partners in a mirrored picture.
+    pub(crate) fn move_by(
+        &self,
+        rules: &TargetRules,
+        motion: &SampleMotion,
+        objects: &mut SampleObjects,
+    ) -> Result<DropCounts, SampleFault> {
+        let moved = rules.move_objects(motion, objects, self.swap.as_ref());
+        moved.map_err(moving_fault)
     }
 
     /// For each object whether its centre lies inside the crop with this number.
@@ -217,7 +247,11 @@ impl ObjectMover {
     }
 
     /// The objects in pixels of the picture.
-    fn objects(&self, stated: &ObjectsOfSample<'_>, picture: MovedPicture<'_>) -> SampleObjects {
+    pub(crate) fn objects(
+        &self,
+        stated: &ObjectsOfSample<'_>,
+        picture: MovedPicture<'_>,
+    ) -> SampleObjects {
         let form = self.table.form();
         let (wide, high) = match form.shares {
             true => (f64::from(picture.size.1), f64::from(picture.size.0)),
@@ -304,7 +338,7 @@ fn add_polygons(objects: &mut SampleObjects, shapes: &[ObjectShape], part: Optio
     }
 }
 
-fn clamped([x0, y0, x1, y1]: [f64; 4], width: f64, height: f64) -> [f64; 4] {
+pub(crate) fn clamped([x0, y0, x1, y1]: [f64; 4], width: f64, height: f64) -> [f64; 4] {
     [
         x0.clamp(0.0, width),
         y0.clamp(0.0, height),

@@ -1,6 +1,10 @@
 //! The objects of a sample: from the table to the record of a row.
 //!
 //! Runs where `sample` does. The steps of the sample's picture say how its objects move.
+//!
+//! - `joined`: objects of a row that is made of several samples.
+
+pub(crate) mod joined;
 
 use std::sync::Arc;
 
@@ -14,7 +18,7 @@ use crate::pool::worker::meter::StageMeter;
 use crate::recipe::Size;
 use crate::recipe::random::RandomStreams;
 use crate::sys::panics::catch_panic;
-use crate::targets::PolygonArray;
+use crate::targets::{DropCounts, PolygonArray, SampleMotion, SampleObjects};
 
 /// Makes the records of rows.
 #[derive(Debug)]
@@ -42,9 +46,9 @@ impl ObjectMaker {
         self.masks.is_some()
     }
 
-    /// Most bytes that the objects of a sample take while they move.
-    pub(crate) fn memory(&self) -> u64 {
-        object_record::scratch_bytes(self.mover.table())
+    /// Most bytes that the objects of so many samples take while they move.
+    pub(crate) fn memory(&self, samples: u64) -> u64 {
+        object_record::scratch_bytes(self.mover.table(), samples)
     }
 
     /// Writes the record of sample `id` into `out`.
@@ -144,23 +148,30 @@ impl ObjectMaker {
         let polygons = masks.is_some_and(InstanceMaskMaker::needs_moved);
         let shapes = polygons.then_some(shapes);
         let (objects, drops) = self.mover.moved_objects(stated, shapes, picture)?;
-        let whole = Size {
-            height: picture.size.0,
-            width: picture.size.1,
-        };
-        let points = objects.keypoints.points.iter();
-        let record = ObjectRecord {
-            head: RecordHead::new(whole, picture.motion, drops),
-            number: objects.number,
-            boxes: (objects.boxes.iter())
-                .map(|values| values.map(|v| v as f32))
-                .collect(),
-            area: objects.area.iter().map(|v| *v as f32).collect(),
-            keypoints: (points.zip(&objects.keypoints.visibility))
-                .map(|([x, y], seen)| [*x as f32, *y as f32, f32::from(*seen)])
-                .collect(),
-            rotated: objects.rotated.values.iter().map(|v| *v as f32).collect(),
-        };
+        let record = record_of(&objects, (picture.size, picture.motion), drops);
         Ok((record, objects.polygons))
+    }
+}
+
+/// The record of objects in pixels of the row. `picture`: height and width of the whole picture,
+/// and the last motion of its row.
+fn record_of(
+    objects: &SampleObjects,
+    ((height, width), motion): ((u32, u32), &SampleMotion),
+    drops: DropCounts,
+) -> ObjectRecord {
+    let points = objects.keypoints.points.iter();
+    ObjectRecord {
+        head: RecordHead::new(Size { height, width }, motion, drops),
+        number: objects.number.clone(),
+        samples: Vec::new(),
+        boxes: (objects.boxes.iter())
+            .map(|values| values.map(|v| v as f32))
+            .collect(),
+        area: objects.area.iter().map(|v| *v as f32).collect(),
+        keypoints: (points.zip(&objects.keypoints.visibility))
+            .map(|([x, y], seen)| [*x as f32, *y as f32, f32::from(*seen)])
+            .collect(),
+        rotated: objects.rotated.values.iter().map(|v| *v as f32).collect(),
     }
 }

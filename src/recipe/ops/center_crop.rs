@@ -87,6 +87,7 @@ impl CenterCrop {
                 (f64::from(all.saturating_sub(some)) / 2.0).round_ties_even() as u32
             }
             LengthRounding::Down => all.saturating_sub(some) / 2,
+            LengthRounding::Up => all.saturating_sub(some).div_ceil(2),
         };
         PixelRect {
             top: middle(height, h),

@@ -21,6 +21,8 @@
 //!   [`random_posterize`], [`random_solarize`], [`random_equalize`],
 //!   [`random_autocontrast`], [`random_invert`], [`random_adjust_sharpness`], [`hide_and_seek`],
 //!   [`random_blur`], [`random_interpolation`];
+//! - joints of several samples, which `recipe/joints` draws: [`mosaic`], [`mix_samples`],
+//!   [`cut_samples`];
 //! - operations that contain operations: [`random_apply`], [`random_choice`], [`random_order`];
 //! - policies, with tables and arithmetic in `recipe/augment`: [`auto_augment`], [`rand_augment`],
 //!   [`trivial_augment`], [`aug_mix`], [`torchvision_aug_mix`], [`timm_augment`], [`cutout`].
@@ -35,6 +37,7 @@ pub(crate) mod color_jitter;
 pub(crate) mod convert_color;
 pub(crate) mod corner_crop;
 pub(crate) mod crop_with_padding;
+pub(crate) mod cut_samples;
 pub(crate) mod cutout;
 pub(crate) mod decode;
 pub(crate) mod elastic_transform;
@@ -46,6 +49,8 @@ pub(crate) mod jpeg;
 pub(crate) mod large_scale_jitter;
 pub(crate) mod layout;
 pub(crate) mod letterbox;
+pub(crate) mod mix_samples;
+pub(crate) mod mosaic;
 pub(crate) mod normalize;
 pub(crate) mod pad;
 pub(crate) mod pad_to;

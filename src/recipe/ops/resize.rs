@@ -36,7 +36,8 @@ described! {
         /// Shrinking uses all pixels, as in Pillow.
         #[serde(default = "yes")]
         pub antialias: bool,
-        /// How the longer side is rounded: `down` as in torchvision, `nearest` as in PaddleClas.
+        /// How the side that keeps the ratio is rounded: `down` as in torchvision, `nearest` as in
+        /// PaddleClas, `up` as in ultralytics.
         #[serde(default = "down", skip_serializing_if = "is_down")]
         pub rounding: LengthRounding,
     }
@@ -87,6 +88,10 @@ impl Resize {
                 let factor = f64::from(a) / f64::from(c.max(1));
                 ((f64::from(b) * factor).round_ties_even() as u32).max(1)
             }
+            LengthRounding::Up => {
+                let factor = f64::from(a) / f64::from(c.max(1));
+                ((f64::from(b) * factor).ceil() as u32).max(1)
+            }
         };
         let (new_short, new_long) = match (self.size, self.max_size) {
             (Some(ResizeTo::Exact(size)), _) => return (size.height, size.width),
@@ -97,7 +102,7 @@ impl Resize {
                     None => (side, new_long),
                 }
             }
-            (None, Some(max)) => (scaled(max, short, long), max),
+            (None, Some(max)) => (scaled(max, short, long).min(max), max),
             // Rejected by `check`.
             (None, None) => (short, long),
         };
@@ -125,7 +130,7 @@ impl Operation for Resize {
             ),
             (Some(ResizeTo::Exact(size)), None) => {
                 sides(size)?;
-                if self.rounding == LengthRounding::Nearest {
+                if self.rounding != LengthRounding::Down {
                     return Err(format!(
                         "size {size} sets both sides, so rounding has no effect: remove it, or \
                          use one number as size"

@@ -32,6 +32,10 @@ pub fn measure(
         return Ok(None);
     }
     let recipe = setup.options.recipe()?;
+    if recipe.joins_samples() {
+        // The bare decoder has one image for each row.
+        return Ok(None);
+    }
     let rate = |mode| {
         let recipe = recipe.clone().with_decode(mode);
         let part = CeilingPart::Crop;

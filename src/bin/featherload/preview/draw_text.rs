@@ -1,6 +1,6 @@
 //! The drawn values of a sample, as text. Steps that all rows share are left out.
 
-use featherload::recipe::Step;
+use featherload::recipe::{JointDraw, Step};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -9,6 +9,14 @@ pub fn of(steps: &[(String, Step)]) -> Vec<String> {
     steps
         .iter()
         .filter_map(|(_, step)| short_text(step))
+        .collect()
+}
+
+/// The joints of several samples that were drawn, with the number of images: `mosaic of 4`.
+pub fn of_joints(joints: &[(String, JointDraw)]) -> Vec<String> {
+    let joined = joints.iter().filter(|(_, draw)| !draw.partners.is_empty());
+    joined
+        .map(|(name, draw)| format!("{name} of {}", draw.partners.len() + 1))
         .collect()
 }
 

@@ -329,11 +329,17 @@ fn draw(
         }
     };
     let steps = &of_crop[..];
+    let joints = drawn.steps.as_ref().map(|drawn| drawn.joints.as_slice());
+    let joints = joints.unwrap_or_default();
     Ok(SampleDraw {
         crop,
         label: drawn.label.map(|label| format!("label {label}")),
-        corners: sample.size.map(|size| corners::of(size, steps)),
-        said: draw_text::of(steps),
+        // A row of several samples shows more than the original.
+        corners: sample
+            .size
+            .filter(|_| joints.is_empty())
+            .map(|size| corners::of(size, steps)),
+        said: [draw_text::of_joints(joints), draw_text::of(steps)].concat(),
         fault: None,
         picture: Some(mask_overlay::drawn(
             levels.picture(batch, row, crop)?,

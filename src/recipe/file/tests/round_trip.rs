@@ -13,20 +13,20 @@ use super::super::text::parse;
 use crate::recipe::{
     AlphaMode, AspectDistribution, AugMix, AutoAugment, AutoPolicy, BackgroundColor,
     BoundedResizedCrop, Cast, CenterCrop, CenterCropOrPad, ChainDepth, ColorJitter, ColorOrder,
-    ColorSpace, ConvertColor, CornerCrop, CropWithPadding, Cutout, DataType, Decode, DecodeMode,
-    ElasticTransform, EraseFill, GaussianBlur, GaussianNoise, Grayscale, HideAndSeek, ImageCorner,
-    InterpolationMode, JitterStyle, Jpeg, LargeScaleJitter, Layout, LengthRounding, Letterbox,
-    MemoryLayout, MixChoice, MixOp, Mixing, Normalize, Op, OrientationMode, Pad, PadAnchor, PadTo,
-    Padding, PaddingMode, PcaLighting, PerChannel, PillowGaussianBlur, RandAugment, RandTable,
-    RandomAdjustSharpness, RandomAffine, RandomApply, RandomAutocontrast, RandomBlur,
-    RandomChannelPermutation, RandomChoice, RandomCrop, RandomEqualize, RandomErasing,
-    RandomGrayscale, RandomHorizontalFlip, RandomHsv, RandomInterpolation, RandomInvert,
-    RandomIouCrop, RandomOrder, RandomPerspective, RandomPhotometricDistort, RandomPosterize,
-    RandomResize, RandomResizedCrop, RandomRotate90, RandomRotation, RandomShortestSize,
-    RandomSizedBboxSafeCrop, RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe,
-    ReorderMode, Resize, ResizeKeepRatio, ResizeTo, Rotate90, RotationStyle, ScaleJitter, Shear,
-    Size, Span, TimmAugment, TorchvisionAugMix, TrimBorder, TrivialAugment, TruncationPolicy,
-    WhitePoint, ZeroChannel,
+    ColorSpace, ConvertColor, CornerCrop, CropWithPadding, CutSamples, Cutout, DataType, Decode,
+    DecodeMode, ElasticTransform, EraseFill, GaussianBlur, GaussianNoise, Grayscale, HideAndSeek,
+    ImageCorner, InterpolationMode, JitterStyle, Jpeg, LargeScaleJitter, Layout, LengthRounding,
+    Letterbox, MemoryLayout, MixChoice, MixOp, MixSamples, Mixing, Mosaic, Normalize, Op,
+    OrientationMode, Pad, PadAnchor, PadTo, Padding, PaddingMode, PcaLighting, PerChannel,
+    PillowGaussianBlur, RandAugment, RandTable, RandomAdjustSharpness, RandomAffine, RandomApply,
+    RandomAutocontrast, RandomBlur, RandomChannelPermutation, RandomChoice, RandomCrop,
+    RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomHsv,
+    RandomInterpolation, RandomInvert, RandomIouCrop, RandomOrder, RandomPerspective,
+    RandomPhotometricDistort, RandomPosterize, RandomResize, RandomResizedCrop, RandomRotate90,
+    RandomRotation, RandomShortestSize, RandomSizedBboxSafeCrop, RandomSolarize,
+    RandomVerticalFlip, RandomZoomOut, Recipe, ReorderMode, Resize, ResizeKeepRatio, ResizeTo,
+    Rotate90, RotationStyle, ScaleJitter, Shear, Size, Span, TimmAugment, TorchvisionAugMix,
+    TrimBorder, TrivialAugment, TruncationPolicy, WhitePoint, ZeroChannel,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -142,7 +142,11 @@ fn resize() -> impl Strategy<Value = Op> {
 }
 
 fn rounding() -> impl Strategy<Value = LengthRounding> {
-    one_of(&[LengthRounding::Down, LengthRounding::Nearest])
+    one_of(&[
+        LengthRounding::Down,
+        LengthRounding::Nearest,
+        LengthRounding::Up,
+    ])
 }
 
 fn aspect() -> impl Strategy<Value = AspectDistribution> {
@@ -600,6 +604,27 @@ fn other() -> impl Strategy<Value = Op> {
             ][corner];
             CornerCrop { size, corner }.into()
         }),
+        (size(), any::<u32>(), number(), per_channel()).prop_map(|(size, grid, p, fill)| {
+            Mosaic {
+                size,
+                grid,
+                p,
+                fill,
+            }
+            .into()
+        }),
+        (number(), number()).prop_map(|(alpha, p)| MixSamples { alpha, p }.into()),
+        (number(), any::<u32>(), number(), number()).prop_map(
+            |(alpha, boxes, min_visibility, p)| {
+                CutSamples {
+                    alpha,
+                    boxes,
+                    min_visibility,
+                    p,
+                }
+                .into()
+            }
+        ),
         center_crop_or_pad(),
         resize_keep_ratio(),
         any::<u32>().prop_map(|pixels| TrimBorder { pixels }.into()),

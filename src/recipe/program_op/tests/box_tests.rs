@@ -176,7 +176,11 @@ fn a_part_of_the_shorter_side_is_cut_to_whole_pixels() {
         (1.0, (7, 9), 7),
         (0.01, (7, 9), 1),
     ] {
-        for rounding in [LengthRounding::Down, LengthRounding::Nearest] {
+        for rounding in [
+            LengthRounding::Down,
+            LengthRounding::Nearest,
+            LengthRounding::Up,
+        ] {
             let mut steps = Vec::new();
             let drawn = drawn(op(ratio, rounding));
             let becomes = drawn
@@ -194,6 +198,7 @@ fn a_part_of_the_shorter_side_is_cut_to_whole_pixels() {
             assert_eq!((rect.height, rect.width), (side, side));
             let middle = |all: u32| match rounding {
                 LengthRounding::Down => (all - side) / 2,
+                LengthRounding::Up => (all - side).div_ceil(2),
                 LengthRounding::Nearest => (f64::from(all - side) / 2.0).round_ties_even() as u32,
             };
             assert_eq!((rect.top, rect.left), (middle(size.0), middle(size.1)));
