@@ -162,5 +162,5 @@ def test_errors_of_detection_sets(coco: Path) -> None:
         DataLoader(usual, 2, collate_fn=lambda rows: tuple(zip(*rows, strict=True)))
     with pytest.raises(ConfigError, match="objects are those of the data set"):
         DataLoader(usual, 2, objects=[])
-    with pytest.raises(ConfigError, match="RandomIoUCrop"):
-        DataLoader(_wrapped(coco, v2.RandomIoUCrop(), v2.Resize((8, 8)), to_image), 2)
+    with pytest.raises(ConfigError, match="Lambda"):
+        DataLoader(_wrapped(coco, v2.Lambda(lambda image: image), v2.Resize((8, 8)), to_image), 2)

@@ -55,7 +55,10 @@ def test_detr_ends_with_the_largest_image(photos: Path) -> None:
     from PIL import Image
 
     processor = transformers.DetrImageProcessor(
-        size={"shortest_edge": 48, "longest_edge": 80}, do_normalize=False, do_rescale=False
+        size={"shortest_edge": 48, "longest_edge": 80},
+        do_normalize=False,
+        do_rescale=False,
+        do_convert_annotations=True,
     )
     ops = [{"resize": {"size": 48, "max_size": 80}}, {"pad_to": {"size": [80, 80]}}]
     recipe = {"featherload": 1, "ops": [*ops, {"cast": {"dtype": "u8"}}]}

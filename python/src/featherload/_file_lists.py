@@ -532,7 +532,8 @@ def _recipe_of(dataset: Any, files: FileList) -> tuple[Any, int]:
 
 def _of_one_size(ops: list[Any], size: tuple[int, int] | None, name: str) -> list[Any]:
     """Operations after which all images have one size. ``size``: that of all opened images."""
-    if any(op == "resize" or op.endswith("crop") for op in _op_names(ops)):
+    sizes = ("resize", "pad_to", "random_resize", "random_shortest_size", "scale_jitter")
+    if any(op in sizes or op.endswith("crop") for op in _op_names(ops)):
         return ops
     if size is None:
         raise _refused(
