@@ -63,7 +63,8 @@ pub use jobs::mask_rule::{MaskRule, MaskType};
 pub use jobs::object_rule::{InstanceMasks, LabelNumbers, ObjectOverflow, ObjectRule};
 pub use loader::{
     DecodeChoice, DeviceReplay, DrawnRow, Epoch, Loader, LoaderBuilder, LoaderReport, MaskOptions,
-    MemoryPlan, ObjectOptions, ObjectRows, ObjectSizes, ObjectSurvey, OnError, Source, UploadChoice,
+    MemoryPlan, ObjectOptions, ObjectRows, ObjectSizes, ObjectSurvey, OnError, Source,
+    UploadChoice,
 };
 pub use order::{EpochTail, Position, Rank, RowStatus, Sampler, State};
 pub use picture::LabelForm;

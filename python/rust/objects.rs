@@ -78,7 +78,11 @@ impl RawObjectRows {
     /// Adds the next rows, each a JSON object.
     fn extend(&mut self, py: Python<'_>, rows: Vec<PyBackedBytes>) -> PyResult<()> {
         let Some(into) = &mut self.rows else {
-            return Err(mistake(py, "objects", "objects: all rows were given".into()));
+            return Err(mistake(
+                py,
+                "objects",
+                "objects: all rows were given".into(),
+            ));
         };
         let added = py.detach(|| rows.iter().try_for_each(|row| into.push(row.to_vec())));
         added.map_err(|e| raised(&e))
@@ -86,7 +90,11 @@ impl RawObjectRows {
 
     fn finish(&mut self, py: Python<'_>) -> PyResult<RawObjects> {
         let Some(rows) = self.rows.take() else {
-            return Err(mistake(py, "objects", "objects: all rows were given".into()));
+            return Err(mistake(
+                py,
+                "objects",
+                "objects: all rows were given".into(),
+            ));
         };
         let options = rows.finish().map_err(|e| raised(&e))?;
         Ok(RawObjects { options })
