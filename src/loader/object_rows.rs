@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::data::annotations::RowObjects;
-use crate::data::columns::row_value::RowContent;
+use crate::data::columns::row_value::RecordContent;
 use crate::error::{Error, Result};
 use crate::loader::object_source::{ListedObjects, ObjectOptions};
 
@@ -67,7 +67,7 @@ impl ObjectRows {
         let place = format!("row {}", self.rows);
         self.rows += 1;
         self.objects
-            .push(RowContent::Json(row), (Path::new(PLACE), &place))
+            .push(RecordContent::Json(row), (Path::new(PLACE), &place))
     }
 
     /// The options with these objects in place of the column.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::data::annotations::{
-    AnnotatedSet, AnnotationOptions, AnnotationReport, BESIDE, CATEGORY_FIELDS, CrowdPolicy,
-    ObjectFiles, ValueForm, object_fields, read_rows,
+    AnnotatedSet, AnnotationOptions, AnnotationReport, BESIDE, CATEGORY_FIELDS, CoordinateForm,
+    CrowdPolicy, ObjectFiles, object_fields, read_rows,
 };
 use crate::data::index::{Index, WantedFields};
 use crate::data::objects::{BoxForm, ObjectList, ObjectTable};
@@ -291,8 +291,8 @@ impl ObjectOptions {
         .map(Some)
     }
 
-    pub(super) fn value_form(&self) -> ValueForm {
-        ValueForm {
+    pub(super) fn value_form(&self) -> CoordinateForm {
+        CoordinateForm {
             boxes: self.reading.box_format.unwrap_or(BoxForm::Xywh),
             shares: self.reading.normalized,
         }

@@ -395,3 +395,53 @@ fn a_file_that_is_read_is_not_written() {
         );
     }
 }
+
+#[test]
+fn objects_of_a_data_set_by_category_and_size() {
+    let dir = tempfile::tempdir().unwrap();
+    let images = dir.path().join("images");
+    fs::create_dir(&images).unwrap();
+    for name in ["a.png", "b.png", "c.png"] {
+        let picture = DynamicImage::new_rgb8(200, 200);
+        picture
+            .save_with_format(images.join(name), ImageFormat::Png)
+            .unwrap();
+    }
+    let boxes = dir.path().join("boxes.csv");
+    fs::write(
+        &boxes,
+        "image_path,xmin,ymin,xmax,ymax,label\na.png,0,0,10,10,bee\na.png,0,0,20,10,ant\n\
+         b.png,0,0,50,50,bee\nb.png,0,0,150,150,bee\nb.png,7,0,7,150,bee\nc.png,,,,,\n",
+    )
+    .unwrap();
+    let (images, boxes) = (images.to_str().unwrap(), boxes.to_str().unwrap());
+    let args = ["index", images, "--objects", boxes];
+    let out = featherload(&args);
+    assert_eq!(out.status.code(), Some(0));
+    let text = String::from_utf8(out.stdout).unwrap();
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = text.lines().map(words).collect();
+    for line in [
+        "objects 4 of 2 categories in 3 images: 1.3 each, at most 2",
+        "1 images without objects, such as c.png",
+        "sizes small, below 32 x 32 2 50.0% ########################",
+        "medium, below 96 x 96 1 25.0% ############",
+        "large 1 25.0% ############",
+        "categories label objects name",
+        "1 3 bee",
+        "0 1 ant",
+    ] {
+        assert!(lines.iter().any(|found| found == line), "{line}\n{text}");
+    }
+    assert!(
+        text.contains("1 with a box without width or height: dropped"),
+        "{text}"
+    );
+    let found = json(&args);
+    assert_eq!(found["objects"]["objects"], 4);
+    assert_eq!(found["objects"]["sizes"]["small"], 2);
+    assert_eq!(found["objects"]["first_without_objects"][0], "c.png");
+    assert_eq!(found["objects"]["categories"][1]["name"], "bee");
+    let found = json(&["index", images]);
+    assert_eq!(found["objects"], Value::Null);
+}

@@ -45,7 +45,7 @@ mod yolo;
 
 pub(crate) use coco::AnnotatedSet;
 pub(crate) use files::ObjectFiles;
-pub(crate) use object_values::{CATEGORY_FIELDS, ValueForm, object_fields};
+pub(crate) use object_values::{CATEGORY_FIELDS, CoordinateForm, object_fields};
 pub use options::{AnnotationOptions, CrowdPolicy};
 pub use report::{AnnotationFault, AnnotationReport, CategoryCount, FaultCount};
 pub(crate) use row_objects::{BESIDE, RowObjects, read_rows};

@@ -56,7 +56,7 @@ pub(crate) fn object_fields(shapes: bool) -> &'static [&'static str] {
 
 /// How boxes of rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ValueForm {
+pub(crate) struct CoordinateForm {
     pub(crate) boxes: BoxForm,
     /// Coordinates are shares of the picture's sides.
     pub(crate) shares: bool,
@@ -148,7 +148,7 @@ pub(super) fn has_boxes(value: &RowValue) -> bool {
 pub(super) fn read(
     value: &RowValue,
     size: Option<(u32, u32)>,
-    form: ValueForm,
+    form: CoordinateForm,
     options: &AnnotationOptions,
     categories: &mut CategoryFinder,
 ) -> Result<FileObjects, String> {
@@ -203,7 +203,7 @@ pub(super) fn read(
 fn object(
     fields: ObjectFields<'_>,
     size: Option<(u32, u32)>,
-    form: ValueForm,
+    form: CoordinateForm,
     options: &AnnotationOptions,
     categories: &mut CategoryFinder,
     wrong: &mut impl FnMut(AnnotationFault),
@@ -300,7 +300,7 @@ mod tests {
     use super::super::json_tree;
     use super::*;
 
-    const XYWH: ValueForm = ValueForm {
+    const XYWH: CoordinateForm = CoordinateForm {
         boxes: BoxForm::Xywh,
         shares: false,
     };

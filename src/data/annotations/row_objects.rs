@@ -5,12 +5,12 @@ use std::path::Path;
 use super::category_finder::CategoryFinder;
 use super::json_tree;
 use super::label_files::{FileObjects, LabelFault, add_file, check_some};
-use super::object_values::{self, ValueForm, object_fields};
+use super::object_values::{self, CoordinateForm, object_fields};
 use super::options::AnnotationOptions;
 use super::report::{AnnotationFault, AnnotationReport, ReportBuilder};
-use crate::data::columns::row_value::{RowContent, RowReader, RowValue};
+use crate::data::columns::row_value::{RecordContent, RowReader, RowValue};
 use crate::data::index::Index;
-use crate::data::objects::{ObjectForm, ObjectTable, ObjectTableWriter};
+use crate::data::objects::{ObjectForm, ObjectTable, ObjectTableWriter, StatedObjects};
 use crate::error::{Error, Result};
 
 /// Values beside the objects.
@@ -24,7 +24,7 @@ const MOST_BYTES: usize = 16 << 20;
 pub(crate) struct RowObjects {
     /// The key of the objects in a row.
     key: Option<String>,
-    form: ValueForm,
+    form: CoordinateForm,
     options: AnnotationOptions,
     categories: CategoryFinder,
     report: ReportBuilder,
@@ -48,7 +48,7 @@ impl RowObjects {
     /// No memory for the table.
     pub(crate) fn new(
         key: Option<&str>,
-        form: ValueForm,
+        form: CoordinateForm,
         names: Option<&[String]>,
         options: &AnnotationOptions,
     ) -> Result<Self> {
@@ -73,17 +73,17 @@ impl RowObjects {
     ///
     /// # Errors
     /// Too many objects or bytes; a wrong object, if that is an error.
-    pub(crate) fn push(&mut self, content: RowContent, place: (&Path, &str)) -> Result<()> {
+    pub(crate) fn push(&mut self, content: RecordContent, place: (&Path, &str)) -> Result<()> {
         let (file, row) = place;
         let failed = |what: String| Error::dataset(file, format!("{row}: {what}"));
         let fault = |fault| LabelFault { fault, place: None };
         let record = match content {
-            RowContent::Missing => None,
-            RowContent::Fields(fields) => Some(Ok(self.record(fields))),
-            RowContent::Json(text) if text.len() > MOST_BYTES => {
+            RecordContent::Missing => None,
+            RecordContent::Fields(fields) => Some(Ok(self.record(fields))),
+            RecordContent::Json(text) if text.len() > MOST_BYTES => {
                 return Err(failed(format!("has more than {MOST_BYTES} bytes of JSON")));
             }
-            RowContent::Json(text) => {
+            RecordContent::Json(text) => {
                 let fields = object_fields(self.options.shapes);
                 let key = self.key.as_deref();
                 let wanted = |name: &str| {
@@ -97,25 +97,36 @@ impl RowObjects {
         };
         let read = match record {
             None => None,
+            Some(Ok(record)) if record.objects == RowValue::Null => {
+                self.report.report.images_without_entry += 1;
+                self.report.image(0);
+                return self.writer.push(&StatedObjects {
+                    size: self.size(&record),
+                    image_id: record.image_id.unwrap_or(-1),
+                    ..StatedObjects::default()
+                });
+            }
             Some(Err(_)) => Some(FileObjects {
                 faults: vec![fault(AnnotationFault::Damaged)],
                 ..FileObjects::default()
             }),
-            Some(Ok(record)) => self.objects(&record).map_err(failed)?,
+            Some(Ok(record)) => Some(self.objects(&record).map_err(failed)?),
         };
         add_file(file, Some(row), read, &mut self.writer, &mut self.report)
     }
 
-    fn objects(&mut self, record: &RowRecord) -> Result<Option<FileObjects>, String> {
-        if record.objects == RowValue::Null {
-            return Ok(None);
-        }
-        let size = record.size.filter(|_| !self.form.shares);
+    /// Height and width that the row states, for boxes in pixels.
+    fn size(&self, record: &RowRecord) -> Option<(u32, u32)> {
+        record.size.filter(|_| !self.form.shares)
+    }
+
+    fn objects(&mut self, record: &RowRecord) -> Result<FileObjects, String> {
+        let size = self.size(record);
         let (form, options) = (self.form, &self.options);
         let mut read =
             object_values::read(&record.objects, size, form, options, &mut self.categories)?;
         read.sample.image_id = record.image_id.unwrap_or(-1);
-        Ok(Some(read))
+        Ok(read)
     }
 
     fn record(&self, row: RowValue) -> RowRecord {
@@ -173,7 +184,7 @@ pub(crate) fn read_rows(
     index: &Index,
     reader: &mut dyn RowReader,
     key: Option<&str>,
-    form: ValueForm,
+    form: CoordinateForm,
     names: Option<&[String]>,
     options: &AnnotationOptions,
 ) -> Result<(ObjectTable, AnnotationReport)> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value as Json;
 
 use super::*;
-use crate::data::columns::row_value::{RowContent, RowReader};
+use crate::data::columns::row_value::{RecordContent, RowReader};
 use crate::data::columns::stamped_file::StampedFile;
 use crate::data::index::{
     ArrowFiles, Index, ParquetOptions, WantedFields, open_arrow_rows, open_parquet_rows,
@@ -14,8 +14,8 @@ use crate::data::objects::{BoxForm, ObjectTable};
 use crate::error::Result;
 use crate::tests_support::golden;
 
-fn form() -> ValueForm {
-    ValueForm {
+fn form() -> CoordinateForm {
+    CoordinateForm {
         boxes: BoxForm::Xywh,
         shares: false,
     }
@@ -283,8 +283,8 @@ fn json_without_objects_and_with_wrong_ones() {
         let mut objects = RowObjects::new(key, form(), None, &options).unwrap();
         for (n, text) in texts.iter().enumerate() {
             let content = match *text {
-                "" => RowContent::Missing,
-                text => RowContent::Json(text.into()),
+                "" => RecordContent::Missing,
+                text => RecordContent::Json(text.into()),
             };
             objects.push(content, (file, &format!("row {n}"))).unwrap();
         }
@@ -327,7 +327,7 @@ fn json_without_objects_and_with_wrong_ones() {
     assert_eq!(table.objects(), 1);
     let mut objects = RowObjects::new(None, form(), None, &options).unwrap();
     let long = vec![b' '; (16 << 20) + 1];
-    let long = RowContent::Json(long);
+    let long = RecordContent::Json(long);
     let e = objects.push(long, (file, "row 0")).unwrap_err().to_string();
     assert!(
         e.contains("a.tar: row 0: has more than 16777216 bytes"),

@@ -86,7 +86,7 @@ impl RowValue {
 
 /// What a row has.
 #[derive(Debug)]
-pub(crate) enum RowContent {
+pub(crate) enum RecordContent {
     /// Fields by their names.
     Fields(RowValue),
     /// A JSON text that is not parsed yet.
@@ -101,7 +101,7 @@ pub(crate) trait RowReader {
     ///
     /// # Errors
     /// A file that changed, is damaged or cannot be read. The error names the file and the row.
-    fn next(&mut self, index: &Index, id: u64) -> Result<RowContent>;
+    fn next(&mut self, index: &Index, id: u64) -> Result<RecordContent>;
 
     /// The file of sample `id`, and its place there, for reports.
     fn place(&self, index: &Index, id: u64) -> (PathBuf, String);

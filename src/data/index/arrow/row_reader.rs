@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::data::arrow::{ArrowBuffers, ArrowBytes, ArrowColumn, ArrowFile, ArrowType};
-use crate::data::columns::row_value::{RowContent, RowReader, RowValue};
+use crate::data::columns::row_value::{RecordContent, RowReader, RowValue};
 use crate::data::columns::stamped_file::StampedFile;
 use crate::data::index::Index;
 use crate::data::index::arrow::file_paths::ArrowFiles;
@@ -110,7 +110,7 @@ impl ArrowRows {
 }
 
 impl RowReader for ArrowRows {
-    fn next(&mut self, _: &Index, id: u64) -> Result<RowContent> {
+    fn next(&mut self, _: &Index, id: u64) -> Result<RecordContent> {
         let (number, row) = self.locate(id);
         let fields = self.fields;
         let RowFile {
@@ -133,7 +133,7 @@ impl RowReader for ArrowRows {
             }
         }
         stamp.check(&file.file)?;
-        fault.map_or(Ok(RowContent::Fields(RowValue::Fields(found))), Err)
+        fault.map_or(Ok(RecordContent::Fields(RowValue::Fields(found))), Err)
     }
 
     fn place(&self, _: &Index, id: u64) -> (PathBuf, String) {

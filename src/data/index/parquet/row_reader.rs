@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use crate::data::columns::row_value::{RowContent, RowReader, RowValue};
+use crate::data::columns::row_value::{RecordContent, RowReader, RowValue};
 use crate::data::columns::stamped_file::StampedFile;
 use crate::data::index::Index;
 use crate::data::index::column_names::quoted;
@@ -124,7 +124,7 @@ fn leaves(footer: &ParquetFooter, wanted: &WantedFields<'_>) -> Result<Vec<RowLe
 }
 
 impl RowReader for ParquetRows {
-    fn next(&mut self, _: &Index, _: u64) -> Result<RowContent> {
+    fn next(&mut self, _: &Index, _: u64) -> Result<RecordContent> {
         while self
             .files
             .get(self.file)
@@ -155,7 +155,7 @@ impl RowReader for ParquetRows {
         }
         file.stamp.check(&file.footer.file)?;
         fields.push((self.column.clone(), RowValue::Fields(inside)));
-        fault.map_or(Ok(RowContent::Fields(RowValue::Fields(fields))), Err)
+        fault.map_or(Ok(RecordContent::Fields(RowValue::Fields(fields))), Err)
     }
 
     fn place(&self, _: &Index, id: u64) -> (PathBuf, String) {

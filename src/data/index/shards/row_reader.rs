@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use crate::data::columns::row_value::{RowContent, RowReader};
+use crate::data::columns::row_value::{RecordContent, RowReader};
 use crate::data::index::Index;
 use crate::data::index::shards::column_reader::member;
 use crate::error::Result;
@@ -24,9 +24,9 @@ pub(crate) fn open_rows(extension: &str) -> Box<dyn RowReader> {
 }
 
 impl RowReader for MemberRows {
-    fn next(&mut self, index: &Index, id: u64) -> Result<RowContent> {
+    fn next(&mut self, index: &Index, id: u64) -> Result<RecordContent> {
         let found = member(index, id, &self.extension, MOST_BYTES)?;
-        Ok(found.map_or(RowContent::Missing, RowContent::Json))
+        Ok(found.map_or(RecordContent::Missing, RecordContent::Json))
     }
 
     fn place(&self, index: &Index, id: u64) -> (PathBuf, String) {

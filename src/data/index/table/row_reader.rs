@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use crate::data::columns::row_value::{RowContent, RowReader};
+use crate::data::columns::row_value::{RecordContent, RowReader};
 use crate::data::columns::stamped_file::StampedFile;
 use crate::data::index::Index;
 use crate::data::index::lines::TextLines;
@@ -40,7 +40,7 @@ pub(crate) fn open_rows(file: &StampedFile) -> Result<Box<dyn RowReader>> {
 }
 
 impl RowReader for JsonTableRows {
-    fn next(&mut self, _: &Index, id: u64) -> Result<RowContent> {
+    fn next(&mut self, _: &Index, id: u64) -> Result<RecordContent> {
         let path = self.file.path();
         loop {
             let found = self.lines.next_line()?;
@@ -52,7 +52,7 @@ impl RowReader for JsonTableRows {
             if !line.trim_ascii().is_empty() {
                 let line = line.to_vec();
                 self.file.check(self.lines.file())?;
-                return Ok(RowContent::Json(line));
+                return Ok(RecordContent::Json(line));
             }
         }
     }
