@@ -35,14 +35,17 @@ pub(super) struct BoxRow {
     pub(super) crowd: bool,
 }
 
+/// The name of a picture, with height and width if the file states them.
+type NamedPicture = (Arc<str>, Option<(u32, u32)>);
+
 /// The boxes of a file, as they are read.
 pub(super) struct BoxRows<'a> {
     file: &'a Path,
     boxes: BoxForm,
     shares: bool,
     crowds: CrowdPolicy,
-    /// In the order of their first rows, with height and width if the file states them.
-    pictures: Vec<(Arc<str>, Option<(u32, u32)>)>,
+    /// In the order of their first rows.
+    pictures: Vec<NamedPicture>,
     by_name: HashMap<Arc<str>, u32>,
     rows: Vec<BoxRow>,
     pub(super) categories: CategoryFinder,

@@ -192,20 +192,20 @@ mod tests {
     fn other_files_are_errors_with_their_line() {
         for (text, what) in [
             ("", "has no rows"),
-            ("a/1.jpg\n", "line 1: 'a/1.jpg' has no number of faces"),
-            ("a/1.jpg\nx\n", "line 2: 'x' is no number of faces"),
-            ("a/1.jpg\n-1\n", "line 2: '-1' is no number of faces"),
+            ("a/1.jpg\n", "txt:1: 'a/1.jpg' has no number of faces"),
+            ("a/1.jpg\nx\n", "txt:2: 'x' is no number of faces"),
+            ("a/1.jpg\n-1\n", "txt:2: '-1' is no number of faces"),
             (
                 "a/1.jpg\n1000000000\n1 2 3 4\n",
                 "has 1 of its 1000000000 faces",
             ),
             (
                 "a/1.jpg\n9\n1 2 3 4\nb/2.jpg\n0\n",
-                "line 4: 'a/1.jpg' states 9 faces, and 'b/2.jpg' is none",
+                "txt:4: 'a/1.jpg' states 9 faces, and 'b/2.jpg' is none",
             ),
             (
                 "a/1.jpg\n1\n1 2 3 4\n5 6 7 8\n",
-                "line 4: '5 6 7 8' is no path of an image",
+                "txt:4: '5 6 7 8' is no path of an image",
             ),
             (
                 "a/1.jpg\n1\n1 2 0 4\n",
