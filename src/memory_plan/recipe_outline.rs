@@ -235,7 +235,12 @@ fn order_of(program: &SampleProgram, stored: StoredPicture) -> RecipeStages {
             held_bytes: beside.bytes().saturating_add(needs.bytes()),
         });
     };
-    let mut names = vec!["decode".to_owned()];
+    // A later stage of joined samples begins with pixels.
+    let first = match stored.cost {
+        DecodeCost::Raw => "canvas",
+        DecodeCost::Jpeg { .. } | DecodeCost::Rows { .. } => "decode",
+    };
+    let mut names = vec![first.to_owned()];
     names.extend(steps[..plan.fold.steps].iter().map(name));
     line(names.join(" + "), &needs);
     let mut done = plan.fold.steps;

@@ -272,7 +272,7 @@ fn print_outline(o: &RecipeOutline) -> Result<()> {
             error::size(joint.bytes)
         );
         output::line("")?;
-        print_beside(&format!("{:<11}", joint.name), &text)?;
+        print_beside(&format!("{:<11} ", joint.name), &text)?;
         output::line("")?;
         output::line(&format!("stage {}, after {}:", number + 1, joint.name))?;
     }

@@ -249,3 +249,72 @@ impl BatchObjects {
         self.dropped.push(record.head.drops());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::objects::{ItemObjects, ObjectList, ObjectListOptions};
+    use crate::jobs::object_record::RecordHead;
+    use crate::jobs::object_rule::{LabelNumbers, ObjectRule};
+    use crate::recipe::{Mosaic, Recipe, Resize, SampleProgram};
+
+    fn section() -> ObjectSection {
+        let mut list = ObjectList::new(ObjectListOptions::default());
+        for count in [2, 0, 3] {
+            let item = ItemObjects {
+                boxes: vec![[1.0, 2.0, 3.0, 4.0]; count],
+                labels: (0..count as i64).map(|n| 10 * count as i64 + n).collect(),
+                ..ItemObjects::default()
+            };
+            list.push(&item).unwrap();
+        }
+        let recipe = Recipe::new("joined")
+            .then(Resize::longer(8))
+            .then(Mosaic::new(8));
+        let program = SampleProgram::compile(&recipe).unwrap();
+        let table = Arc::new(list.finish().unwrap());
+        let rule = ObjectRule {
+            labels: Some(LabelNumbers::Ids),
+            ..ObjectRule::default()
+        };
+        ObjectSection::new(table, &rule).joining(&program)
+    }
+
+    /// A row with these objects: sample and number there.
+    fn pushed(section: &ObjectSection, origins: &[(u64, u32)]) -> Option<BatchObjects> {
+        let row = (16, 16);
+        let record = ObjectRecord {
+            number: origins.iter().map(|(_, number)| *number).collect(),
+            samples: origins.iter().map(|(sample, _)| *sample).collect(),
+            boxes: vec![[0.0; 4]; origins.len()],
+            head: RecordHead::new(row.into(), row.into(), DropCounts::default()),
+            ..ObjectRecord::default()
+        };
+        let mut bytes = vec![0; section.record_bytes(0, Some(row)) as usize];
+        assert!(section.layout_of(Some(row)).write(&record, &mut bytes));
+        let mut objects = BatchObjects::new(section);
+        let place = RecordPlace {
+            range: 0..bytes.len(),
+            bytes: &bytes,
+            row: Some(row),
+        };
+        objects.push_row(section, 0, place).then_some(objects)
+    }
+
+    #[test]
+    fn objects_of_several_samples_are_found_and_checked() {
+        let section = section();
+        // Room for its own two, and for three of each of three partners.
+        let room = 2 + 3 * 3;
+        let most = vec![(2, 2); room];
+        assert_eq!(pushed(&section, &most).unwrap().labels, vec![32; room]);
+        let objects = pushed(&section, &[(0, 1), (2, 0), (0, 0)]).unwrap();
+        assert_eq!(objects.labels, [21, 30, 20]);
+        for damaged in [(0, 2), (1, 0), (2, 3), (3, 0), (u64::MAX, 0), (0, u32::MAX)] {
+            assert!(
+                pushed(&section, &[(0, 0), damaged]).is_none(),
+                "{damaged:?}"
+            );
+        }
+    }
+}
