@@ -295,9 +295,7 @@ fn json_without_objects_and_with_wrong_ones() {
         &[
             &format!("[{good}]"),
             &format!(r#"{{"annotations": [{good}, {good}], "width": 9, "height": 8}}"#),
-            &format!(
-                r#"{{"objects": {{"bbox": [[1, 2, 3, 4]], "label": ["x"]}}, "caption": {{}}}}"#
-            ),
+            r#"{"objects": {"bbox": [[1, 2, 3, 4]], "label": ["x"]}, "caption": {}}"#,
             r#"{"boxes": [[1, 2, 3, 4]], "labels": [5], "image_id": 77}"#,
             r#"{"caption": "none"}"#,
             "",
