@@ -109,10 +109,7 @@ fn wrong_recipes_are_refused_with_the_operation() {
         ),
         (
             base()
-                .then(RandomRotate90 {
-                    label: true,
-                    ..RandomRotate90::default()
-                })
+                .then(RandomRotate90 { label: true })
                 .then(Mosaic::new(64)),
             1,
             "move it after mosaic",
