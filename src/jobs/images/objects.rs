@@ -257,6 +257,7 @@ mod tests {
     use crate::jobs::object_record::RecordHead;
     use crate::jobs::object_rule::{LabelNumbers, ObjectRule};
     use crate::recipe::{Mosaic, Recipe, Resize, SampleProgram};
+    use crate::targets::SampleMotion;
 
     fn section() -> ObjectSection {
         let mut list = ObjectList::new(ObjectListOptions::default());
@@ -287,7 +288,11 @@ mod tests {
             number: origins.iter().map(|(_, number)| *number).collect(),
             samples: origins.iter().map(|(sample, _)| *sample).collect(),
             boxes: vec![[0.0; 4]; origins.len()],
-            head: RecordHead::new(row.into(), row.into(), DropCounts::default()),
+            head: RecordHead::new(
+                row.into(),
+                &SampleMotion::new(row.into()),
+                DropCounts::default(),
+            ),
             ..ObjectRecord::default()
         };
         let mut bytes = vec![0; section.record_bytes(0, Some(row)) as usize];
