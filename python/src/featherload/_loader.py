@@ -24,6 +24,7 @@ from . import (
     _items,
     _labels,
     _masks,
+    _object_lists,
     _objects,
     _options,
     _preview,
@@ -228,7 +229,7 @@ class Loader:
         allow_redirects: bool | None = None,
         columns: Sequence[str] | None = None,
         masks: _masks.Masks | None = None,
-        objects: _objects.ObjectSource | None = None,
+        objects: _object_lists.ObjectSource | None = None,
         epochs: int | None = None,
         sandbox: Literal["auto", "require", "off"] | None = None,
         row_limit: float | None = None,
@@ -260,7 +261,7 @@ class Loader:
         self._has_masks = masks is not None
         self._masks = _masks.taken(keywords)
         form = _objects.checked_form(targets, objects is not None)
-        self._objects = _objects.taken(keywords)
+        self._objects = _object_lists.taken(keywords)
         self._view = _objects.viewer(form, keywords["objects"])
         self._has_one_channel: bool = getattr(self, "_has_one_channel", False)
         if sampler is not None and not isinstance(sampler, (str, Sampler)):
