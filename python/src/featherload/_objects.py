@@ -63,6 +63,12 @@ class Objects:
         counts: list[int] = np.diff(self._host.offsets).tolist()
         return counts
 
+    def ids_of_rows(self) -> list[Any]:
+        """The numbers of the objects of each row, as arrays of NumPy."""
+        host = self._host
+        rows: list[Any] = np.split(host.ids, host.offsets[1:-1])
+        return rows
+
     def as_list(self) -> list[dict[str, Any]]:
         """A dict for each row, as torchvision's detection models take them: ``boxes`` n x 4,
         ``labels`` n, ``image_id``, ``area``, ``iscrowd``, and ``keypoints`` n x K x 3, ``rotated``,
@@ -96,7 +102,7 @@ class Objects:
             flat["keypoints"] = shares
         if host.masks is not None:
             flat["masks"] = _numbered(host.masks)
-        return {name: self._like(array) for name, array in flat.items()}
+        return {name: self.like(array) for name, array in flat.items()}
 
     def as_padded(self, most: int | None = None) -> dict[str, Any]:
         """Arrays of one shape: ``boxes`` N x P x 4, ``labels`` N x P, ``valid`` bool N x P, and
@@ -127,7 +133,7 @@ class Objects:
                 padded["masks"][row, :count, :height, :width] = masks
         valid = np.zeros((len(counts), side), np.bool_)
         valid[rows, places] = True
-        return {name: self._like(array) for name, array in {**padded, "valid": valid}.items()}
+        return {name: self.like(array) for name, array in {**padded, "valid": valid}.items()}
 
     def as_detr(self, height: int, width: int) -> dict[str, Any]:
         """What Hugging Face's models of the DETR family take: ``pixel_mask`` int64 N x H x W (1
@@ -136,8 +142,8 @@ class Objects:
         ``orig_size``, ``size``.
         """
         host = self._host
-        shares = self._like(_shares(host.boxes, host.sizes[host._rows()]))
-        crowds = self._like(host.iscrowd.astype(np.int64))
+        shares = self.like(_shares(host.boxes, host.sizes[host._rows()]))
+        crowds = self.like(host.iscrowd.astype(np.int64))
         ends = host.offsets.tolist()
         rows = []
         for row in range(len(ends) - 1):
@@ -157,7 +163,7 @@ class Objects:
         inside = np.zeros((len(rows), height, width), np.int64)
         for row, (high, wide) in enumerate(host.sizes.tolist()):
             inside[row, :high, :wide] = 1
-        return {"pixel_mask": self._like(inside), "labels": rows}
+        return {"pixel_mask": self.like(inside), "labels": rows}
 
     def to(self, device: Any, non_blocking: bool = False, own_masks: bool = False) -> Objects:
         """The tensors on another device. ``own_masks``: masks leave the loader's memory, too."""
@@ -199,7 +205,7 @@ class Objects:
         counts = np.diff(self.offsets)
         return np.repeat(np.arange(len(counts)), counts)
 
-    def _like(self, array: Any) -> Any:
+    def like(self, array: Any) -> Any:
         """An array of NumPy as one of these: of the same framework, on the same device."""
         if self.host is None:
             return array
@@ -342,11 +348,17 @@ def checked_form(targets: Any, has_objects: bool) -> TargetForm | None:
     return form
 
 
-def viewer(form: TargetForm | None, rule: Any) -> Callable[[Objects, Any], Any] | None:
-    """What makes the targets of this form of objects and images. With ``max_objects`` of the rule
-    padded targets have one shape in every batch.
+def viewer(
+    form: TargetForm | None, rule: Any
+) -> Callable[[Any, Any, Any, Objects | None], Any] | None:
+    """What makes the targets of this form. With ``max_objects`` of the rule padded targets have
+    one shape in every batch.
     """
     if form is None:
         return None
     most = rule.get("max_objects") if isinstance(rule, Mapping) else None
-    return lambda objects, images: view(objects, form, images, most)
+
+    def made(images: Any, labels: Any, masks: Any, objects: Objects | None) -> Any:
+        return labels if objects is None else view(objects, form, images, most)
+
+    return made
