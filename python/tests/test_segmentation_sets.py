@@ -278,6 +278,7 @@ def test_errors_of_segmentation_sets(sets: Path, tmp_path: Path) -> None:
     import torch
     from torch.utils.data import ConcatDataset
     from torchvision import transforms as v1
+    from torchvision import tv_tensors
     from torchvision.datasets import VOCSegmentation, wrap_dataset_for_transforms_v2
     from torchvision.transforms import v2
 
@@ -286,8 +287,6 @@ def test_errors_of_segmentation_sets(sets: Path, tmp_path: Path) -> None:
     usual, to_image = _joint("resize"), v2.ToImage()
     crops = v2.Compose([v2.Pad(2, fill=3), v2.CenterCrop(8), to_image])
     colours = v2.Compose([v2.Pad(2, fill=(1, 2, 3)), v2.Resize((8, 8)), to_image])
-    from torchvision import tv_tensors
-
     halves = v2.ToDtype({tv_tensors.Mask: torch.float16, "others": None})
     separate = VOCSegmentation(sets / "voc", image_set="train", transform=v2.Compose([to_image]))
     for dataset, text in [
@@ -297,8 +296,12 @@ def test_errors_of_segmentation_sets(sets: Path, tmp_path: Path) -> None:
         (_wrapped(_voc, sets, None), "VOCSegmentation has no transforms"),
         (_wrapped(_voc, sets, crops), "VOCSegmentation fill masks with 0, 3.*tv_tensors.Mask"),
         (_wrapped(_sbd, sets, colours), r"Pad\(fill=.*masks of the SBDataset.*tv_tensors.Mask"),
-        (_wrapped(_voc, sets, v2.Compose([to_image, halves])), "type float16: use one of torch.u"),
-        (_wrapped(_voc, sets, v1.Compose([v1.Resize(8)])), "use torchvision.transforms.v2 for the"),
+        (_wrapped(_voc, sets, v2.Compose([to_image])), "transform of the VOCSegmentation keeps"),
+        (
+            _wrapped(_voc, sets, v2.Compose([v2.Resize((8, 8)), to_image, halves])),
+            "type float16: use one of torch.uint8",
+        ),
+        (_wrapped(_voc, sets, v1.Compose([v1.Resize(8)])), "use torchvision.transforms.v2 for"),
         (_wrapped(_city, sets, usual, ["semantic", "instance"]), "give target_type='semantic'"),
         (_wrapped(_pets, sets, usual, "category"), "OxfordIIITPet has target_types.*'category'"),
         (

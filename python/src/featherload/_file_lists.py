@@ -504,8 +504,9 @@ def _other_transform(dataset: Any) -> str | None:
 
 
 def _recipe_of(dataset: Any, files: FileList) -> tuple[Any, int]:
-    name = type(dataset).__name__
-    if _joint_transforms.inner(dataset) is not None:
+    wrapped = _joint_transforms.inner(dataset)
+    name = type(dataset if wrapped is None else wrapped).__name__
+    if wrapped is not None:
         transform = _joint_transforms.image_transform(dataset)
     else:
         transform = getattr(dataset, "transform", None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,9 @@ def plan(leaves: Sequence[Any], listed: Sequence[tuple[str, MaskedSample]]) -> T
                 "the data sets of a ConcatDataset have other types or fills of masks, or other "
                 "targets: give all the same transforms and target types"
             )
-    files = [_file(target) for _, target in listed]
+    # Paths, or the bytes of all.
+    are_paths = all(target.read is None for _, target in listed)
+    files = [target.mask if are_paths else _bytes(target) for _, target in listed]
     labels = [list(target.labels) for _, target in listed]
     single = len(labels[0]) == 1
     return TargetPlan(
@@ -61,8 +64,13 @@ def plan(leaves: Sequence[Any], listed: Sequence[tuple[str, MaskedSample]]) -> T
     )
 
 
-def _file(target: MaskedSample) -> Any:
-    return target.mask if target.read is None else target.read(target.mask)
+def _bytes(target: MaskedSample) -> bytes:
+    if target.read is not None:
+        return target.read(target.mask)
+    try:
+        return Path(target.mask).read_bytes()
+    except OSError as error:
+        raise refused(f"the mask {target.mask} cannot be read: {error.strerror}") from None
 
 
 def _form(dataset: Any) -> tuple[str, ...]:
