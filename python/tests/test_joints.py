@@ -61,7 +61,8 @@ def test_boxes_of_a_mosaic_are_where_the_painted_pixels_are(painted: Path, grid:
             assert (np.asarray(objects.labels[span]) == ids + 1).all()
             for number, box in zip(ids, boxes, strict=True):
                 is_painted = (images[row] == [255, number, 7]).all(-1)
-                # Of two equal pictures the pixels are those of both. Of nine, one may cover another.
+                # Of two equal pictures the pixels are those of both. Of nine, one may cover
+                # another.
                 if (ids == number).sum() > 1 or grid == 3:
                     continue
                 y, x = np.nonzero(is_painted)

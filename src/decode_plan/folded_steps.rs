@@ -32,6 +32,8 @@ pub(crate) struct FoldedResize {
     pub(crate) window: PixelRect,
     pub(crate) interpolation: InterpolationMode,
     pub(crate) antialias: bool,
+    /// Whether the part is mirrored across and down before the resize.
+    pub(crate) mirrored: (bool, bool),
 }
 
 impl FoldedSteps {
@@ -111,6 +113,7 @@ impl FoldedSteps {
                     },
                     interpolation,
                     antialias,
+                    mirrored: (self.placement.flip_x, self.placement.flip_y),
                 });
             }
             _ => return false,
@@ -173,11 +176,13 @@ impl FoldedSteps {
         let x = resize.axis(
             (self.rect.left, self.rect.width, scaled.0),
             (resize.full.0, resize.window.left, resize.window.width),
+            resize.mirrored.0,
             d,
         );
         let y = resize.axis(
             (self.rect.top, self.rect.height, scaled.1),
             (resize.full.1, resize.window.top, resize.window.height),
+            resize.mirrored.1,
             d,
         );
         DecodeWindow {
@@ -222,6 +227,7 @@ impl FoldedResize {
         &self,
         (from, length, scaled): (u32, u32, u32),
         (full_size, first, out_size): (u32, u32, u32),
+        is_mirrored: bool,
         d: u32,
     ) -> AxisWindow {
         let d = f64::from(d);
@@ -229,6 +235,10 @@ impl FoldedResize {
         let base = (low.floor() as u32).min(scaled - 1);
         let end = (high.ceil() as u32).clamp(base + 1, scaled);
         let (filter, antialias) = ResizeFilter::of(self.interpolation, self.antialias);
+        let filter = match is_mirrored {
+            true => filter.mirrored(),
+            false => filter,
+        };
         let axis = AxisGeometry {
             in_size: end - base,
             in0: low - f64::from(base),

@@ -130,7 +130,8 @@ impl ResizeBound {
         };
         let axis = self.axis(all, full, window);
         let reach = match self.filter.0 {
-            ResizeFilter::Nearest | ResizeFilter::Labels(_) | ResizeFilter::Area => 1.0,
+            filter if filter.copies() => 1.0,
+            ResizeFilter::Area => 1.0,
             _ => axis.window() as f64 / 2.0 + 1.0,
         };
         let seen = f64::from(window) * axis.scale() + 2.0 * reach;

@@ -215,7 +215,7 @@ impl ScratchBounds {
                         window: to.high,
                         filter,
                         averages: match filter.0 {
-                            ResizeFilter::Nearest | ResizeFilter::Labels(_) => false,
+                            filter if filter.copies() => false,
                             ResizeFilter::Area => true,
                             _ => filter.1,
                         },

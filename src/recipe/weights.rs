@@ -39,6 +39,8 @@ pub enum ResizeFilter {
     Nearest,
     /// One pixel by the rule of a library, for labels. The interval must have whole numbers.
     Labels(LabelFilter),
+    /// The same for an axis that is mirrored before the resize, while its pixels lie as stored.
+    MirroredLabels(LabelFilter),
     /// The mean over the area of the output pixel. Pixels at both ends count with the share inside.
     Area,
     /// A triangle. Commonly called bilinear.
@@ -66,10 +68,19 @@ impl ResizeFilter {
         }
     }
 
+    /// The filter for an axis whose pixels are mirrored before the resize. Only filters of labels
+    /// have another one: their rules are those of libraries, and count from one end.
+    pub(crate) fn mirrored(self) -> Self {
+        match self {
+            Self::Labels(filter) => Self::MirroredLabels(filter),
+            other => other,
+        }
+    }
+
     /// Half the width of the kernel at scale 1, in input pixels.
     pub fn support(self) -> f64 {
         match self {
-            Self::Nearest | Self::Labels(_) | Self::Area => 0.5,
+            Self::Nearest | Self::Labels(_) | Self::MirroredLabels(_) | Self::Area => 0.5,
             Self::Triangle => 1.0,
             Self::Cubic | Self::SharpCubic => 2.0,
             Self::Lanczos3 => 3.0,
@@ -84,7 +95,10 @@ impl ResizeFilter {
 
     /// True for filters whose output pixels are copies of input pixels.
     pub(crate) fn copies(self) -> bool {
-        matches!(self, Self::Nearest | Self::Labels(_))
+        matches!(
+            self,
+            Self::Nearest | Self::Labels(_) | Self::MirroredLabels(_)
+        )
     }
 
     /// True for filters with negative weights.
@@ -97,7 +111,7 @@ impl ResizeFilter {
     fn at(self, x: f64) -> f64 {
         match self {
             // Both have separate rules.
-            Self::Nearest | Self::Labels(_) | Self::Area => 0.0,
+            Self::Nearest | Self::Labels(_) | Self::MirroredLabels(_) | Self::Area => 0.0,
             Self::Triangle => {
                 let x = x.abs();
                 if x < 1.0 { 1.0 - x } else { 0.0 }
@@ -211,6 +225,12 @@ impl AxisGeometry {
         self.in0 + n * (self.in1 - self.in0) / f64::from(self.full_size)
     }
 
+    /// The pixel at the same distance from the other end of the interval, whose ends are whole
+    /// numbers.
+    fn mirrored(&self, pixel: u32) -> u32 {
+        (self.in0 + self.in1) as u32 - 1 - pixel
+    }
+
     /// Input pixels per output pixel.
     pub fn scale(&self) -> f64 {
         (self.in1 - self.in0) / f64::from(self.full_size)
@@ -285,8 +305,10 @@ impl WeightTable {
             self.starts.push(start - axis.origin);
             self.sizes.push(size as u32);
         }
-        if axis.filter == ResizeFilter::Labels(LabelFilter::Pillow) && !axis.is_identity() {
-            self.start_as_pillow(&axis);
+        let pillow = LabelFilter::Pillow;
+        let is_mirrored = axis.filter == ResizeFilter::MirroredLabels(pillow);
+        if (is_mirrored || axis.filter == ResizeFilter::Labels(pillow)) && !axis.is_identity() {
+            self.start_as_pillow(&axis, is_mirrored);
         }
         self.axis = Some(axis);
         true
@@ -294,14 +316,25 @@ impl WeightTable {
 
     /// The pixels that Pillow's `NEAREST` takes. `ImagingScaleAffine` adds the scale for each pixel,
     /// and a product would round otherwise.
-    fn start_as_pillow(&mut self, axis: &AxisGeometry) {
+    fn start_as_pillow(&mut self, axis: &AxisGeometry, is_mirrored: bool) {
         let length = axis.in1 - axis.in0;
         let scale = length / f64::from(axis.full_size);
-        let mut at = (0..axis.first).fold(scale * 0.5, |at, _| at + scale);
+        let first = match is_mirrored {
+            true => axis.full_size - axis.first - axis.out_size,
+            false => axis.first,
+        };
+        let mut at = (0..first).fold(scale * 0.5, |at, _| at + scale);
         for start in &mut self.starts {
-            let pixel = axis.in0 + at.floor().min(length - 1.0);
-            *start = pixel as u32 - axis.origin;
+            let pixel = (axis.in0 + at.floor().min(length - 1.0)) as u32;
+            let pixel = match is_mirrored {
+                true => axis.mirrored(pixel),
+                false => pixel,
+            };
+            *start = pixel - axis.origin;
             at += scale;
+        }
+        if is_mirrored {
+            self.starts.reverse();
         }
     }
 
@@ -404,6 +437,11 @@ fn weigh(axis: &AxisGeometry, kernel: &AxisKernel, o: u32, row: &mut [f64]) -> (
         _ if axis.is_identity() => nearest(axis, o, row),
         ResizeFilter::Nearest => nearest(axis, o, row),
         ResizeFilter::Labels(filter) => label_pixel(axis, filter, o, row),
+        ResizeFilter::MirroredLabels(filter) => {
+            let last = f64::from(axis.full_size - 1);
+            let (pixel, size) = label_pixel(axis, filter, last - o, row);
+            (axis.mirrored(pixel), size)
+        }
         ResizeFilter::Area => area(axis, o, row),
         // The most common filter, without a match for each weight.
         ResizeFilter::Triangle => by_kernel(axis, kernel, o, row, |x| ResizeFilter::Triangle.at(x)),
@@ -695,6 +733,36 @@ mod tests {
     fn the_fraction_of_the_box_lives_in_the_weights() {
         let t = table(axis(10, 2.25, 6.25, 4, ResizeFilter::Triangle));
         assert_eq!(t.row(0), (2, &[0.75, 0.25][..]));
+    }
+
+    /// Labels of a mirrored picture are those of the picture that was mirrored in memory.
+    #[test]
+    fn mirrored_labels_count_from_the_other_end() {
+        for filter in [LabelFilter::Floor, LabelFilter::Center, LabelFilter::Pillow] {
+            for (in0, length, full) in [(0, 7, 3), (2, 48, 7), (0, 31, 200), (5, 97, 33)] {
+                let (from, to) = (f64::from(in0), f64::from(in0 + length));
+                let of = |filter| axis(in0 + length, from, to, full, filter);
+                let plain = table(of(ResizeFilter::Labels(filter)));
+                for (first, out_size) in [(0, full), (1, full - 1), (0, full - 2)] {
+                    let mirrored = table(AxisGeometry {
+                        first,
+                        out_size,
+                        ..of(ResizeFilter::Labels(filter).mirrored())
+                    });
+                    for o in 0..out_size {
+                        let (at, weights) = mirrored.row(o as usize);
+                        let (want, _) = plain.row((full - 1 - first - o) as usize);
+                        assert_eq!(at, (2 * in0 + length) as usize - 1 - want);
+                        assert_eq!(weights, [1.0]);
+                    }
+                    let reads = mirrored.axis.map(|axis| axis.reads());
+                    let reads = reads.unwrap();
+                    for o in 0..out_size as usize {
+                        assert!(reads.contains(&(mirrored.row(o).0 as u32)));
+                    }
+                }
+            }
+        }
     }
 
     /// A part of the output, from a part of the input, has the weights of the whole bit by bit.

@@ -18,6 +18,7 @@ from ._columns import HeldColumns
 from ._errors import ConfigError
 from ._featherload import RawBatch, Tensor
 from ._objects import Objects, of_batch
+from ._target_plan import TargetView
 from ._values import handle
 
 Framework = Literal["numpy", "torch", "jax"]
@@ -104,8 +105,9 @@ class Batch(tuple[Any, Any]):
     _columns: HeldColumns | None
     _masks: Any
     _objects: Objects | None
-    # Makes images and targets of objects.
-    _view: Callable[[Objects, Any], tuple[Any, Any]] | None
+    # Makes images and targets, which take the place of these labels.
+    _view: TargetView | None
+    _labels: Any
     # Rows of images for each sample: the images of all samples, then those of all again, ...
     _splits: int
 
@@ -117,11 +119,13 @@ class Batch(tuple[Any, Any]):
         masks: Any = None,
         objects: Objects | None = None,
         splits: int = 1,
-        view: Callable[[Objects, Any], tuple[Any, Any]] | None = None,
+        view: TargetView | None = None,
+        labels: Any = None,
     ) -> Batch:
         batch = super().__new__(cls, tuple(pair))
         batch._raw, batch._columns, batch._masks = raw, columns, masks
-        batch._objects, batch._splits, batch._view = objects, splits, view
+        batch._objects, batch._splits = objects, splits
+        batch._view, batch._labels = view, labels
         return batch
 
     def __getitem__(self, key: Any) -> Any:
@@ -198,9 +202,7 @@ class Batch(tuple[Any, Any]):
         """The objects in the form that ``targets`` of the loader names. They are in the place of
         the labels: ``images, targets = batch``.
         """
-        if self._objects is None:
-            return self.objects
-        return self[1]
+        return self.objects if self._view is None else self[1]
 
     @property
     def _of_loader(self) -> RawBatch:
@@ -301,7 +303,8 @@ class Batch(tuple[Any, Any]):
         """
         import torch
 
-        images, labels = self
+        images, targets = self
+        labels = targets if self._view is None else self._labels
         first = images[0] if isinstance(images, list) and images else images
         if not isinstance(first, torch.Tensor):
             raise TypeError(
@@ -319,7 +322,7 @@ class Batch(tuple[Any, Any]):
         where = there[0] if isinstance(there, list) else there
         at = labels
         waits = {k: v for k, v in options.items() if k in ("non_blocking", "copy")}
-        if labels is not None and self._objects is None and labels.device != where.device:
+        if labels is not None and labels.device != where.device:
             at = labels.to(where.device, **waits)
         masks = self._masks
         if masks is not None and (masks.device != where.device or there is not images):
@@ -333,13 +336,18 @@ class Batch(tuple[Any, Any]):
             if own_masks or objects.boxes.device != where.device:
                 wait = not options.get("non_blocking")
                 objects = objects.to(where.device, not wait, own_masks)
-                at = labels if self._view is None else self._view(objects, there)[1]
-        if there is images and at is labels and masks is self._masks and objects is self._objects:
+        are_same = at is labels and masks is self._masks and objects is self._objects
+        if there is images and are_same:
             return self
         raw = self._raw
         if raw is not None and there is not images:
             raw = raw.without_pixels()
-        return Batch((there, at), raw, self._columns, masks, objects, self._splits, self._view)
+        if self._view is None:
+            targets = at
+        elif not are_same:
+            targets = self._view(there, at, masks, objects)[1]
+        parts = (masks, objects, self._splits, self._view, at)
+        return Batch((there, targets), raw, self._columns, *parts)
 
     def numpy(self) -> tuple[Any, Any]:
         """Images and labels as NumPy arrays: views, or copies if they are on a device."""
@@ -347,10 +355,9 @@ class Batch(tuple[Any, Any]):
         if raw.has_pixels and raw.device == "cpu":
             return self._with_targets(as_numpy(raw), "numpy")
         images = as_torch(raw)[0] if raw.has_pixels else self[0]
-        labels = self._with_targets(as_numpy(raw, pixels=False), "numpy")[1]
-        if isinstance(images, list):
-            return [_host(row) for row in images], labels
-        return _host(images), labels
+        labels = as_numpy(raw, pixels=False)[1]
+        host = [_host(row) for row in images] if isinstance(images, list) else _host(images)
+        return self._with_targets((host, labels), "numpy")
 
     def torch(self) -> tuple[Any, Any]:
         """Images and labels as torch tensors, which share the batch's memory."""
@@ -362,7 +369,9 @@ class Batch(tuple[Any, Any]):
         """
         return self._as("jax", as_jax)
 
-    def _as(self, module: str, take: Callable[[RawBatch], tuple[Any, Any]]) -> tuple[Any, Any]:
+    def _as(
+        self, module: Framework, take: Callable[[RawBatch], tuple[Any, Any]]
+    ) -> tuple[Any, Any]:
         raw = self._of_loader
         if raw.has_pixels:
             return self._with_targets(take(raw), module)
@@ -373,12 +382,15 @@ class Batch(tuple[Any, Any]):
             "the pixels of this batch were copied or moved elsewhere: take them from batch.images"
         )
 
-    def _with_targets(self, pair: tuple[Any, Any], framework: str) -> tuple[Any, Any]:
-        """The pair with targets of objects in place of the labels, if there are any."""
+    def _with_targets(self, pair: tuple[Any, Any], framework: Framework) -> tuple[Any, Any]:
+        """The pair with targets in place of the labels, if the loader has them."""
         if self._view is None:
             return pair
-        objects = of_batch(self._of_loader, framework)
-        return pair if objects is None else self._view(objects, pair[0])
+        raw = self._of_loader
+        masks = masks_of(framework, raw) if raw.has_pixels else self._masks
+        if framework == "numpy" and masks is not None:
+            masks = _host(masks)
+        return self._view(*pair, masks, of_batch(raw, framework))
 
     def __repr__(self) -> str:
         raw = self._raw

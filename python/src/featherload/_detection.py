@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
-from ._errors import ConfigError
-from ._objects import Objects, Viewer
-from ._values import shown
+import numpy as np
 
-_WRAPPER = "torchvision.tv_tensors._dataset_wrapper.VisionDatasetTVTensorWrapper"
-
-# Transforms after which boxes may be sanitized: they move no pixel.
-_STILL = {"ConvertImageDtype", "Normalize", "ToDtype", "ToImage", "ToPureTensor"}
-
-# Of boxes alone. Boxes of batches are clamped before they are sanitized, and have one format.
-_CLAMPED = ("ClampBoundingBoxes",)
-_CONVERTED = ("ConvertBoundingBoxFormat",)
+from ._joint_transforms import inner, refused, sanitizing
+from ._objects import Objects
+from ._target_plan import TargetPlan, TargetView
 
 _DEFAULT_KEYS = {"image_id", "boxes", "labels"}
+
+FACE = 1
+"""The label of boxes in data sets of faces, which have no categories. 0 is the background."""
 
 
 @dataclass(frozen=True)
@@ -38,64 +35,113 @@ class AnnotatedSample:
     read: Callable[[], dict[str, Any]] = field(compare=False, repr=False)
 
     def objects(self) -> dict[str, Any]:
-        """Boxes and labels as ``Loader``'s ``objects`` lists them."""
+        """Boxes and labels as ``Loader``'s ``objects`` lists them. Further values of torchvision's
+        targets: ``of_objects``, each with a value for each object, and ``of_image``.
+        """
         return self.read()
-
-
-def inner(dataset: Any) -> Any:
-    """The data set within torchvision's wrapper; None for other data sets."""
-    names = {f"{base.__module__}.{base.__qualname__}" for base in type(dataset).__mro__}
-    if _WRAPPER not in names:
-        return None
-    wrapped = dataset._dataset
-    kind = type(wrapped)
-    if f"{kind.__module__.split('.')[0]}.{kind.__name__}" not in _READERS:
-        known = ", ".join(name.split(".")[1] for name in _READERS)
-        raise _refused(
-            f"a wrapped {kind.__name__} is not read here: use {known}, or give its boxes to "
-            "featherload.Loader(paths, recipe, objects=[...])"
-        )
-    return wrapped
 
 
 def samples(dataset: Any) -> list[tuple[str, AnnotatedSample]]:
     """Paths and annotations of a wrapped data set."""
-    wrapped = dataset._dataset
-    kind = type(wrapped)
-    return _READERS[f"{kind.__module__.split('.')[0]}.{kind.__name__}"](wrapped, has_masks(dataset))
+    wrapped = inner(dataset)
+    return READERS[type(wrapped).__name__](wrapped, dataset._target_keys)
 
 
 def has_masks(dataset: Any) -> bool:
     """Whether the targets of a wrapped data set have masks."""
+    if type(inner(dataset)).__name__ != "CocoDetection":
+        return False
     keys = dataset._target_keys
     keys = _DEFAULT_KEYS if keys is None else keys
     return keys == "all" or "masks" in keys
 
 
-def rule(leaves: tuple[Any, ...]) -> dict[str, Any]:
+def plan(leaves: Sequence[Any], listed: Sequence[tuple[str, AnnotatedSample]]) -> TargetPlan:
+    """The objects as a keyword of a loader."""
+    files = [target.objects() for _, target in listed]
+    fields = FurtherFields(files, _box_names(leaves[0]))
+    value = {**rule(leaves), "files": files}
+    return TargetPlan([(path, None) for path, _ in listed], "objects", value, fields.view)
+
+
+def _box_names(dataset: Any) -> tuple[str, ...]:
+    """The name of boxes in WIDERFace's targets."""
+    keys = dataset._target_keys
+    is_wider = type(inner(dataset)).__name__ == "WIDERFace"
+    return ("bbox",) if is_wider and (keys in (None, "all") or "bbox" in keys) else ()
+
+
+class FurtherFields:
+    """Values of torchvision's targets that objects have no place for, such as the pose of a face.
+    Targets in the form of a list have them.
+    """
+
+    def __init__(self, items: list[dict[str, Any]], box_names: Sequence[str] = ()) -> None:
+        """Takes them out of the items. Objects are found by ``ids``, images by ``image_id``.
+        ``box_names``: further names of boxes.
+        """
+        self._box_names = box_names
+        self._of_images: dict[str, list[Any]] = {}
+        parts: dict[str, list[Any]] = {}
+        count = 0
+        for number, item in enumerate(items):
+            of_objects, of_image = item.pop("of_objects", None), item.pop("of_image", None)
+            if of_objects is None and of_image is None:
+                continue
+            item["ids"] = list(range(count, count + len(item["labels"])))
+            item["image_id"] = number
+            count += len(item["labels"])
+            for name, values in (of_objects or {}).items():
+                parts.setdefault(name, []).append(values)
+            for name, value in (of_image or {}).items():
+                self._of_images.setdefault(name, []).append(value)
+        self._of_objects: dict[str, Any] = {
+            name: np.concatenate(of) if isinstance(of[0], np.ndarray) else [*chain(*of)]
+            for name, of in parts.items()
+        }
+
+    def view(self, inner: TargetView | None) -> TargetView | None:
+        if inner is None or not (self._of_objects or self._of_images or self._box_names):
+            return inner
+
+        def made(images: Any, labels: Any, masks: Any, objects: Objects | None) -> tuple[Any, Any]:
+            images, targets = inner(images, labels, masks, objects)
+            if objects is None or not isinstance(targets, list):
+                return images, targets
+            rows = zip(targets, objects.ids_of_rows(), strict=True)
+            return images, [
+                {**target, **self._of_row(target, ids, objects)} for target, ids in rows
+            ]
+
+        return made
+
+    def _of_row(self, target: Mapping[str, Any], ids: Any, objects: Objects) -> dict[str, Any]:
+        found = {name: target["boxes"] for name in self._box_names}
+        for name, values in self._of_objects.items():
+            is_array = isinstance(values, np.ndarray)
+            found[name] = objects.like(values[ids]) if is_array else [values[id] for id in ids]
+        number = target["image_id"]
+        for name, values in self._of_images.items():
+            # A masked row has no image.
+            found[name] = values[number] if number >= 0 else -1
+        return found
+
+
+def rule(leaves: Sequence[Any]) -> dict[str, Any]:
     """How objects move, by the transforms of these data sets."""
-    rules = [
-        {**_sanitizing(of.transforms), "masks": "full" if has_masks(of) else None} for of in leaves
-    ]
+    rules = [{**sanitizing(of), "masks": "full" if has_masks(of) else None} for of in leaves]
+    kinds = {type(inner(of)).__name__ for of in leaves}
     if any(other != rules[0] for other in rules):
-        raise _refused(
+        raise refused(
             "the data sets of a ConcatDataset sanitize boxes in different ways, or have other "
             "targets: give all the same transforms and target_keys"
         )
-    return {"style": "torchvision", "labels": "ids", **rules[0]}
-
-
-def image_transform(dataset: Any) -> Any:
-    """The transforms of a wrapped data set without those of boxes alone."""
-    from torchvision.transforms import v2
-
-    parts = [part for part in _parts(dataset.transforms) if not _is_of_boxes(part)]
-    if not parts:
-        raise _refused(
-            f"the {type(dataset._dataset).__name__} has no transforms, so its images form no "
-            "batch: give transforms=v2.Compose([v2.Resize((640, 640)), v2.ToImage(), ...])"
+    if len(kinds) > 1 and kinds & {"CelebA", "Kitti", "WIDERFace"}:
+        raise refused(
+            f"a ConcatDataset of {' and '.join(sorted(kinds))} has targets with different entries: "
+            "make a loader for each"
         )
-    return v2.Compose(parts)
+    return {"style": "torchvision", "labels": "ids", **rules[0]}
 
 
 def padded(recipe: dict[str, Any]) -> dict[str, Any]:
@@ -120,14 +166,18 @@ def has_border(recipe: Any) -> bool:
     return any("pad_to" in op for op in recipe.get("ops", ()))
 
 
-def cut_out(view: Viewer) -> Viewer:
+def cut_out(view: TargetView | None) -> TargetView | None:
     """Targets as before, and images without their borders: a list of arrays of several sizes."""
+    if view is None:
+        return None
 
-    def of_batch(objects: Objects, images: Any) -> tuple[Any, Any]:
-        images, targets = view(objects, images)
+    def of_batch(images: Any, labels: Any, masks: Any, objects: Objects | None) -> tuple[Any, Any]:
+        images, targets = view(images, labels, masks, objects)
+        if objects is None or not isinstance(targets, list):
+            return images, targets
         if objects.masks is not None:
-            for target, masks in zip(targets, objects.cut_out_masks(), strict=True):
-                target["masks"] = masks
+            for target, of_row in zip(targets, objects.cut_out_masks(), strict=True):
+                target["masks"] = of_row
         # Images that were moved are cut out already.
         return images if isinstance(images, list) else objects.cut_out(images), targets
 
@@ -154,68 +204,9 @@ def _most(op: dict[str, Any]) -> list[int] | None:
     return None
 
 
-def _parts(transforms: Any) -> list[Any]:
-    """The transforms in their order."""
-    if transforms is None:
-        return []
-    name = type(transforms).__name__
-    if name == "StandardTransform":
-        raise _refused(
-            "transform moves images and not their boxes: give the data set transforms=v2.Compose"
-            "([...]), which moves both"
-        )
-    if name == "Compose":
-        return [part for one in transforms.transforms for part in _parts(one)]
-    return [transforms]
-
-
-def _is_of_boxes(part: Any) -> bool:
-    return type(part).__name__ in ("SanitizeBoundingBoxes", *_CLAMPED, *_CONVERTED)
-
-
-def _sanitizing(transforms: Any) -> dict[str, Any]:
-    """The least side and area of boxes. torchvision keeps all without ``SanitizeBoundingBoxes``."""
-    parts = _parts(transforms)
-    for part in parts:
-        _check_format(part)
-    places = [
-        place for place, part in enumerate(parts) if type(part).__name__ == "SanitizeBoundingBoxes"
-    ]
-    if not places:
-        clamped = next((part for part in parts if type(part).__name__ in _CLAMPED), None)
-        if clamped is not None:
-            raise _refused(
-                f"{type(clamped).__name__} is translated together with SanitizeBoundingBoxes, "
-                "which drops what it leaves empty: add v2.SanitizeBoundingBoxes() after it"
-            )
-        return {"min_size": 0, "min_area": 0}
-    if len(places) > 1:
-        raise _refused("SanitizeBoundingBoxes is there twice: keep the last one")
-    one, after = parts[places[0]], parts[places[0] + 1 :]
-    moving = [
-        part for part in after if type(part).__name__ not in _STILL and not _is_of_boxes(part)
-    ]
-    if moving:
-        raise _refused(
-            f"SanitizeBoundingBoxes comes before {type(moving[0]).__name__}, and boxes are "
-            "sanitized once, at the end: put it after all transforms that move or colour pixels"
-        )
-    if one.labels_getter not in ("default", None) and not callable(one.labels_getter):
-        raise _refused(f"SanitizeBoundingBoxes has labels_getter {shown(one.labels_getter)}")
-    return {"min_size": float(one.min_size), "min_area": float(one.min_area)}
-
-
-def _check_format(part: Any) -> None:
-    """Boxes of batches are left, top, right, bottom."""
-    if type(part).__name__ in _CONVERTED and getattr(part.format, "name", part.format) != "XYXY":
-        raise _refused(
-            f"{type(part).__name__} makes {getattr(part.format, 'name', part.format)} of boxes, "
-            "and those of batches are XYXY: use format='XYXY', and convert targets in the loop"
-        )
-
-
-def _coco(dataset: Any, with_masks: bool) -> list[tuple[str, AnnotatedSample]]:
+def _coco(dataset: Any, keys: Any) -> list[tuple[str, AnnotatedSample]]:
     coco, found = dataset.coco, []
+    with_masks = keys == "all" or "masks" in (keys or ())
 
     def reader(image_id: int) -> Callable[[], dict[str, Any]]:
         return lambda: _coco_objects(coco, image_id, with_masks)
@@ -245,7 +236,7 @@ def _coco_objects(coco: Any, image_id: int, with_masks: bool) -> dict[str, Any]:
 def _rings(annotation: Any) -> list[list[list[float]]]:
     rings = annotation["segmentation"]
     if not isinstance(rings, list):
-        raise _refused(
+        raise refused(
             f"annotation {annotation['id']} has a mask of run lengths, which a data set in memory "
             "cannot hand over: give the file itself, such as featherload.Loader(root, recipe, "
             "objects={'files': 'instances.json', 'masks': 'full'})"
@@ -253,7 +244,7 @@ def _rings(annotation: Any) -> list[list[list[float]]]:
     return [[[x, y] for x, y in zip(ring[::2], ring[1::2], strict=True)] for ring in rings]
 
 
-def _voc(dataset: Any, with_masks: bool) -> list[tuple[str, AnnotatedSample]]:
+def _voc(dataset: Any, keys: Any) -> list[tuple[str, AnnotatedSample]]:
     from torchvision.tv_tensors._dataset_wrapper import VOC_DETECTION_CATEGORIES
 
     numbers = {name: number for number, name in enumerate(VOC_DETECTION_CATEGORIES)}
@@ -275,7 +266,7 @@ def _voc_objects(dataset: Any, number: int, numbers: dict[str, int]) -> dict[str
     found = dataset.parse_voc_xml(parse(file).getroot())["annotation"].get("object", [])
     unknown = sorted({one["name"] for one in found} - set(numbers))
     if unknown:
-        raise _refused(f"{file} has the category {unknown[0]!r}, which Pascal VOC does not have")
+        raise refused(f"{file} has the category {unknown[0]!r}, which Pascal VOC does not have")
     sides = ("xmin", "ymin", "xmax", "ymax")
     return {
         "boxes": [[float(one["bndbox"][side]) for side in sides] for one in found],
@@ -283,11 +274,109 @@ def _voc_objects(dataset: Any, number: int, numbers: dict[str, int]) -> dict[str
     }
 
 
-_READERS: dict[str, Callable[[Any, bool], list[tuple[str, AnnotatedSample]]]] = {
-    "torchvision.CocoDetection": _coco,
-    "torchvision.VOCDetection": _voc,
+def _kitti(dataset: Any, keys: Any) -> list[tuple[str, AnnotatedSample]]:
+    from torchvision.tv_tensors._dataset_wrapper import KITTI_CATEGORIES
+
+    _check_split(dataset, dataset.train, "train=True")
+    numbers = {name: number for number, name in enumerate(KITTI_CATEGORIES)}
+
+    def reader(number: int) -> Callable[[], dict[str, Any]]:
+        return lambda: _kitti_objects(dataset, number, numbers, keys)
+
+    return [
+        (path, AnnotatedSample(id(dataset.targets), number, reader(number)))
+        for number, path in enumerate(dataset.images)
+    ]
+
+
+_KITTI_KEYS = (
+    *("type", "truncated", "occluded", "alpha", "bbox", "dimensions", "location"),
+    "rotation_y",
+)
+
+
+def _kitti_objects(dataset: Any, number: int, numbers: dict[str, int], keys: Any) -> dict[str, Any]:
+    file = dataset.targets[number]
+    try:
+        found = dataset._parse_target(number)
+    except (IndexError, ValueError) as error:
+        raise refused(
+            f"{file} is no label file of KITTI ({error}): each line has a type and 14 numbers"
+        ) from None
+    unknown = sorted({one["type"] for one in found} - set(numbers))
+    if unknown:
+        raise refused(f"{file} has the type {unknown[0]!r}, which KITTI does not have")
+    item: dict[str, Any] = {
+        "boxes": [one["bbox"] for one in found],
+        "labels": [numbers[one["type"]] for one in found],
+    }
+    wanted = [name for name in _KITTI_KEYS if keys == "all" or name in (keys or ())]
+    if wanted:
+        item["of_objects"] = {name: [one[name] for one in found] for name in wanted}
+    return item
+
+
+def _widerface(dataset: Any, keys: Any) -> list[tuple[str, AnnotatedSample]]:
+    _check_split(dataset, dataset.split != "test", "split='train'")
+
+    def reader(number: int) -> Callable[[], dict[str, Any]]:
+        return lambda: _widerface_objects(dataset.img_info[number]["annotations"], keys)
+
+    return [
+        (one["img_path"], AnnotatedSample(id(dataset.img_info), number, reader(number)))
+        for number, one in enumerate(dataset.img_info)
+    ]
+
+
+def _widerface_objects(annotations: Mapping[str, Any], keys: Any) -> dict[str, Any]:
+    sides = annotations["bbox"].tolist()
+    wanted = [
+        name for name in annotations if name != "bbox" and (keys in (None, "all") or name in keys)
+    ]
+    return {
+        "boxes": [[x, y, x + w, y + h] for x, y, w, h in sides],
+        "labels": [FACE] * len(sides),
+        "of_objects": {name: annotations[name].numpy() for name in wanted},
+    }
+
+
+def _celeba(dataset: Any, keys: Any) -> list[tuple[str, AnnotatedSample]]:
+    if "bbox" not in dataset.target_type:
+        raise refused(
+            f"the wrapped CelebA has target_type={dataset.target_type}, which has no boxes: give "
+            "'bbox', or leave out wrap_dataset_for_transforms_v2"
+        )
+    folder = os.path.join(dataset.root, dataset.base_folder, "img_align_celeba")
+
+    def reader(number: int) -> Callable[[], dict[str, Any]]:
+        return lambda: _celeba_objects(dataset, number)
+
+    return [
+        (os.path.join(folder, name), AnnotatedSample(id(dataset.bbox), number, reader(number)))
+        for number, name in enumerate(dataset.filename)
+    ]
+
+
+def _celeba_objects(dataset: Any, number: int) -> dict[str, Any]:
+    x, y, w, h = dataset.bbox[number].tolist()
+    item: dict[str, Any] = {"boxes": [[x, y, x + w, y + h]], "labels": [FACE]}
+    if "identity" in dataset.target_type:
+        item["of_image"] = {"identity": int(dataset.identity[number, 0])}
+    return item
+
+
+def _check_split(dataset: Any, has_targets: bool, fix: str) -> None:
+    if not has_targets:
+        raise refused(
+            f"the {type(dataset).__name__} of this split has no targets: give {fix}, or its images "
+            "to featherload.Loader(paths, recipe)"
+        )
+
+
+READERS: dict[str, Callable[[Any, Any], list[tuple[str, AnnotatedSample]]]] = {
+    "CelebA": _celeba,
+    "CocoDetection": _coco,
+    "Kitti": _kitti,
+    "VOCDetection": _voc,
+    "WIDERFace": _widerface,
 }
-
-
-def _refused(text: str) -> ConfigError:
-    return ConfigError(text, option="dataset")

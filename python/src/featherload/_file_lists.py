@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _crops, _detection
+from . import _crops, _detection, _joint_transforms, _wrapped_sets
 from ._errors import ConfigError
 from ._item_feed import METHOD, AskedItem, is_bytes
 from ._pixel_arrays import PixelRow
@@ -97,8 +97,12 @@ def resolve(dataset: Any, *, raw_targets: bool = False) -> FileList:
                 parts[0].first_target,
             )
         )
-    if _detection.inner(dataset) is not None:
-        return FileList([*_detection.samples(dataset)], (dataset,))
+    wrapped = _wrapped_sets.samples(dataset)
+    if wrapped is not None:
+        return FileList(wrapped, (dataset,))
+    wrapping = _wrapped_sets.wrapping(kind)
+    if wrapping is not None:
+        raise _refused(wrapping)
     base = next((b for b in kind.__mro__ if _reader(b) is not None), None)
     read = None if base is None else _reader(base)
     if base is None or read is None:
@@ -119,7 +123,15 @@ def resolve(dataset: Any, *, raw_targets: bool = False) -> FileList:
 
 
 def _check_one_kind(files: FileList) -> FileList:
-    """Raises an error for samples of several kinds: files, images of arrays, bytes of a method."""
+    """Raises an error for samples of several kinds: files, images of arrays, bytes of a method,
+    and targets that are objects, masks or labels.
+    """
+    targets = {_wrapped_sets.kind_of(target) for _, target in files.samples}
+    if len(targets) > 1:
+        raise _refused(
+            f"a ConcatDataset of data sets with {' and with '.join(sorted(targets))} has no common "
+            "targets: make a loader for each"
+        )
     kinds = {type(image) for image, _ in files.samples} & {PixelRow, AskedItem}
     is_all = all(type(image) in kinds for image, _ in files.samples)
     if len(kinds) > 1 or (kinds and not is_all):
@@ -492,9 +504,10 @@ def _other_transform(dataset: Any) -> str | None:
 
 
 def _recipe_of(dataset: Any, files: FileList) -> tuple[Any, int]:
-    name = type(dataset).__name__
-    if _detection.inner(dataset) is not None:
-        transform = _detection.image_transform(dataset)
+    wrapped = _joint_transforms.inner(dataset)
+    name = type(dataset if wrapped is None else wrapped).__name__
+    if wrapped is not None:
+        transform = _joint_transforms.image_transform(dataset)
     else:
         transform = getattr(dataset, "transform", None)
     if transform is None:
@@ -517,7 +530,7 @@ def _recipe_of(dataset: Any, files: FileList) -> tuple[Any, int]:
             f"the transform of the {name} returns no tensor, so torch cannot make a batch of "
             "it: put ToTensor() or v2.ToImage() at its end"
         )
-    if _detection.inner(dataset) is not None:
+    if wrapped is not None and not _joint_transforms.has_label_images(dataset):
         recipe = _detection.padded(recipe)
     for part in recipe.get("crops", [recipe]):
         part["ops"] = _of_one_size(part["ops"], files.size, name)

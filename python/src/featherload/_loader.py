@@ -24,6 +24,7 @@ from . import (
     _items,
     _labels,
     _masks,
+    _object_lists,
     _objects,
     _options,
     _preview,
@@ -40,6 +41,7 @@ from ._given_order import EPOCH, ITERATIONS, GivenBatches, GivenBatchOrder, Give
 from ._item_feed import AskedItems, Feeder
 from ._preview import Preview
 from ._processes import private_bytes
+from ._target_plan import TargetView
 from ._turn import Turn
 from ._values import LAST, shown, whole
 from .samplers import Sampler
@@ -230,7 +232,7 @@ class Loader:
         allow_redirects: bool | None = None,
         columns: Sequence[str] | None = None,
         masks: _masks.Masks | None = None,
-        objects: _objects.ObjectSource | None = None,
+        objects: _object_lists.ObjectSource | None = None,
         epochs: int | None = None,
         sandbox: Literal["auto", "require", "off"] | None = None,
         row_limit: float | None = None,
@@ -263,8 +265,8 @@ class Loader:
         self._has_masks = masks is not None
         self._masks = _masks.taken(keywords)
         form = _objects.checked_form(targets, objects is not None)
-        self._objects = _objects.taken(keywords, self._items is not None, of_column)
-        self._view = _objects.viewer(form, keywords["objects"])
+        self._objects = _object_lists.taken(keywords, self._items is not None, of_column)
+        self._view = self._target_view(_objects.viewer(form, keywords["objects"]))
         self._has_one_channel: bool = getattr(self, "_has_one_channel", False)
         if sampler is not None and not isinstance(sampler, (str, Sampler)):
             sampler = keywords["sampler"] = GivenOrder(sampler)
@@ -372,6 +374,10 @@ class Loader:
         if feeder is not None:
             feeder.start()
         return stream, feeder
+
+    def _target_view(self, view: TargetView | None) -> TargetView | None:
+        """What makes the targets of batches. ``view``: that of the keyword ``targets``."""
+        return view
 
     @property
     def categories(self) -> list[tuple[int, str]]:
@@ -703,9 +709,10 @@ class Loader:
                 RuntimeWarning,
                 stacklevel=3,
             )
-        if objects is not None and self._view is not None:
-            pair = self._view(objects, pair[0])
-        return Batch(pair, raw, self._columns, masks, objects, view=self._view)
+        labels = pair[1]
+        if self._view is not None:
+            pair = self._view(*pair, masks, objects)
+        return Batch(pair, raw, self._columns, masks, objects, view=self._view, labels=labels)
 
 
 def _ops(recipe: Mapping[str, Any]) -> Sequence[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Objects in images: boxes, labels, keypoints, as the arrays of a batch and as views of them.
+"""Objects of a batch: boxes, labels, keypoints, as arrays and as views of them.
 
 The arrays of a batch are flat: the objects of all rows follow each other, and ``offsets`` says
 where each row begins. Every other form is made of them here.
@@ -6,37 +6,17 @@ where each row begins. Every other form is made of them here.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from ._errors import ConfigError
-from ._featherload import RawBatch, RawObjects
+from ._featherload import RawBatch
 from ._values import shown
 
-ObjectSource = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
-
 TargetForm = Literal["list", "flat", "padded", "detr"]
-
-Viewer = Callable[["Objects", Any], tuple[Any, Any]]
-
-_LISTED = {
-    "boxes": (4, np.float64),
-    "area": (0, np.float64),
-    "iscrowd": (0, np.bool_),
-    "ids": (0, np.int64),
-}
-"""The arrays of an item: numbers of an object (0: one number, without an axis), and type."""
-
-_ITEM = {*_LISTED, "labels", "keypoints", "rotated", "polygons", "image_id", "size"}
-_FORM = {"box_format", "normalized", "names", "keypoint_swap"}
-_READING = {"column", "member", "box_format", "normalized", "names", "strict", "crowds"}
-"""How a column of objects is read."""
-_ROTATED = {5: "centre", 8: "corners"}
-_BOX_FORMATS = ("xyxy", "xywh", "cxcywh")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +66,12 @@ class Objects:
         counts: list[int] = np.diff(self._host.offsets).tolist()
         return counts
 
+    def ids_of_rows(self) -> list[Any]:
+        """The numbers of the objects of each row, as arrays of NumPy."""
+        host = self._host
+        rows: list[Any] = np.split(host.ids, host.offsets[1:-1])
+        return rows
+
     def as_list(self) -> list[dict[str, Any]]:
         """A dict for each row, as torchvision's detection models take them: ``boxes`` n x 4,
         ``labels`` n, ``image_id``, ``area``, ``iscrowd``, and ``keypoints`` n x K x 3, ``rotated``,
@@ -119,7 +105,7 @@ class Objects:
             flat["keypoints"] = shares
         if host.masks is not None:
             flat["masks"] = _numbered(host.masks)
-        return {name: self._like(array) for name, array in flat.items()}
+        return {name: self.like(array) for name, array in flat.items()}
 
     def as_padded(self, most: int | None = None) -> dict[str, Any]:
         """Arrays of one shape: ``boxes`` N x P x 4, ``labels`` N x P, ``valid`` bool N x P, and
@@ -150,7 +136,7 @@ class Objects:
                 padded["masks"][row, :count, :height, :width] = masks
         valid = np.zeros((len(counts), side), np.bool_)
         valid[rows, places] = True
-        return {name: self._like(array) for name, array in {**padded, "valid": valid}.items()}
+        return {name: self.like(array) for name, array in {**padded, "valid": valid}.items()}
 
     def cut_out(self, images: Any) -> list[Any]:
         """The image of each row without its border. ``images``: those of the batch, N x C x H x W
@@ -198,9 +184,9 @@ class Objects:
         """
         host = self._host
         size = np.array([height, width])
-        shares = self._like(_shares(host.boxes, np.broadcast_to(size, (len(host.labels), 2))))
-        sizes = self._like(np.where(host.sizes > 0, size, 0))
-        crowds = self._like(host.iscrowd.astype(np.int64))
+        shares = self.like(_shares(host.boxes, np.broadcast_to(size, (len(host.labels), 2))))
+        sizes = self.like(np.where(host.sizes > 0, size, 0))
+        crowds = self.like(host.iscrowd.astype(np.int64))
         ends = host.offsets.tolist()
         rows = []
         for row in range(len(ends) - 1):
@@ -223,7 +209,7 @@ class Objects:
         inside = np.zeros((len(rows), height, width), np.int64)
         for row, (left, top, right, bottom) in enumerate(host.content.tolist()):
             inside[row, top:bottom, left:right] = 1
-        return {"pixel_mask": self._like(inside), "labels": rows}
+        return {"pixel_mask": self.like(inside), "labels": rows}
 
     def to(self, device: Any, non_blocking: bool = False, own_masks: bool = False) -> Objects:
         """The tensors on another device. ``own_masks``: masks leave the loader's memory, too."""
@@ -265,7 +251,7 @@ class Objects:
         counts = np.diff(self.offsets)
         return np.repeat(np.arange(len(counts)), counts)
 
-    def _like(self, array: Any) -> Any:
+    def like(self, array: Any) -> Any:
         """An array of NumPy as one of these: of the same framework, on the same device."""
         if self.host is None:
             return array
@@ -413,178 +399,17 @@ def checked_form(targets: Any, has_objects: bool) -> TargetForm | None:
     return form
 
 
-def viewer(form: TargetForm | None, rule: Any) -> Viewer | None:
-    """What makes targets of this form, and images that fit them, of objects and images. With
-    ``max_objects`` of the rule padded targets have one shape in every batch.
+def viewer(
+    form: TargetForm | None, rule: Any
+) -> Callable[[Any, Any, Any, Objects | None], tuple[Any, Any]] | None:
+    """What makes targets of this form, and images that fit them. With ``max_objects`` of the rule
+    padded targets have one shape in every batch.
     """
     if form is None:
         return None
     most = rule.get("max_objects") if isinstance(rule, Mapping) else None
-    return lambda objects, images: view(objects, form, images, most)
 
+    def made(images: Any, labels: Any, masks: Any, objects: Objects | None) -> tuple[Any, Any]:
+        return (images, labels) if objects is None else view(objects, form, images, most)
 
-class ObjectColumns(Protocol):
-    """Columns of objects of a data set in memory."""
-
-    def read(self, column: str, option: str) -> RawObjects: ...
-
-
-def taken(
-    keywords: dict[str, Any], has_items: bool, columns: ObjectColumns | None
-) -> RawObjects | None:
-    """The objects of the keywords of ``Loader``, if they are listed: a dict for each image, or a
-    column of a ``datasets.Dataset``. The keyword then has the rule alone. ``has_items``: Python
-    lists the samples.
-    """
-    objects = keywords["objects"]
-    if objects is None or isinstance(objects, str):
-        return None
-    rule = dict(objects) if isinstance(objects, Mapping) else {"files": objects}
-    if rule.get("column") is not None and has_items:
-        if columns is None:
-            raise _wrong(
-                "column is for a datasets.Dataset, and for Parquet, Arrow and JSON lines: give a "
-                "list, a dict with boxes and labels for each image"
-            )
-        read = columns.read(rule["column"], json.dumps(rule))
-        keywords["objects"] = {name: rule[name] for name in rule if name not in _READING}
-        return read
-    files = rule.pop("files", None)
-    keywords["objects"] = rule
-    if rule.get("column") is not None or rule.get("member") is not None:
-        # Rust refuses two places.
-        if files is not None:
-            rule["files"] = str(files)
-        return None
-    if files is None or hasattr(files, "__fspath__") or isinstance(files, str):
-        of_lists = [name for name in rule if name in ("box_format", "normalized")]
-        if of_lists:
-            raise _wrong(f"{', '.join(of_lists)} are for lists, and files say it: leave them out")
-        if files is not None:
-            rule["files"] = str(files)
-        return None
-    form = {name: rule.pop(name) for name in list(rule) if name in _FORM}
-    if not isinstance(files, Iterable):
-        raise _wrong(
-            f"{shown(files)} is no list: give a dict with boxes and labels for each image, a COCO "
-            "file, or a pattern such as '../labels/{stem}.txt'"
-        )
-    return _table(list(files), form)
-
-
-def _table(items: list[Any], form: dict[str, Any]) -> RawObjects:
-    listed = [_item(number, item) for number, item in enumerate(items)]
-    keypoints = _one_width("keypoints", listed)
-    rotated = _one_width("rotated", listed)
-    if rotated and rotated not in _ROTATED:
-        raise _wrong(f"rotated boxes have {rotated} numbers: give 5 (centre, sides, angle) or 8")
-    for item in listed:
-        item["keypoints"] = [point for points in item.get("keypoints", []) for point in points]
-        item["rotated"] = [number for box in item.get("rotated", []) for number in box]
-    names = form.get("names") or {}
-    if not isinstance(names, Mapping):
-        names = dict(enumerate(names))
-    try:
-        names = {int(label): str(name) for label, name in names.items()}
-        swap = [int(keypoint) for keypoint in form.get("keypoint_swap") or []]
-    except (TypeError, ValueError) as error:
-        raise _wrong(f"names have whole numbers as keys, and keypoint_swap too: {error}") from None
-    box_format = form.get("box_format", "xyxy")
-    if box_format not in _BOX_FORMATS:
-        known = ", ".join(_BOX_FORMATS)
-        raise _wrong(f"box_format {shown(box_format)} is unknown: use one of {known}")
-    said = {
-        "boxes": box_format,
-        "shares": bool(form.get("normalized", False)),
-        "keypoints": keypoints,
-        "keypoint_swap": swap,
-        "rotated": _ROTATED.get(rotated),
-        "polygons": any("polygons" in item for item in listed),
-        "names": names,
-    }
-    if said["polygons"]:
-        for item in listed:
-            item.setdefault("polygons", [[] for _ in item["labels"]])
-    return RawObjects(json.dumps(said), listed)
-
-
-def _item(number: int, item: Any) -> dict[str, Any]:
-    """The objects of an image as lists of numbers."""
-    if item is None:
-        return {"boxes": [], "labels": []}
-    if not isinstance(item, Mapping):
-        raise _wrong(
-            f"item {number} is {shown(item)}: give a dict with boxes and labels for each image"
-        )
-    unknown = sorted(set(item) - _ITEM)
-    if unknown:
-        raise _wrong(
-            f"item {number} has {', '.join(map(repr, unknown))}: use {', '.join(sorted(_ITEM))}"
-        )
-    try:
-        return _lists(item)
-    except (TypeError, ValueError) as error:
-        raise _wrong(f"item {number}: {error}") from None
-
-
-def _lists(item: Mapping[str, Any]) -> dict[str, Any]:
-    labels = _numbers("labels", item.get("labels", []), np.int64).reshape(-1)
-    lists: dict[str, Any] = {"labels": labels.tolist()}
-    for name, (width, dtype) in _LISTED.items():
-        if item.get(name) is None:
-            if name == "boxes":
-                lists[name] = []
-            continue
-        values = _numbers(name, item[name], dtype)
-        lists[name] = values.reshape((-1, width) if width else (-1,)).tolist()
-    for name in ("keypoints", "rotated"):
-        if item.get(name) is not None:
-            values = _numbers(name, item[name], np.float64)
-            if name == "keypoints" and values.ndim == 3 and values.shape[2] != 3:
-                raise ValueError(f"keypoints have shape {values.shape}: give n x K x 3")
-            lists[name] = values.reshape(len(labels), -1).tolist() if values.size else []
-    if item.get("keypoints") is not None:
-        lists["keypoints"] = [_points(points) for points in lists["keypoints"]]
-    if item.get("polygons") is not None:
-        lists["polygons"] = [
-            [_numbers("polygons", ring, np.float64).reshape(-1, 2).tolist() for ring in rings]
-            for rings in item["polygons"]
-        ]
-    if item.get("image_id") is not None:
-        lists["image_id"] = int(item["image_id"])
-    if item.get("size") is not None:
-        height, width = item["size"]
-        lists["size"] = (int(height), int(width))
-    return lists
-
-
-def _points(numbers: list[float]) -> list[list[float]]:
-    points = [numbers[at : at + 3] for at in range(0, len(numbers), 3)]
-    if len(numbers) % 3 or any(point[2] not in (0, 1, 2) for point in points):
-        raise ValueError("keypoints are x, y and visibility (0, 1 or 2) each")
-    return points
-
-
-def _numbers(name: str, values: Any, dtype: Any) -> Any:
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().numpy()
-    array = np.asarray(values)
-    if array.size == 0:
-        return np.zeros(0, dtype)
-    if array.dtype.kind not in "buif":
-        raise ValueError(f"{name} has dtype {array.dtype}: give numbers")
-    if dtype is np.int64 and array.dtype.kind == "f" and not np.array_equal(array, array.round()):
-        raise ValueError(f"{name} has fractions: give whole numbers")
-    return array.astype(dtype)
-
-
-def _one_width(name: str, items: list[dict[str, Any]]) -> int:
-    """The count of values of each object, which all objects share."""
-    widths = {len(values) for item in items for values in item.get(name, [])}
-    if len(widths) > 1:
-        raise _wrong(f"{name} differ in their count for an object: {sorted(widths)}")
-    return widths.pop() if widths else 0
-
-
-def _wrong(what: str) -> ConfigError:
-    return ConfigError(f"objects: {what}", option="objects")
+    return made

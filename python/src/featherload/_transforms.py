@@ -74,6 +74,8 @@ class Walk:
         self.channels = channels
         self.is_grey = channels == 1
         """The image was opened as grey, not made grey. Its three channels in a recipe are equal."""
+        self.type_name = "PIL.Image.Image"
+        """The type of the image, by which v2's transforms look up values in dicts."""
 
     def ops(self, transform: Any) -> list[Op]:
         kind = torchvision_class(transform)
@@ -302,8 +304,20 @@ def _resampling(walk: Walk, t: Any) -> str:
     return _filter(t)
 
 
+def entry_of(given: Mapping[Any, Any], type_name: str, missing: Any = None) -> Any:
+    """The value of a type in a dict of v2, as its transforms look it up."""
+    named = {_type_name(key): value for key, value in given.items()}
+    return named.get(type_name, named.get("others", missing))
+
+
+def _type_name(key: Any) -> str:
+    return full_name(key) if isinstance(key, type) else str(key)
+
+
 def _fill(walk: Walk, t: Any) -> Any:
     fill = getattr(t, "fill", 0)
+    if isinstance(fill, Mapping):
+        fill = entry_of(fill, walk.type_name)
     if fill is None:
         return 0
     if isinstance(fill, Mapping):
@@ -443,9 +457,15 @@ _TO_TENSOR = "ToImage, PILToTensor or ToTensor"
 
 
 def _to_dtype(walk: Walk, t: Any) -> list[Op]:
-    if isinstance(t.dtype, dict):
-        raise cannot("ToDtype of a dict", "give it one dtype")
-    name = str(t.dtype).rsplit(".", 1)[-1]
+    dtype = t.dtype
+    if isinstance(dtype, Mapping):
+        dtype = entry_of(dtype, walk.type_name, missing="")
+        if dtype == "":
+            raise cannot("ToDtype of a dict", f"give it a dtype for {walk.type_name}, or 'others'")
+        if dtype is None:
+            # Images keep their dtype.
+            return []
+    name = str(dtype).rsplit(".", 1)[-1]
     scale = getattr(t, "scale", True)
     if not walk.is_tensor:
         raise cannot(type(t).__name__, f"it does nothing to a Pillow image: put {_TO_TENSOR} first")
@@ -460,7 +480,8 @@ def _to_dtype(walk: Walk, t: Any) -> list[Op]:
 
 
 def _to_float(walk: Walk) -> list[Op]:
-    walk.is_tensor = True
+    if not walk.is_tensor:
+        walk.is_tensor, walk.type_name = True, "torch.Tensor"
     if walk.values != "levels":
         return []
     walk.values = "unit"
@@ -474,8 +495,19 @@ def to_tensor(walk: Walk, t: Any) -> list[Op]:
 
 
 def _to_image(walk: Walk, t: Any) -> list[Op]:
-    walk.is_tensor = True
+    walk.is_tensor, walk.type_name = True, "torchvision.tv_tensors._image.Image"
     return []
+
+
+def _to_pure(walk: Walk, t: Any) -> list[Op]:
+    if walk.is_tensor:
+        walk.type_name = "torch.Tensor"
+    return []
+
+
+def _pil_to_tensor(walk: Walk, t: Any) -> list[Op]:
+    walk.is_tensor = True
+    return _to_pure(walk, t)
 
 
 def rgb(walk: Walk, t: Any) -> list[Op]:
@@ -764,7 +796,7 @@ TRANSFORMS: dict[str, Known] = {
     ),
     "JPEG": Known(_jpeg, "`jpeg`", "before float32 and `Grayscale(1)`"),
     "Normalize": Known(_normalize, "`normalize`", "once, after float32"),
-    "PILToTensor": Known(_to_image, "none: tensor arithmetic begins here"),
+    "PILToTensor": Known(_pil_to_tensor, "none: tensor arithmetic begins here"),
     "Pad": Known(
         _same("pad", padding=_get("padding"), padding_mode=_padding_mode),
         "`pad`",
@@ -885,7 +917,7 @@ TRANSFORMS: dict[str, Known] = {
         _FLOATS,
     ),
     "ToImage": Known(_to_image, "none: tensor arithmetic begins here"),
-    "ToPureTensor": Known(_nothing, "none"),
+    "ToPureTensor": Known(_to_pure, "none"),
     "ToTensor": Known(to_tensor, "`cast`", "not after `ToImage` or `PILToTensor`"),
     "TrivialAugmentWide": Known(
         _trivial_augment,

@@ -13,13 +13,13 @@ import math
 import warnings
 from typing import Any
 
-from . import _detection, _file_lists, _hf_dataset, _options, _torch_order
-from ._detection import AnnotatedSample
+from . import _detection, _file_lists, _hf_dataset, _options, _torch_order, _wrapped_sets
 from ._errors import ConfigError
 from ._given_order import GivenBatchOrder, GivenOrder
 from ._item_feed import LIMIT, AskedItem
 from ._items import of_hugging_face, of_samples
 from ._loader import Loader
+from ._target_plan import TargetPlan, TargetView
 from ._values import byte_count, shown
 from .samplers import Sampler
 
@@ -176,7 +176,8 @@ class DataLoader(Loader):
         recipe = options.pop("recipe", None)
         files: Any
         samples: Any
-        own, channels, annotated = None, 3, False
+        own, channels = None, 3
+        self._targets: TargetPlan | None = None
         if is_hf:
             if recipe is None:
                 raise ConfigError(
@@ -190,7 +191,6 @@ class DataLoader(Loader):
         else:
             files = _file_lists.resolve(dataset)
             samples = files.samples
-            annotated = bool(samples) and isinstance(samples[0][1], AnnotatedSample)
             if recipe is None:
                 own, channels = _file_lists.recipe(files)
         self._has_one_channel = channels == 1
@@ -227,15 +227,16 @@ class DataLoader(Loader):
             )
         try:
             most = byte_count("feed_limit", options.pop("feed_limit", None))
-            if annotated:
-                if options.get("objects") is not None:
+            if not is_hf:
+                self._targets = _wrapped_sets.plan(files.leaves, samples)
+            if self._targets is not None:
+                keyword, samples = self._targets.keyword, self._targets.samples
+                if options.get(keyword) is not None:
                     raise ConfigError(
-                        "objects are those of the data set: leave the keyword out",
-                        option="objects",
+                        f"{keyword} are those of the data set: leave the keyword out",
+                        option=keyword,
                     )
-                listed = [target.objects() for _, target in samples]
-                options["objects"] = {**_detection.rule(files.leaves), "files": listed}
-                samples = [(path, None) for path, _ in samples]
+                options[keyword] = self._targets.value
             if most is not None and (is_hf or not isinstance(samples[0][0], AskedItem)):
                 raise ConfigError(
                     "feed_limit is for data sets whose method returns bytes: remove it",
@@ -270,9 +271,9 @@ class DataLoader(Loader):
             **options,
         )
         is_list = options.get("targets") in (None, "list")
-        if annotated and is_list and recipe is None and _detection.has_border(own):
+        if self._has_objects and is_list and recipe is None and _detection.has_border(own):
             # As torch's loader gives them: each image in its size.
-            self._view = None if self._view is None else _detection.cut_out(self._view)
+            self._view = _detection.cut_out(self._view)
         self._check_config(batch_size, drop_last)
         self._divided = divided
         self._names = [_file_lists.class_name(of) for of in files.classes]
@@ -354,6 +355,13 @@ class DataLoader(Loader):
             "should read all of it",
             option="sampler",
         )
+
+    @property
+    def _has_objects(self) -> bool:
+        return self._targets is not None and self._targets.keyword == "objects"
+
+    def _target_view(self, view: TargetView | None) -> TargetView | None:
+        return view if self._targets is None else self._targets.view(view)
 
     def _class_names(self) -> list[str]:
         return self._names
