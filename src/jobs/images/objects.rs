@@ -288,6 +288,7 @@ mod tests {
             number: origins.iter().map(|(_, number)| *number).collect(),
             samples: origins.iter().map(|(sample, _)| *sample).collect(),
             boxes: vec![[0.0; 4]; origins.len()],
+            area: vec![0.0; origins.len()],
             head: RecordHead::new(
                 row.into(),
                 &SampleMotion::new(row.into()),

@@ -69,10 +69,6 @@ const NAMES: &[(&[&str], &str)] = &[
         "works on batches: write it in `mixing: ops`, beside `ops`",
     ),
     (
-        &["letterbox"],
-        "is unknown: use resize: {max_size: 640} and pad_to: {size: 640}",
-    ),
-    (
         &["name", "type", "op", "transform", "class"],
         "is unknown: write the operation's name in its place, such as `- resize: {size: 256}`",
     ),
