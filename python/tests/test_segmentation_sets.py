@@ -272,6 +272,14 @@ def test_subsets_keep_their_masks(sets: Path) -> None:
     assert all((mask == one).all() for mask, one in zip(masks, want, strict=True))
 
 
+def _filled(number: int) -> Any:
+    from torchvision import tv_tensors
+    from torchvision.transforms import v2
+
+    pad = v2.Pad(2, fill={tv_tensors.Mask: number, "others": 0})
+    return v2.Compose([pad, v2.Resize((8, 8)), v2.ToImage()])
+
+
 def test_errors_of_segmentation_sets(sets: Path, tmp_path: Path) -> None:
     import shutil
 
@@ -306,11 +314,15 @@ def test_errors_of_segmentation_sets(sets: Path, tmp_path: Path) -> None:
         (_wrapped(_pets, sets, usual, "category"), "OxfordIIITPet has target_types.*'category'"),
         (
             ConcatDataset([_wrapped(_voc, sets, usual), _wrapped(_voc, sets, _joint("pad"))]),
+            "differ, and a loader has one recipe",
+        ),
+        (
+            ConcatDataset([_wrapped(_voc, sets, _filled(number)) for number in (3, 5)]),
             "other types or fills of masks",
         ),
         (
             _wrapped(_voc, sets, v2.Compose([v2.RandomIoUCrop(), v2.Resize((8, 8)), to_image])),
-            "RandomIoUCrop",
+            "random_iou_crop reads the boxes of objects",
         ),
     ]:
         with pytest.raises(ConfigError, match=text):
