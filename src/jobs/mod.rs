@@ -8,7 +8,8 @@
 //! - `sample`: from a file's bytes to a row; `sample_input`: the bytes of one sample;
 //!   `open_shards`: the shards that a worker has open; `stages`: the stages that are counted;
 //!   `readable_files`: the files that workers open; `mask_rule`: the numbers of masks;
-//!   `object_rule`: which objects a batch has; `object_record`: objects as bytes of a row;
+//!   `object_rule`: which objects a batch has; `object_mover`: how they move with their image;
+//!   `object_record`: objects as bytes of a row;
 //! - `item_feed`: samples whose bytes the caller gives while the run goes on; `handed_items`: the
 //!   memory in which workers read them.
 //!
@@ -26,6 +27,7 @@ pub mod images;
 pub(crate) mod item_feed;
 pub(crate) mod kinds;
 pub(crate) mod mask_rule;
+pub(crate) mod object_mover;
 pub(crate) mod object_record;
 pub(crate) mod object_rule;
 pub(crate) mod open_shards;

@@ -8,7 +8,6 @@
 //! - `crop_set`: several crops of one image, from one decode;
 //! - `hull_writer`, `level_steps`: the row, if a device makes the crops;
 //! - `mask`: the mask of an image, from a file of labels; `objects`: its boxes and keypoints;
-//! - `object_mover`: how objects move with the image;
 //!   `instance_masks`: the masks of its objects;
 //! - `assembly`: a row of the pictures of several samples;
 //! - `shared_resize`: the resize of crops that begin alike;
@@ -21,7 +20,6 @@ mod hull_writer;
 pub(crate) mod instance_masks;
 mod level_steps;
 pub(crate) mod mask;
-pub(crate) mod object_mover;
 pub(crate) mod objects;
 mod raw;
 mod shared_resize;
@@ -33,6 +31,7 @@ use crate::decode_plan::canvas_memory::check_reduction;
 use crate::decode_plan::stored_picture::{DecodePlan, MAX_KEPT_BYTES, StoredPicture};
 use crate::device::jpeg_part::PartLimits;
 use crate::error::{FaultKind, Result, SampleFault};
+use crate::jobs::object_mover::motion_of;
 use crate::jobs::stages;
 use crate::picture::jpeg;
 use crate::picture::jpeg::{JpegDecoder, JpegHeader, PixelRegion};
@@ -47,7 +46,7 @@ use crate::pool::worker::meter::StageMeter;
 use crate::recipe::ChannelScaling;
 use crate::recipe::random::RandomStreams;
 use crate::recipe::steps::OpStep;
-use crate::recipe::{BoxSource, DrawnPicture, PixelPlacement, SampleProgram, Size, Step};
+use crate::recipe::{BoxSource, DrawnPicture, PixelPlacement, SampleProgram, Step};
 use crate::sys::cpu::CpuLevel;
 use crate::sys::memory;
 use crate::sys::panics::catch_panic;
@@ -115,12 +114,6 @@ impl PartMaker {
             device: program.crops.map(CropWriter::new),
         }
     }
-}
-
-/// What these steps do to the coordinates of a picture of this height and width.
-pub(crate) fn motion_of((height, width): (u32, u32), steps: &[OpStep]) -> SampleMotion {
-    let steps = steps.iter().map(|of| (of.op, &of.step));
-    SampleMotion::of(Size { height, width }, steps)
 }
 
 /// A file, as it is opened: its format, and what happens if it is truncated.

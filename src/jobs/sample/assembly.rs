@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 use crate::decode_plan::stored_picture::StoredPicture;
 use crate::error::{FaultKind, Result, SampleFault};
-use crate::jobs::sample::object_mover::MovedPicture;
+use crate::jobs::object_mover::MovedPicture;
 use crate::jobs::sample::objects::ObjectMaker;
 use crate::jobs::sample::objects::joined::JoinedObjects;
 use crate::jobs::sample::{ONLY, PIXEL, RowRequest, SampleDecoder};

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use crate::data::objects::{ObjectShape, ObjectsOfSample};
 use crate::error::{FaultKind, SampleFault};
+use crate::jobs::object_mover::{MovedPicture, ObjectMover};
 use crate::jobs::object_record::{self, ObjectRecord, RecordHead, RecordLayout};
 use crate::jobs::sample::instance_masks::{InstanceMaskMaker, MaskedObjects};
-use crate::jobs::sample::object_mover::{MovedPicture, ObjectMover};
 use crate::jobs::sample::{KEEP, RowRequest};
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::Size;

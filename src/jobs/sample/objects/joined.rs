@@ -4,7 +4,7 @@
 //! them, and clips their boxes to the canvas. Each object keeps its sample and its number there.
 
 use crate::error::{FaultKind, SampleFault};
-use crate::jobs::sample::object_mover::{MovedPicture, clamped};
+use crate::jobs::object_mover::{MovedPicture, clamped};
 use crate::jobs::sample::objects::{ObjectMaker, record_of};
 use crate::recipe::PixelRect;
 use crate::sys::panics::catch_panic;

@@ -1,13 +1,12 @@
 //! How the objects of a sample move with its picture.
 //!
-//! Runs where `sample` does. The steps of the sample's picture say how its objects move.
+//! Runs where rows are made, and in the plan of a run. The steps of the sample's picture say how its objects move.
 
 use std::sync::Arc;
 
 use crate::data::objects::{ObjectShape, ObjectTable, ObjectsOfSample, RotatedForm};
 use crate::error::{FaultKind, SampleFault};
 use crate::jobs::object_rule::{ObjectOverflow, ObjectRule};
-use crate::jobs::sample::motion_of;
 use crate::picture::PixelBox;
 use crate::recipe::steps::OpStep;
 use crate::recipe::{BoxSource, DrawnPicture, Size};
@@ -389,4 +388,10 @@ fn place_rotated(values: &mut [f64], form: RotatedForm, scale: [f64; 2], corner:
         sides[0] *= scale[0];
         sides[1] *= scale[1];
     }
+}
+
+/// What these steps do to the coordinates of a picture of this height and width.
+pub(crate) fn motion_of((height, width): (u32, u32), steps: &[OpStep]) -> SampleMotion {
+    let steps = steps.iter().map(|of| (of.op, &of.step));
+    SampleMotion::of(Size { height, width }, steps)
 }
