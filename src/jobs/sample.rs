@@ -7,7 +7,7 @@
 //! - `crop`: the row, if a device finishes the batch's rows;
 //! - `crop_set`: several crops of one image, from one decode;
 //! - `hull_writer`, `level_steps`: the row, if a device makes the crops;
-//! - `mask`: the mask of an image, from a file of labels; `objects`: its boxes and keypoints;
+//! - `raster_maker`: a raster of an image; `mask`: its labels; `numbers`: depths and flows; `objects`: its boxes and keypoints;
 //!   `instance_masks`: the masks of its objects;
 //! - `assembly`: a row of the pictures of several samples;
 //! - `shared_resize`: the resize of crops that begin alike;
@@ -20,7 +20,9 @@ mod hull_writer;
 pub(crate) mod instance_masks;
 mod level_steps;
 pub(crate) mod mask;
+pub(crate) mod numbers;
 pub(crate) mod objects;
+pub(crate) mod raster_maker;
 mod raw;
 mod shared_resize;
 
@@ -46,7 +48,7 @@ use crate::pool::worker::meter::StageMeter;
 use crate::recipe::ChannelScaling;
 use crate::recipe::random::RandomStreams;
 use crate::recipe::steps::OpStep;
-use crate::recipe::{BoxSource, DrawnPicture, PixelPlacement, SampleProgram, Step};
+use crate::recipe::{BoxSource, DrawnPicture, PairSteps, PixelPlacement, SampleProgram, Step};
 use crate::sys::cpu::CpuLevel;
 use crate::sys::memory;
 use crate::sys::panics::catch_panic;
@@ -90,6 +92,8 @@ pub(crate) struct SampleDecoder {
     image: (u32, u32),
     /// The size of what the steps of the last image began with: the image, or its box.
     source: (u32, u32),
+    /// If this image belongs to another one, whose steps it gets.
+    pair: PairSteps,
 }
 
 /// How one crop of a sample is made. A row of one image has one.
@@ -152,7 +156,13 @@ impl SampleDecoder {
             hulls: program.hulls.clone().map(HullWriter::new),
             image: (0, 0),
             source: (0, 0),
+            pair: PairSteps::default(),
         })
+    }
+
+    /// The same for images that belong to others, whose steps become theirs as `pair` says.
+    pub(crate) fn for_pair(self, pair: PairSteps) -> Self {
+        Self { pair, ..self }
     }
 
     /// The program of the first crop. All crops have the same options of decoding.
@@ -504,7 +514,8 @@ impl SampleDecoder {
         stored: StoredPicture,
         request: &RowRequest<'_, impl RandomStreams>,
     ) -> Result<DecodePlan, SampleFault> {
-        self.plan_with(stored, request, |_| {})
+        let pair = self.pair;
+        self.plan_with(stored, request, |steps| pair.replace(steps))
     }
 
     /// Like [`SampleDecoder::plan_row`], with the drawn steps changed.
@@ -516,10 +527,19 @@ impl SampleDecoder {
     ) -> Result<DecodePlan, SampleFault> {
         (request.check_size)(stored.upright_size())?;
         (self.image, self.source) = (stored.whole_size(), stored.upright_size());
+        let pair = self.pair;
         let PartMaker { program, steps, .. } = &mut self.parts[ONLY];
+        let of_image = |size: (u32, u32)| {
+            (pair.of_image(size)).ok_or_else(|| {
+                FaultKind::Unsupported.fault(format!(
+                    "the picture of {} x {} pixels is no multiple of {}",
+                    size.1, size.0, pair.scale
+                ))
+            })
+        };
         let picture = DrawnPicture {
-            size: stored.upright_size(),
-            whole: stored.whole_size(),
+            size: of_image(stored.upright_size())?,
+            whole: of_image(stored.whole_size())?,
             row: request.size,
             boxes: request.boxes,
         };

@@ -8,10 +8,12 @@ use std::time::Duration;
 use crate::device::{DecodeOn, Device, UploadMode};
 use crate::error::{Error, Result};
 use crate::jobs::images::on_error::OnError;
+use crate::jobs::raster_rule::{RasterRule, raster_error};
 use crate::jobs::item_feed::ItemFeed;
 use crate::loader::hull_room;
 use crate::loader::jpeg_decoding;
 use crate::loader::mask_source::MaskOptions;
+use crate::loader::raster_source::{RasterList, RasterOptions};
 use crate::loader::object_source::ObjectOptions;
 use crate::loader::source::Source;
 use crate::loader::upload::UploadPlanner;
@@ -28,6 +30,7 @@ use crate::recipe::{Recipe, RowExtent, SampleProgram};
 
 /// Why workers finish rows for a device.
 const WITH_MASKS: &str = "the images have masks, which workers make";
+const WITH_RASTERS: &str = "the images have rasters, which workers make";
 
 /// Builds a [`Loader`](crate::Loader).
 #[derive(Debug)]
@@ -54,6 +57,7 @@ pub struct LoaderBuilder {
     pub(super) limits: PictureLimits,
     pub(super) columns: Vec<String>,
     pub(super) masks: Option<MaskOptions>,
+    pub(super) rasters: RasterList,
     pub(super) objects: Option<ObjectOptions>,
 }
 
@@ -82,6 +86,7 @@ impl LoaderBuilder {
             limits: PictureLimits::default(),
             columns: Vec::new(),
             masks: None,
+            rasters: RasterList::default(),
             objects: None,
         }
     }
@@ -322,6 +327,22 @@ impl LoaderBuilder {
         self
     }
 
+    /// A raster of each image under this name: depths, a flow, another image, further masks
+    /// ([`Batch::raster`](crate::Batch::raster)). It moves with its image. May be called several
+    /// times, with different names. The limits of [`LoaderBuilder::masks`] hold.
+    #[must_use]
+    pub fn raster(mut self, name: impl Into<String>, raster: RasterOptions) -> Self {
+        self.rasters.push(name, raster);
+        self
+    }
+
+    /// All rasters, in place of those before.
+    #[must_use]
+    pub fn rasters(mut self, rasters: RasterList) -> Self {
+        self.rasters = rasters;
+        self
+    }
+
     /// Objects in the images: boxes, labels, keypoints ([`Batch::objects`](crate::Batch::objects)).
     /// They move with their image, and a style says which are dropped. With [`Device::Cuda`] workers
     /// decode all images, objects stay in the memory of the host, and there are no instance masks.
@@ -359,18 +380,21 @@ impl LoaderBuilder {
             ));
         }
         if self.masks.is_some() {
-            self.check_masks(&program)?;
+            self.check_companions(&program, "masks")?;
+            let checked = program.for_labels();
+            checked.map_err(|fault| fault.into_error(&self.recipe.name))?;
         }
+        self.check_rasters(&program)?;
         if let Some(objects) = &self.objects {
             objects.check()?;
             self.check_objects(objects, &program)?;
         }
+        if let (Device::Cuda(_), Some(why)) = (self.device, self.finished_why()) {
+            tracing::info!("workers finish the rows: {why}");
+            return Ok(program);
+        }
         Ok(match self.device {
             Device::Cpu => program,
-            Device::Cuda(_) if self.masks.is_some() => {
-                tracing::info!("workers finish the rows: {WITH_MASKS}");
-                program
-            }
             Device::Cuda(_) if program.is_crop_set() => match self.hulls(&program) {
                 Ok(hulls) => hulls,
                 Err(why) => {
@@ -385,21 +409,43 @@ impl LoaderBuilder {
         })
     }
 
-    /// Rejects runs whose images cannot have masks.
-    fn check_masks(&self, program: &SampleProgram) -> Result<()> {
-        let refused = |what: &str| Err(Error::option("masks", format!("masks: {what}")));
+    /// Rejects runs whose images cannot have masks or other rasters. `what`: the option.
+    fn check_companions(&self, program: &SampleProgram, what: &'static str) -> Result<()> {
+        let refused = |text: &str| Err(Error::option(what, format!("{what}: {text}")));
         if self.feed.is_some() {
-            return refused("a method gives the bytes of images, and no masks: use image files");
+            return refused(&format!(
+                "a method gives the bytes of images, and no {what}: use image files"
+            ));
         }
         if matches!(program.extent, RowExtent::Own) {
-            return refused(
-                "rows of own sizes have no masks yet: end the recipe with a resize or a crop",
-            );
+            return refused(&format!(
+                "rows of own sizes have no {what} yet: end the recipe with a resize or a crop"
+            ));
         }
-        let checked = program.for_labels();
-        checked
-            .map(|_| ())
-            .map_err(|fault| fault.into_error(&self.recipe.name))
+        Ok(())
+    }
+
+    /// Rejects rasters that cannot be made.
+    fn check_rasters(&self, program: &SampleProgram) -> Result<()> {
+        self.rasters.check()?;
+        for (name, rule) in self.rasters.rules() {
+            self.check_companions(program, "rasters")?;
+            let checked = match rule {
+                RasterRule::Image(pair) => program.check_pair(pair.steps()),
+                rule => program.for_places("rasters", rule.moves()).map(drop),
+            };
+            checked.map_err(|fault| raster_error(name, &fault.message))?;
+        }
+        Ok(())
+    }
+
+    /// Why workers finish the rows, if rasters are the reason.
+    fn finished_why(&self) -> Option<&'static str> {
+        match (&self.masks, self.rasters.0.is_empty()) {
+            (Some(_), _) => Some(WITH_MASKS),
+            (None, false) => Some(WITH_RASTERS),
+            (None, true) => None,
+        }
     }
 
     /// Rejects runs whose images cannot have objects.
@@ -496,8 +542,8 @@ impl LoaderBuilder {
             (Device::Cuda(_), _) => {
                 let finished = program.is_crop_set() && program.hulls.is_none();
                 let uploads = UploadPlanner {
-                    finished_why: match &self.masks {
-                        Some(_) => Some(WITH_MASKS.into()),
+                    finished_why: match self.finished_why() {
+                        Some(why) => Some(why.into()),
                         None => finished.then(|| self.hulls(program).err()).flatten(),
                     },
                     ..self.upload_planner(program)

@@ -95,13 +95,27 @@ impl MaskSource {
     /// A pattern that is none; a column of a source without columns; labels that do not fit.
     pub(super) fn of(options: &MaskOptions, source: &Source) -> Result<Self> {
         options.rule.check()?;
-        let files = match &options.files {
+        Self::of_files(&options.files, "masks", source)
+    }
+
+    /// The same for the files of the option `what`.
+    ///
+    /// # Errors
+    /// A pattern that is none; a column of a source without columns.
+    pub(super) fn of_files(
+        files: &FilesOption<Arc<Index>>,
+        what: &'static str,
+        source: &Source,
+    ) -> Result<Self> {
+        let files = match files {
             FilesOption::Named(files) => files,
             FilesOption::Listed(masks) => return Ok(Self::Listed(masks.clone())),
             FilesOption::Unset => {
                 return Err(Error::option(
-                    "masks",
-                    "masks need `files`: a pattern such as ../masks/{stem}.png, or a column",
+                    what,
+                    format!(
+                        "{what} need `files`: a pattern such as ../{what}/{{stem}}.png, or a column"
+                    ),
                 ));
             }
         };
@@ -131,10 +145,10 @@ impl MaskSource {
             Source::Arrow(arrow, _) => Source::Arrow(arrow.clone(), of_column(files)),
             _ => {
                 return Err(Error::option(
-                    "masks",
+                    what,
                     format!(
-                        "masks: '{files}' names a column, and this source has none: give a \
-                         pattern such as ../masks/{{stem}}.png"
+                        "{what}: '{files}' names a column, and this source has none: give a \
+                         pattern such as ../{what}/{{stem}}.png"
                     ),
                 ));
             }
@@ -142,22 +156,22 @@ impl MaskSource {
         Ok(Self::Column(Box::new(of_masks), files.clone()))
     }
 
-    /// The files of the masks of `images`, in their order.
+    /// The files of the masks of `images`, in their order. `what`: the option that names them.
     ///
     /// # Errors
     /// Files that cannot be found or read; another number of masks than images.
-    pub(super) fn open(self, images: &Index) -> Result<Index> {
+    pub(super) fn open(self, images: &Index, what: &'static str) -> Result<Index> {
         let (masks, place) = match self {
-            Self::Pattern(pattern) => return images.files_beside(&pattern, "masks"),
+            Self::Pattern(pattern) => return images.files_beside(&pattern, what),
             Self::Column(source, column) => (source.open()?.0, format!("column '{column}'")),
             Self::Listed(masks) => (masks.try_clone()?, "the list".to_owned()),
         };
         match masks.len() == images.len() {
             true => Ok(masks),
             false => Err(Error::option(
-                "masks",
+                what,
                 format!(
-                    "masks: {place} has {} masks, and there are {} images: give one mask for each \
+                    "{what}: {place} has {} {what}, and there are {} images: give one for each \
                      image",
                     masks.len(),
                     images.len()

@@ -1,7 +1,7 @@
 //! Loaders: from a data set and a recipe to epochs of batches.
 //!
 //! - `builder`: the options; `source`: where samples come from; `column_source`: where their
-//!   columns are; `mask_source`: where masks are; `object_source`: where objects are; `object_rows`:
+//!   columns are; `mask_source`: where masks are; `raster_source`: where other rasters are; `object_source`: where objects are; `object_rows`:
 //!   those that a program hands over; `files_option`: the field `files` of masks and objects;
 //! - `start`: starts a run: coordinator, index, ring, workers;
 //! - `prepared_run`: data, order and sizes of a run, before anything is allocated;
@@ -28,6 +28,7 @@ mod object_source;
 mod object_survey;
 mod prepared_run;
 mod report;
+mod raster_source;
 pub(crate) mod sampler_table;
 mod source;
 mod start;
@@ -40,6 +41,7 @@ pub(crate) use column_source::ColumnSource;
 pub use image_loader::{Epoch, Loader};
 pub use jpeg_decoding::DecodeChoice;
 pub use mask_source::MaskOptions;
+pub use raster_source::{RasterList, RasterOptions};
 pub use memory_plan::{DrawnRow, MemoryPlan};
 pub use object_rows::ObjectRows;
 pub use object_source::ObjectOptions;

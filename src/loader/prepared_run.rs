@@ -15,14 +15,15 @@ use crate::jobs::images::object_section::ObjectSection;
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::SlotPacking;
 use crate::jobs::item_feed::ItemFeed;
-use crate::jobs::mask_rule::MaskRule;
 use crate::jobs::object_record;
 use crate::jobs::open_shards::MAPPED_SHARDS;
+use crate::jobs::raster_rule::NamedRaster;
 use crate::loader::coded_room::CodedRoom;
 use crate::loader::column_source::ColumnSource;
 use crate::loader::hull_room;
-use crate::loader::mask_source::{MaskOptions, MaskSource};
+use crate::loader::mask_source::MaskOptions;
 use crate::loader::object_source::{ObjectOptions, OpenedObjects};
+use crate::loader::raster_source::{OpenedRaster, RasterList, RasterSources};
 use crate::loader::sampler_table;
 use crate::loader::source::{DeadAddresses, Source};
 use crate::loader::upload::{UploadChoice, UploadPlanner};
@@ -38,8 +39,8 @@ use crate::remote::fetch::fetcher::{Fetcher, TarIndexPolicy};
 #[derive(Debug)]
 pub(super) struct PreparedRun {
     pub(super) index: Index,
-    /// The files of masks, one for each sample, and how their labels become numbers.
-    pub(super) masks: Option<(Index, MaskRule)>,
+    /// The rasters of all samples, masks first.
+    pub(super) rasters: Vec<OpenedRaster>,
     /// The objects of all samples, and how they move.
     pub(super) objects: Option<OpenedObjects>,
     pub(super) scan: Option<ScanReport>,
@@ -79,6 +80,7 @@ pub(super) struct RunRequest<'a> {
     pub(super) feed: Option<&'a ItemFeed>,
     pub(super) on_error: OnError,
     pub(super) masks: Option<&'a MaskOptions>,
+    pub(super) rasters: &'a RasterList,
     pub(super) objects: Option<&'a ObjectOptions>,
     /// Names of the columns of batches.
     pub(super) columns: &'a [String],
@@ -122,8 +124,7 @@ impl PreparedRun {
             OnError::Skip | OnError::Substitute => DeadAddresses::Kept,
         };
         let column_source = ColumnSource::of(&source, request.columns)?;
-        let masks = request.masks.map(|masks| MaskSource::of(masks, &source));
-        let masks = masks.transpose()?;
+        let rasters = RasterSources::of(request.masks, request.rasters, &source)?;
         let object_source = request
             .objects
             .map(|objects| objects.column_source(&source));
@@ -155,19 +156,7 @@ impl PreparedRun {
                  them: use `on_error` skip, or a `fetch_limit` with room for all",
             ));
         }
-        let masks = match (masks, request.masks) {
-            (Some(masks), Some(options)) => {
-                if fetcher.is_some() {
-                    return Err(Error::option(
-                        "masks",
-                        "masks: the images are in an object store, and masks are read from files \
-                         only: use a copy on this machine",
-                    ));
-                }
-                Some((masks.open(&index)?, options.rule.clone()))
-            }
-            _ => None,
-        };
+        let rasters = rasters.open(&index, fetcher.is_some())?;
         let (program, limits) = (request.program, request.limits);
         if request.feed.is_some() {
             check_feed(request)?;
@@ -219,17 +208,18 @@ impl PreparedRun {
             worst = Some(ScratchSurvey::at_limit(&limits));
         } else if request.plans_memory {
             let labels = program.for_labels().ok();
-            let files = masks.as_ref().map(|(files, _)| files);
+            let files = rasters.iter().map(|raster| (&raster.named.rule, &raster.files));
+            let files: Vec<_> = files.collect();
             let draws = objects
                 .as_ref()
                 .is_some_and(|objects| objects.rule.masks.is_some());
             let instances = labels.as_ref().filter(|_| draws);
             let decoding = program.decoding_stage();
-            let programs = (decoding, files.zip(labels.as_ref()), instances);
+            let programs = (decoding, labels.as_ref(), instances);
             let rows = sizes_of_batches(options);
             let (most, all) = match program.is_joined() {
-                true => ScratchSurvey::read_headers(&index, programs, &limits, &[])?,
-                false => ScratchSurvey::read_headers(&index, programs, &limits, rows)?,
+                true => ScratchSurvey::read_headers(&index, (programs, &[]), &limits, &[])?,
+                false => ScratchSurvey::read_headers(&index, (programs, &files), &limits, rows)?,
             };
             worst = Some(most.with_joined(program, rows));
             sizes = Some(all);
@@ -250,7 +240,8 @@ impl PreparedRun {
         let has_jpegs = !matches!(with_room, Some(None));
         let (program, windows) = with_room.flatten().unwrap_or_else(|| (program.clone(), 0));
         let packing = SlotPacking::new(&program, plan.clone(), tries, limits, sizes)?;
-        let packing = packing.with_masks(masks.as_ref().map(|(_, rule)| rule));
+        let named: Vec<NamedRaster> = rasters.iter().map(|of| of.named.clone()).collect();
+        let packing = packing.with_rasters(&named, &program);
         let section = (objects.as_ref())
             .map(|objects| ObjectSection::new(objects.table.clone(), &objects.rule))
             .map(|section| section.joining(&program));
@@ -259,7 +250,7 @@ impl PreparedRun {
         Ok(Self {
             columns,
             index,
-            masks,
+            rasters,
             objects,
             scan,
             fetcher,
@@ -415,7 +406,7 @@ impl PreparedRun {
         let sizes = sizes_of_batches(self.plan.options());
         let (worst, _) = ScratchSurvey::read_headers(
             &self.index,
-            (&program, None, None),
+            ((&program, None, None), &[]),
             &request.limits,
             sizes,
         )
@@ -446,8 +437,8 @@ impl PreparedRun {
             0 => index.largest_page() + index.largest_packed(),
             _ => index.largest_page(),
         };
-        let masks = self.masks.as_ref();
-        let pages = pages_of(&self.index) + masks.map_or(0, |(masks, _)| pages_of(masks));
+        let pages = (self.rasters.iter().map(|raster| pages_of(&raster.files)))
+            .fold(pages_of(&self.index), u64::saturating_add);
         MemoryInputs {
             workers,
             batch: self.plan.most_rows(),
@@ -468,7 +459,7 @@ impl PreparedRun {
                 )
             }),
             table_bytes: self.index.bytes()
-                + self.masks.as_ref().map_or(0, |(masks, _)| masks.bytes())
+                + (self.rasters.iter().map(|raster| raster.files.bytes())).sum::<u64>()
                 + self
                     .objects
                     .as_ref()

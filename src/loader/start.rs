@@ -25,6 +25,7 @@ use crate::loader::coded_room::coded_room;
 use crate::loader::image_loader::{BatchMaker, Loader, check_start, resume_mark};
 use crate::loader::jpeg_decoding;
 use crate::loader::prepared_run::{HostLimit, MemoryDecision, PreparedRun, RunRequest};
+use crate::loader::raster_source::OpenedRaster;
 use crate::loader::source::Source;
 use crate::memory_plan::MemoryLimit;
 use crate::order::{EpochMark, Position, Sampler, SamplerTable, State};
@@ -75,6 +76,7 @@ impl LoaderBuilder {
             feed: self.feed.as_ref(),
             on_error: self.on_error,
             masks: self.masks.as_ref(),
+            rasters: &self.rasters,
             objects: self.objects.as_ref(),
             columns: &self.columns,
             plans_memory: self.memory_limit.is_some(),
@@ -109,7 +111,7 @@ impl LoaderBuilder {
         let depth = memory.depth;
         let PreparedRun {
             index,
-            masks,
+            rasters,
             objects,
             scan,
             mut fetcher,
@@ -123,6 +125,7 @@ impl LoaderBuilder {
         let (program, packing) = finished.unwrap_or((program, packing));
         check_start(self.start, &plan)?;
         let EpochMark { epoch, samples } = plan.mark(self.start.epoch, self.start.batch);
+        let (masks_hash, rasters_hash) = OpenedRaster::fingerprints(&rasters);
         let mut state = State {
             version: State::VERSION,
             epoch,
@@ -137,7 +140,8 @@ impl LoaderBuilder {
                 }
             ),
             recipe_hash: format!("{:016x}", self.recipe.hash()),
-            masks: (masks.as_ref()).map(|(files, rule)| rule.fingerprint(files.hash())),
+            masks: masks_hash,
+            rasters: rasters_hash,
             objects: (objects.as_ref()).map(|of| of.rule.fingerprint(of.table.hash())),
             profile: NumericProfile::of(&program),
             max_pixels: self.limits.max_pixels,
@@ -194,7 +198,7 @@ impl LoaderBuilder {
             limits: self.limits,
             tries,
             jpegs: work.jpeg_limits(),
-            masks: masks.as_ref().map(|(_, rule)| rule.clone()),
+            rasters: rasters.iter().map(|raster| raster.named.clone()).collect(),
             objects: objects.as_ref().map(|of| of.rule.clone()),
             handed: handed_shape,
             evicts_shards: fetcher.as_ref().is_some_and(Fetcher::evicts),
@@ -205,7 +209,7 @@ impl LoaderBuilder {
         };
         let data = ImageJobData {
             index: &index,
-            masks: masks.as_ref().map(|(files, _)| files),
+            rasters: rasters.iter().map(|raster| &raster.files).collect(),
             objects: objects.as_ref().map(|of| &*of.table),
             sizes: sizes.as_ref(),
             table: plan.table(),
@@ -266,7 +270,7 @@ impl LoaderBuilder {
                 plan,
                 program,
                 packing,
-                masks: masks.map(|(_, rule)| rule),
+                rasters: spec.rasters.into(),
                 annotations: objects.and_then(|of| of.report),
                 packed: PackedBatch::default(),
                 state,

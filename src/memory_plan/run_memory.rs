@@ -17,6 +17,7 @@ use crate::data::survey;
 use crate::decode_plan::stored_picture::{MAX_KEPT_BYTES, SampleMemory, StoredPicture};
 use crate::error::{Error, Result, size, size_rounded_down, size_rounded_up};
 use crate::jobs::images::{crop_sections, mix};
+use crate::jobs::raster_rule::RasterRule;
 use crate::memory_plan::joined_bound::joined_bytes;
 use crate::picture::read_header::{DecodeCost, PictureHeader};
 use crate::picture::{ExifOrientation, FileFormat, PictureLimits};
@@ -60,9 +61,16 @@ pub(crate) struct ScratchSurvey {
     pub(crate) input_bytes: u64,
     /// The limit of each sample, if no header is known.
     limit: Option<u64>,
-    /// Memory of the decoder of masks, which is separate.
+    /// Memory of the decoders of rasters, which are separate.
     beside: u64,
 }
+
+/// The programs of images, of their labels, and of the labels of objects.
+pub(crate) type SurveyPrograms<'a> = (
+    &'a SampleProgram,
+    Option<&'a SampleProgram>,
+    Option<&'a SampleProgram>,
+);
 
 impl ScratchSurvey {
     /// Upper bound of a worker's memory. Different samples enlarge different buffers, but at most
@@ -162,23 +170,27 @@ impl ScratchSurvey {
         }
     }
 
-    /// Reads the headers of all samples. `masks`: the files of their masks, and the program of
-    /// labels. `instances`: the program of labels, if masks of objects are drawn. `rows`: the sizes that batches set. Empty: only the recipe sets the size.
+    /// Reads the headers of all samples. `labels`: the program of labels. `instances`: the same, if
+    /// masks of objects are drawn. `rasters`: rules and files. `rows`: the sizes that batches set.
+    /// Empty: only the recipe sets the size.
     ///
-    /// Of a mask only the first bytes are read: it has the size of its image.
+    /// Of a mask or a raster of numbers only the first bytes are read: it has the size of its image.
+    /// Other images are read as the images are.
     pub(crate) fn read_headers(
         index: &Index,
-        (program, masks, instances): (
-            &SampleProgram,
-            Option<(&Index, &SampleProgram)>,
-            Option<&SampleProgram>,
-        ),
+        ((program, labels, instances), rasters): (SurveyPrograms<'_>, &[(&RasterRule, &Index)]),
         limits: &PictureLimits,
         rows: &[(u32, u32)],
     ) -> Result<(Self, SampleSizes)> {
+        let (pairs, numbers): (Vec<_>, Vec<_>) =
+            (rasters.iter().copied()).partition(|(rule, _)| matches!(rule, RasterRule::Image(_)));
+        let numbers: Vec<_> = (labels.into_iter())
+            .flat_map(|labels| numbers.iter().map(move |(rule, files)| (*rule, *files, labels)))
+            .collect();
         let worst = Mutex::new((
             Self::default(),
-            [Self::default(), Self::default()],
+            vec![Self::default(); numbers.len()],
+            Self::default(),
             Vec::new(),
         ));
         let mut sizes: Vec<Option<(u32, u32)>> = rows.iter().map(|size| Some(*size)).collect();
@@ -190,16 +202,18 @@ impl ScratchSurvey {
             limits,
             program.orientation,
             &|id, header, file_bytes| {
-                let mask_memory = masks.map(|(files, _)| MaskFile::look(files, id));
+                let looked: Vec<MaskFile> = (numbers.iter())
+                    .map(|(rule, files, _)| MaskFile::look(files, id).with_rule(rule))
+                    .collect();
                 let mut guard = worst.lock().unwrap_or_else(PoisonError::into_inner);
-                let (worst, [of_masks, of_instances], steps) = &mut *guard;
-                let mask_memory = mask_memory.as_ref();
+                let (worst, of_rasters, of_instances, steps) = &mut *guard;
                 for size in &sizes {
                     worst.add((id, header, file_bytes), (program, *size), limits, steps);
-                    if let (Some((_, labels)), Some(mask_memory)) = (masks, mask_memory) {
-                        let stored = mask_memory.stored(header, (labels, *size));
-                        let of = (id, header, mask_memory.file_bytes);
-                        of_masks.add_stored(of, stored, (labels, *size), limits, steps);
+                    let rasters = looked.iter().zip(&numbers).zip(&mut *of_rasters);
+                    for ((file, (_, _, labels)), most) in rasters {
+                        let stored = file.stored(header, (labels, *size));
+                        let of = (id, header, file.file_bytes);
+                        most.add_stored(of, stored, (labels, *size), limits, steps);
                     }
                     if let Some(labels) = instances {
                         let stored = MaskFile::DRAWN.stored(header, (labels, *size));
@@ -210,23 +224,36 @@ impl ScratchSurvey {
             },
             &|_| ControlFlow::Continue(()),
         )?;
-        let (images, [of_masks, of_instances], _) =
+        let (mut images, mut others, of_instances, _) =
             worst.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let images = Self {
-            beside: of_masks
-                .scratch_bytes()
-                .saturating_add(of_instances.scratch_bytes()),
-            input_bytes: images.input_bytes.saturating_add(of_masks.input_bytes),
-            ..images
-        };
+        let scratch = images.scratch_bytes();
+        for (rule, files) in pairs {
+            let (mut pair, _) =
+                Self::read_headers(files, ((program, None, None), &[]), limits, rows)?;
+            if let RasterRule::Image(rule) = rule
+                && rule.scale > 1
+            {
+                // The steps are those of the image, on buffers whose sides are multiples.
+                let area = u64::from(rule.scale) * u64::from(rule.scale);
+                pair.beside = scratch.saturating_mul(area);
+            }
+            others.push(pair);
+        }
+        others.push(of_instances);
+        for other in &others {
+            images.beside = images.beside.saturating_add(other.scratch_bytes());
+            images.input_bytes = images.input_bytes.saturating_add(other.input_bytes);
+        }
         Ok((images, all))
     }
 }
 
-/// What the memory of a mask depends on, apart from its size.
+/// What the memory of a mask or a raster of numbers depends on, apart from its size.
 #[derive(Debug, Clone, Copy)]
 struct MaskFile {
     file_bytes: u64,
+    /// Bytes of a pixel of the row while it is made.
+    row: u64,
     /// Whether it is a PNG that is decoded row by row.
     by_rows: bool,
     /// Most bytes of a pixel in its decoder, and of the numbers that are read from it.
@@ -237,6 +264,7 @@ impl MaskFile {
     /// A label image that is drawn from outlines: bits of the masks, and lengths of their runs.
     const DRAWN: Self = Self {
         file_bytes: 0,
+        row: LABEL_BYTES,
         by_rows: false,
         pixel: 1,
     };
@@ -263,6 +291,7 @@ impl MaskFile {
         let is_interlaced = head[PNG_HEAD - 1] != 0;
         Self {
             file_bytes,
+            row: LABEL_BYTES,
             by_rows: is_png && !is_interlaced,
             pixel: match (is_png, is_read) {
                 // Four channels of one byte, or one of two.
@@ -271,6 +300,20 @@ impl MaskFile {
                 (false, true) => 20,
                 // A part of a file is mostly a PNG.
                 (false, false) => 8,
+            },
+        }
+    }
+
+    /// The same for a raster with this rule. All numbers of a file are read at once.
+    fn with_rule(self, rule: &RasterRule) -> Self {
+        match rule {
+            RasterRule::Mask(_) | RasterRule::Image(_) => self,
+            RasterRule::Numbers(_) | RasterRule::Flow(_) => Self {
+                by_rows: false,
+                // Doubles of a TIFF, or channels of an OpenEXR file, and the numbers of them.
+                pixel: 36,
+                row: LABEL_BYTES + size_of::<u32>() as u64,
+                ..self
             },
         }
     }
@@ -295,7 +338,7 @@ impl MaskFile {
             size: (width, height),
             orientation: ExifOrientation::Normal,
             cost: DecodeCost::Rows {
-                scratch: self.pixel * rows + LABEL_BYTES * (pixels + of_row) + (1 << 20),
+                scratch: self.pixel * rows + LABEL_BYTES * pixels + self.row * of_row + (1 << 20),
             },
             pixel_box: header.pixel_box,
         }

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::device::{DecodeOn, Device, UploadMode};
 use crate::error::{Error, Result};
 use crate::jobs::images::on_error::OnError;
-use crate::loader::{MaskOptions, ObjectOptions};
+use crate::loader::{MaskOptions, ObjectOptions, RasterList};
 #[cfg(feature = "cli")]
 use crate::options::cli::{self, one_of};
 use crate::options::rank::read_rank;
@@ -70,6 +70,17 @@ pub struct LoaderOptions {
     /// filter (floor, center, pillow), form (numbers, colors), dtype (uint8, int32, int64).
     #[cfg_attr(feature = "cli", arg(long, value_name = "FILES", value_parser = MaskOptions::from_str, help_heading = cli::SOURCE))]
     pub masks: Option<MaskOptions>,
+
+    /// A raster of each image, as NAME=FILES: depths, a flow, another image. May be given several
+    /// times, with different names.
+    ///
+    /// FILES are as those of masks. Or a JSON object with `files`, `kind` (depth, alpha, flow, image,
+    /// mask; default: the name) and the fields of a rule: divide, missing, fill, filter (floor,
+    /// center, pillow, bilinear), dtype (float32, float16); of a flow valid; of an image colors (same,
+    /// none), scale, swap; of a mask those of `masks`.
+    #[cfg_attr(feature = "cli", arg(long = "raster", value_name = "NAME=FILES", value_parser = RasterList::from_str, help_heading = cli::SOURCE))]
+    #[serde(deserialize_with = "read_rasters")]
+    pub rasters: Vec<RasterList>,
 
     /// Objects in the images: a COCO file, a table of boxes (.csv), or a pattern of paths of YOLO's
     /// or Pascal VOC's files, such as ../labels/{stem}.txt or ../Annotations/{stem}.xml.
@@ -257,6 +268,13 @@ impl UploadOption {
             Self::Copied => Some(UploadMode::Copied),
         }
     }
+}
+
+/// Rasters of a JSON object: one list. Null: none.
+fn read_rasters<'de, D: serde::Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<Vec<RasterList>, D::Error> {
+    Option::deserialize(from).map(|list| list.into_iter().collect())
 }
 
 impl LoaderOptions {

@@ -6,6 +6,7 @@
 use crate::configs::paddle::{ConfigOptions, LauncherEnvironment, TrainingConfig};
 use crate::data::index::Index;
 use crate::error::{Error, Result};
+use crate::loader::RasterList;
 use crate::loader::{Loader, LoaderBuilder, OnError, Source};
 use crate::options::{LoaderOptions, SourceOptions};
 use crate::order::Sampler;
@@ -182,6 +183,9 @@ impl LoaderOptions {
     fn apply_limits(&self, mut b: LoaderBuilder) -> LoaderBuilder {
         if let Some(upload) = self.upload.upload() {
             b = b.upload(upload);
+        }
+        if !self.rasters.is_empty() {
+            b = b.rasters(RasterList::joined(self.rasters.iter().cloned()));
         }
         set_given!(b, self,
             masks objects sample_weights decode_on gpu_memory_limit depth memory_limit sandbox row_limit

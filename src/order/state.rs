@@ -42,6 +42,10 @@ pub struct State {
     /// masks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub masks: Option<String>,
+    /// Names of the other rasters, each with a fingerprint of its files and its rule; `None` without
+    /// rasters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rasters: Option<String>,
     /// Fingerprint of the table of objects and of their rule, as hexadecimal digits; `None` without
     /// objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,6 +81,7 @@ impl State {
         same("the recipe", &self.recipe_hash, &now.recipe_hash, text)?;
         let hash = |hash: &Option<String>| hash.clone().unwrap_or_else(|| "none".to_owned());
         same("the masks", &self.masks, &now.masks, hash)?;
+        same("the rasters", &self.rasters, &now.rasters, hash)?;
         same("the objects", &self.objects, &now.objects, hash)?;
         if let Some((name, then, now)) = self.profile.difference(&now.profile) {
             let what = format!("the numeric profile's {name}");
@@ -185,6 +190,7 @@ mod tests {
             index_hash: "aa".into(),
             recipe_hash: "bb".into(),
             masks: None,
+            rasters: None,
             objects: None,
             profile: NumericProfile {
                 featherload: "0.1.0".into(),
@@ -214,6 +220,9 @@ mod tests {
         let changes: [(&str, Change); 15] = [
             ("the objects was none and is now", |s| {
                 s.objects = Some("x".into())
+            }),
+            ("the rasters was none and is now", |s| {
+                s.rasters = Some("depth x".into())
             }),
             ("the masks was none and is now", |s| {
                 s.masks = Some("x".into())

@@ -19,7 +19,7 @@
 //! - `webp`, `openexr`, `ico`, `dds`, `tga`, `gif`: facts that their decoders do not report, or not
 //!   safely;
 //! - `npy`: raw pixels with a NumPy header, read and written;
-//! - `depth`: depth images, as numbers;
+//! - `depth`: depth images, as numbers; `flow`: optical flow;
 //! - `labels`: label images, as numbers;
 //! - `rgb8`: conversion of all pixel forms of files to 8-bit RGB;
 //! - `picture_header`: the contents of a header; `read_header`: the header of any format, for
@@ -31,6 +31,8 @@ mod buffer;
 mod dds;
 pub(crate) mod depth;
 pub(crate) mod file_format;
+#[cfg(feature = "codecs")]
+pub(crate) mod flow;
 mod format_table;
 mod gif;
 mod ico;

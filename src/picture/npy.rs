@@ -121,17 +121,27 @@ pub(super) struct NpyDepth {
 impl NpyDepth {
     /// Reads a header from the first bytes of a file: at least [`HEAD`] of them, or all.
     pub(super) fn read(head: &[u8]) -> Result<Self, SampleFault> {
+        Self::read_of(head, 1)
+    }
+
+    /// The same for an array with so many numbers for each pixel: 1, or 2 for a flow.
+    pub(super) fn read_of(head: &[u8], channels: u64) -> Result<Self, SampleFault> {
         let (array, data_at) = array(head)?;
         let refused = || {
+            let wanted = match channels {
+                1 => "a depth image: use numbers of shape (H, W) or (H, W, 1)".to_owned(),
+                _ => format!("a flow: use numbers of shape (H, W, {channels})"),
+            };
             let what = format!(
-                "dtype {} and shape {} is not a depth image: use numbers of shape (H, W) or (H, W, 1)",
+                "dtype {} and shape {} is not {wanted}",
                 shown(array.dtype),
                 shown(array.shape)
             );
             fault(FaultKind::Unsupported, what)
         };
         let (width, height) = match (array.sides, array.first) {
-            (2, [height, width, ..]) | (3, [height, width, 1, _]) => (width, height),
+            (2, [height, width, ..]) if channels == 1 => (width, height),
+            (3, [height, width, last, _]) if last == channels => (width, height),
             _ => return Err(refused()),
         };
         if height == 0 || width == 0 || height.max(width) > LONGEST {

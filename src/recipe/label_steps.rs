@@ -6,8 +6,8 @@
 use super::check::RecipeFault;
 use super::program::SampleProgram;
 use super::step::{AugmentStep, OpencvFilter, Step};
-use super::steps::OpStep;
-use super::values::{InterpolationMode, LabelFilter};
+use super::steps::{LargestStep, OpStep};
+use super::values::{InterpolationMode, LabelFilter, PaddingMode};
 
 /// How labels move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,6 +142,15 @@ impl LabelMoves {
     }
 }
 
+/// What the moves of a raster must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RasterMoves {
+    /// Any: each pixel is copied.
+    Any,
+    /// One matrix for all pixels: values are mixed, or turn with the picture.
+    Affine,
+}
+
 impl SampleProgram {
     /// The program that moves the labels of an image: the same draws, and rows of three bytes for
     /// each label.
@@ -150,42 +159,82 @@ impl SampleProgram {
     /// Operations that mix pixels of several places, so no label is right; several crops; rows of
     /// own sizes.
     pub(crate) fn for_labels(&self) -> std::result::Result<Self, RecipeFault> {
-        let fault = |op: Option<usize>, message: &str| {
-            Err(RecipeFault {
-                op,
-                message: message.into(),
-            })
-        };
-        if self.is_crop_set() {
-            return fault(
-                None,
-                "masks belong to one image, and this recipe makes several crops of it: use a \
-                 recipe without crops",
-            );
-        }
-        if self.is_joined() {
-            return fault(
-                None,
-                "images of several samples are joined, and masks are not yet: remove mosaic, \
-                 mix_samples and cut_samples, or load images without masks",
-            );
-        }
-        if self.recipe().mixing.is_some() {
-            return fault(
-                None,
-                "batches with masks are not mixed: remove mixup or cutmix from the recipe",
-            );
-        }
+        self.for_places("masks", RasterMoves::Any)
+    }
+
+    /// Like [`SampleProgram::for_labels`], for rasters that texts call `what`.
+    ///
+    /// # Errors
+    /// As there; steps that do not move as the raster must.
+    pub(crate) fn for_places(
+        &self,
+        what: &str,
+        moves: RasterMoves,
+    ) -> std::result::Result<Self, RecipeFault> {
+        self.check_companions(what)?;
         let mixes = |step: &Step| matches!(step, Step::Augment(AugmentStep::Keep));
         let mut steps = Vec::new();
         self.largest_steps((512, 512), None, true, &mut steps);
+        let fault = |step: &LargestStep, message: String| RecipeFault {
+            op: Some(step.of.op),
+            message,
+        };
         if let Some(mixed) = steps.iter().find(|step| mixes(&step.of.step)) {
-            return fault(
-                Some(mixed.of.op),
-                "it mixes pixels of several places, so a pixel has no single label: remove it, or \
-                 load images without masks",
-            );
+            let what = match what {
+                "masks" => "so a pixel has no single label: remove it, or load images without masks",
+                _ => "so a pixel has no single value: remove it, or load images without rasters",
+            };
+            return Err(fault(mixed, format!("it mixes pixels of several places, {what}")));
+        }
+        if moves == RasterMoves::Affine
+            && let Some((step, why)) =
+                (steps.iter()).find_map(|step| Some((step, not_affine(&step.of.step)?)))
+        {
+            let op = self.recipe().ops.get(step.of.op);
+            let name = op.map_or("a step", |op| op.name());
+            return Err(fault(
+                step,
+                format!(
+                    "{name} {why}, and {what} need one matrix for all pixels: remove it. A raster \
+                     that is no flow can have filter floor, center or pillow instead"
+                ),
+            ));
         }
         Ok(self.with_label_rows())
+    }
+
+    /// Checks that a row is made of one image, so that something can move with it.
+    pub(super) fn check_companions(&self, what: &str) -> std::result::Result<(), RecipeFault> {
+        let fault = |message: String| Err(RecipeFault { op: None, message });
+        if self.is_crop_set() {
+            return fault(format!(
+                "{what} belong to one image, and this recipe makes several crops of it: use a \
+                 recipe without crops"
+            ));
+        }
+        if self.is_joined() {
+            return fault(format!(
+                "images of several samples are joined, and {what} are not yet: remove mosaic, \
+                 mix_samples and cut_samples, or load images without {what}"
+            ));
+        }
+        if self.recipe().mixing.is_some() {
+            return fault(format!(
+                "batches with {what} are not mixed: remove mixup or cutmix from the recipe"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Why a step has no matrix, or shows a pixel at several places.
+fn not_affine(step: &Step) -> Option<&'static str> {
+    match step {
+        Step::Elastic { .. } => Some("displaces each pixel by itself"),
+        Step::Augment(AugmentStep::Perspective { .. }) => Some("has a perspective"),
+        Step::Pad { mode, .. } if *mode != PaddingMode::Constant => {
+            Some("repeats pixels at the border")
+        }
+        _ => None,
     }
 }

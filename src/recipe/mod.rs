@@ -26,7 +26,7 @@
 //! - `step`: an operation with drawn values; `steps`: lists of steps, drawn or of the largest case;
 //! - `joints`: operations that join pictures of several samples, and what they draw;
 //! - `buffer_effect`: what a step does to buffers; `size_bounds`: image sizes over all draws;
-//! - `label_steps`: what steps do to the labels of pixels;
+//! - `label_steps`: what steps do to the labels of pixels; `pair_steps`: to another image;
 //! - `augment`: code shared by policies; `crop_sizes`: code shared by operations on sizes;
 //! - `nested_ops`: code shared by operations that contain operations; `permutation`: an order of
 //!   the channels;
@@ -54,6 +54,7 @@ mod op;
 mod operation;
 mod operation_docs;
 mod ops;
+mod pair_steps;
 mod permutation;
 mod pixel_state;
 mod placement;
@@ -84,13 +85,14 @@ pub use file::RecipeFormat;
 pub use geometry::PixelRect;
 pub(crate) use hull_rule::{HullCropRoom, HullRule, MAX_BLUR_RADIUS, MAX_LEVEL_STEPS};
 pub use joints::JointDraw;
-pub(crate) use label_steps::LabelMoves;
+pub(crate) use label_steps::{LabelMoves, RasterMoves};
 pub use mixing::{MixChoice, MixOp, Mixing};
 pub use op::*;
 pub use ops::auto_augment::AutoPolicy;
 pub use ops::corner_crop::ImageCorner;
 pub use ops::pad_to::PadAnchor;
 pub use ops::rand_augment::RandTable;
+pub(crate) use pair_steps::PairSteps;
 #[doc(hidden)]
 pub use placement::PixelPlacement;
 pub use planner::OperationMove;

@@ -38,6 +38,9 @@ pub fn rows(batch: &Batch) -> Vec<Row> {
                     .instance_mask_layout(row)
                     .map(|_| batch.instance_masks(row));
                 hash.write(masks.map_or(&[], |masks| masks.unwrap().bytes()));
+                for name in batch.raster_names() {
+                    hash.write(batch.raster(name).unwrap().row(row).unwrap());
+                }
                 let row = batch.row(row).unwrap();
                 for part in row.parts().unwrap().into_iter().chain(row.mask().unwrap()) {
                     hash.write(part);

@@ -15,6 +15,7 @@ mod labels;
 mod masks;
 mod mixing;
 mod objects;
+mod rasters;
 mod sampler;
 mod stream;
 mod substitute;

@@ -3,6 +3,7 @@
 //! In the consumer. Copies no pixels, except from a device to the host on request.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use nix::unistd::{Pid, getpid};
 
@@ -11,7 +12,8 @@ use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::device::DeviceRows;
 use crate::error::{Error, Result, SampleFault};
 use crate::jobs::images::crop_extents::{CropExtents, several_crops};
-use crate::jobs::images::mask_extent::BatchMasks;
+use crate::jobs::images::raster_extent::BatchRaster;
+use crate::jobs::raster_rule::NamedRaster;
 use crate::jobs::images::objects::BatchObjects;
 pub use crate::jobs::images::pixel_views::{BatchPixels, DensePixels, PackedPixels, PixelElement};
 use crate::jobs::images::pixel_views::{cast, no_tensor};
@@ -82,8 +84,10 @@ pub struct Batch {
     pub(crate) labels: BatchLabels,
     pub(crate) faults: Vec<RowFault>,
     pub(crate) columns: BatchColumns,
-    /// The masks of the rows, if images have masks.
-    pub(crate) masks: Option<BatchMasks>,
+    /// The rasters of the rows, masks among them, in the order of `named`.
+    pub(crate) rasters: Vec<BatchRaster>,
+    /// Their names and rules.
+    pub(crate) named: Arc<[NamedRaster]>,
     /// If images have objects.
     pub(crate) objects: Option<BatchObjects>,
 }
@@ -252,7 +256,7 @@ impl Batch {
     /// Bytes of all pixels, with the table before them if rows have their own sizes.
     pub(crate) fn used_bytes(&self) -> Result<usize> {
         Ok(match &self.extent {
-            RowsExtent::Equal { .. } => match self.masks_end() {
+            RowsExtent::Equal { .. } => match self.rasters_end() {
                 Some(end) => end,
                 None => self.shape()?.iter().product::<usize>() * self.dtype.size(),
             },

@@ -12,7 +12,7 @@ use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::error::{self, Error, FaultKind, Result, SampleFault};
 use crate::jobs::images::crop_sections::CropSections;
 use crate::jobs::images::object_section::ObjectSection;
-use crate::jobs::mask_rule::MaskRule;
+use crate::jobs::raster_rule::{NamedRaster, RasterSection};
 use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus};
 use crate::picture::PictureLimits;
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
@@ -39,8 +39,8 @@ enum PackingRule {
         /// Height and width, unless the plan sets another size for the batch.
         size: (u32, u32),
         row: EqualRow,
-        /// Bytes of a pixel of the masks, which follow all rows. 0: no masks.
-        mask: u64,
+        /// The rasters, which follow all rows: masks and others.
+        rasters: Vec<RasterSection>,
     },
     /// A sample has several crops.
     Crops(CropSections),
@@ -117,7 +117,7 @@ impl SlotPacking {
                             pixel: program.row_bytes((1, 1)),
                         },
                     },
-                    mask: 0,
+                    rasters: Vec::new(),
                 },
             },
             (RowExtent::Own, Some(sizes))
@@ -146,10 +146,10 @@ impl SlotPacking {
         })
     }
 
-    /// The same, with room for masks. Without effect unless all rows have one size.
-    pub(crate) fn with_masks(mut self, masks: Option<&MaskRule>) -> Self {
-        if let (PackingRule::Equal { mask, .. }, Some(rule)) = (&mut self.rule, masks) {
-            *mask = rule.element().size() as u64;
+    /// The same, with room for rasters. Without effect unless all rows have one size.
+    pub(crate) fn with_rasters(mut self, of_run: &[NamedRaster], program: &SampleProgram) -> Self {
+        if let PackingRule::Equal { rasters, .. } = &mut self.rule {
+            *rasters = of_run.iter().map(|of| of.rule.section(program)).collect();
         }
         self
     }
@@ -162,10 +162,9 @@ impl SlotPacking {
     /// Bytes of a slot that has room for any batch of any epoch in any order.
     pub(crate) fn slot_bytes(&self) -> u64 {
         match &self.rule {
-            PackingRule::Equal { size, row, mask } => {
+            PackingRule::Equal { size, row, rasters } => {
                 let of_scale = |(size, rows)| {
-                    let masks = mask_bytes(size, *mask).saturating_mul(u64::from(rows));
-                    let pixels = mask_start(row.bytes(size), rows, *mask).saturating_add(masks);
+                    let pixels = rasters_end(row.bytes(size), (size, rows), rasters);
                     self.with_records(pixels, Some(size), rows)
                 };
                 let largest = self.plan.scales().map(of_scale).max();
@@ -187,7 +186,7 @@ impl SlotPacking {
         self.objects.as_ref()
     }
 
-    /// Bytes of a slot with these bytes of pixels and masks, and with the largest records of so many
+    /// Bytes of a slot with these bytes of pixels and rasters, and with the largest records of so many
     /// rows. `size`: height and width, if all rows have one.
     fn with_records(&self, pixels: u64, size: Option<(u32, u32)>, rows: u32) -> u64 {
         let Some(objects) = &self.objects else {
@@ -218,15 +217,11 @@ impl SlotPacking {
     /// objects.
     pub(crate) fn row_bytes(&self) -> Option<u64> {
         match &self.rule {
-            PackingRule::Equal { size, row, mask } if self.plan.scales().next().is_none() => {
+            PackingRule::Equal { size, row, rasters } if self.plan.scales().next().is_none() => {
                 let record =
                     (self.objects.as_ref()).map_or(0, |objects| objects.largest_record(*size));
-                let masks = mask_bytes(*size, *mask);
-                Some(
-                    row.bytes(*size)
-                        .saturating_add(masks)
-                        .saturating_add(record),
-                )
+                let rasters = rasters.iter().map(|raster| raster.bytes(*size));
+                Some(rasters.fold(row.bytes(*size).saturating_add(record), u64::saturating_add))
             }
             PackingRule::Crops(sections) => Some(sections.sample_bytes()),
             PackingRule::Hulls { row, .. } => Some(*row as u64),
@@ -327,23 +322,22 @@ impl SlotPacking {
         }
     }
 
-    /// Where the masks of a batch begin in its slot. None without masks.
-    pub(crate) fn masks_at(&self, at: EpochMark) -> Option<usize> {
-        match &self.rule {
-            PackingRule::Equal {
-                size,
-                row,
-                mask: mask @ 1..,
-            } => {
-                let size = self.plan.size_at(at).unwrap_or(*size);
-                Some(mask_start(row.bytes(size), self.plan.rows_at(at), *mask) as usize)
-            }
-            _ => None,
-        }
+    /// The rasters of a batch, and where they begin in its slot.
+    pub(crate) fn rasters_at(&self, at: EpochMark) -> Vec<(RasterSection, usize)> {
+        let PackingRule::Equal { size, row, rasters } = &self.rule else {
+            return Vec::new();
+        };
+        let size = self.plan.size_at(at).unwrap_or(*size);
+        let rows = self.plan.rows_at(at);
+        let start = |n: usize| aligned(rasters_end(row.bytes(size), (size, rows), &rasters[..n]));
+        let numbered = rasters.iter().enumerate();
+        numbered
+            .map(|(n, raster)| (*raster, start(n) as usize))
+            .collect()
     }
 
-    /// The ranges of a row after that of [`SlotPacking::place`]: its mask and its record of objects,
-    /// or its further crops and their geometries.
+    /// The ranges of a row after that of [`SlotPacking::place`]: its rasters and its record of
+    /// objects, or its further crops and their geometries.
     pub(crate) fn further_places(
         &self,
         packed: &mut PackedBatch,
@@ -373,12 +367,10 @@ impl SlotPacking {
 
     fn pack_records(&self, objects: &ObjectSection, packed: &mut PackedBatch, at: EpochMark) {
         let rows = self.plan.rows_at(at);
-        let pixels = match self.masks_at(at) {
-            None => self.batch_bytes(packed, at, rows),
-            Some(_) => (rows.checked_sub(1))
-                .and_then(|last| self.further_pixels(at, last).pop())
-                .map_or(0, |mask| mask.end),
-        };
+        let last_raster = (rows.checked_sub(1))
+            .and_then(|last| self.further_pixels(at, last).pop())
+            .map(|raster| raster.end);
+        let pixels = last_raster.unwrap_or_else(|| self.batch_bytes(packed, at, rows));
         let mut end = pixels.next_multiple_of(ROW_ALIGNMENT);
         packed.records.clear();
         for row in 0..self.plan.filled_rows_at(at) {
@@ -392,26 +384,24 @@ impl SlotPacking {
         packed.records_mark = Some(at);
     }
 
-    /// The ranges of a row's mask, or of its further crops and their geometries.
+    /// The ranges of a row's rasters, or of its further crops and their geometries.
     fn further_pixels(&self, at: EpochMark, row: u32) -> Vec<Range<usize>> {
         match &self.rule {
-            PackingRule::Equal { size, mask, .. } if *mask > 0 => {
+            PackingRule::Equal { size, .. } => {
                 let size = self.plan.size_at(at).unwrap_or(*size);
-                let bytes = mask_bytes(size, *mask) as usize;
-                let start = self.masks_at(at).unwrap_or_default() + row as usize * bytes;
-                Vec::from([Range {
-                    start,
-                    end: start + bytes,
-                }])
+                let place = |(raster, start): (RasterSection, usize)| {
+                    let bytes = raster.bytes(size) as usize;
+                    let start = start + row as usize * bytes;
+                    start..start + bytes
+                };
+                self.rasters_at(at).into_iter().map(place).collect()
             }
             PackingRule::Crops(sections) => sections
                 .places(self.plan.rows_at(at), row)
                 .skip(1)
                 .collect(),
             // A row for a device has all in one piece.
-            PackingRule::Equal { .. } | PackingRule::Hulls { .. } | PackingRule::Own { .. } => {
-                Vec::new()
-            }
+            PackingRule::Hulls { .. } | PackingRule::Own { .. } => Vec::new(),
         }
     }
 
@@ -535,18 +525,18 @@ fn fill_rows(samples: impl Iterator<Item = u64>, rows: usize, most: usize) -> u6
         .fold(0, u64::saturating_add)
 }
 
-/// Bytes of a mask of this height and width, with `pixel` bytes per pixel.
-fn mask_bytes((height, width): (u32, u32), pixel: u64) -> u64 {
-    (u64::from(height) * u64::from(width)).saturating_mul(pixel)
+/// The byte after `rows` rows of `row` bytes and their rasters. Each raster begins at a multiple of
+/// a row's alignment.
+fn rasters_end(row: u64, (size, rows): ((u32, u32), u32), rasters: &[RasterSection]) -> u64 {
+    let pixels = row.saturating_mul(u64::from(rows));
+    rasters.iter().fold(pixels, |end, raster| {
+        let bytes = raster.bytes(size).saturating_mul(u64::from(rows));
+        aligned(end).saturating_add(bytes)
+    })
 }
 
-/// The byte after `rows` rows of `row` bytes. If masks follow, rounded up to a row's alignment.
-fn mask_start(row: u64, rows: u32, mask: u64) -> u64 {
-    let end = row.saturating_mul(u64::from(rows));
-    match mask {
-        0 => end,
-        _ => (end.checked_next_multiple_of(ROW_ALIGNMENT as u64)).unwrap_or(u64::MAX),
-    }
+fn aligned(end: u64) -> u64 {
+    (end.checked_next_multiple_of(ROW_ALIGNMENT as u64)).unwrap_or(u64::MAX)
 }
 
 /// Most bytes of one row. Keeps the sums of [`SlotPacking::pack`] in range for the most rows of a

@@ -16,12 +16,12 @@ use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, BatchLabels, BatchStorage, RowFault, RowsExtent};
 use crate::jobs::images::batch_mixing::BatchMixing;
 use crate::jobs::images::crop_extents::CropExtents;
-use crate::jobs::images::mask_extent::BatchMasks;
 use crate::jobs::images::objects::{BatchObjects, RecordPlace};
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::{PackedBatch, SlotPacking};
+use crate::jobs::images::raster_extent::BatchRaster;
 use crate::jobs::item_feed::ItemFeed;
-use crate::jobs::mask_rule::MaskRule;
+use crate::jobs::raster_rule::NamedRaster;
 use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus, State};
 use crate::pool::batch_request::BatchRequest;
 use crate::pool::filled_batch::{BadRow, FilledBatch};
@@ -39,7 +39,7 @@ pub(crate) struct ImageRun {
     pub(crate) plan: EpochPlan,
     pub(crate) program: SampleProgram,
     pub(crate) packing: SlotPacking,
-    pub(crate) masks: Option<MaskRule>,
+    pub(crate) rasters: Arc<[NamedRaster]>,
     pub(crate) packed: PackedBatch,
     pub(crate) state: State,
     pub(crate) epochs: Option<u64>,
@@ -175,12 +175,8 @@ impl ImageRun {
             at,
             number: place.number,
             extent,
-            masks: (self.masks.as_ref()).and_then(|rule| {
-                Some(BatchMasks {
-                    dtype: rule.element(),
-                    start: self.packing.masks_at(at)?,
-                })
-            }),
+            rasters: self.packing.rasters_at(at).into_iter().map(BatchRaster::from).collect(),
+            named: self.rasters.clone(),
             dtype: self.program.output_format.dtype,
             layout: self.program.output_format.layout,
             channels: self.program.output_format.channels(),
@@ -264,9 +260,9 @@ impl ImageRun {
             bytes[self.packing.place(packed, at, row)].fill(0);
             // The records of objects of these rows are not read.
             for (n, place) in (0..).zip(self.packing.further_places(packed, at, row)) {
-                match &self.masks {
-                    Some(rule) if n == 0 => rule.fill_empty(&mut bytes[place]),
-                    _ => bytes[place].fill(0),
+                match self.rasters.get(n) {
+                    Some(raster) => raster.rule.fill_empty(&mut bytes[place]),
+                    None => bytes[place].fill(0),
                 }
             }
         }

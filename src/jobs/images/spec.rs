@@ -12,8 +12,8 @@ use crate::data::sample_sizes::SampleSizes;
 use crate::device::jpeg_part::PartLimits;
 use crate::error::Result;
 use crate::jobs::handed_items::HandedShape;
-use crate::jobs::mask_rule::MaskRule;
 use crate::jobs::object_rule::ObjectRule;
+use crate::jobs::raster_rule::NamedRaster;
 use crate::order::{EpochMark, OrderOptions, SamplerTable};
 use crate::picture::PictureLimits;
 use crate::pool::job::JobRequest;
@@ -50,8 +50,8 @@ pub(crate) struct ImageSpec {
     /// The memory in which the consumer hands over bytes of samples. None: the index says where they
     /// are.
     pub(crate) handed: Option<HandedShape>,
-    /// The masks of images, whose index comes separately. None: images have no masks.
-    pub(crate) masks: Option<MaskRule>,
+    /// The rasters of images, masks among them. The index of each comes separately.
+    pub(crate) rasters: Vec<NamedRaster>,
     /// The objects of images, whose table comes separately. None: images have no objects.
     pub(crate) objects: Option<ObjectRule>,
     /// Whether shards may be deleted during the run. Then no shard is kept open.
@@ -59,11 +59,11 @@ pub(crate) struct ImageSpec {
 }
 
 /// The shared memory of a job.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct ImageJobData<'a> {
     pub(crate) index: &'a Index,
-    /// The files of masks, if images have masks: one for each sample.
-    pub(crate) masks: Option<&'a Index>,
+    /// The files of each raster: one for each sample.
+    pub(crate) rasters: Vec<&'a Index>,
     /// If images have objects.
     pub(crate) objects: Option<&'a ObjectTable>,
     /// If rows have their own sizes.
@@ -77,20 +77,18 @@ pub(crate) struct ImageJobData<'a> {
 impl ImageSpec {
     /// Orders the job.
     pub(crate) fn order<'a>(&self, data: &ImageJobData<'a>) -> Result<JobRequest<'a>> {
-        let masks = data.masks.into_iter().flat_map(Index::descriptors);
+        let rasters = data.rasters.iter().copied().flat_map(Index::descriptors);
         let objects = data.objects.map(|objects| objects.as_fd());
         let sizes = data.sizes.map(|sizes| sizes.as_fd());
         let table = data.table.map(|table| table.as_fd());
-        let descriptors = (data.index.descriptors().chain(masks))
+        let descriptors = (data.index.descriptors().chain(rasters))
             .chain(objects)
             .chain(sizes)
             .chain(table)
             .chain(data.handed);
         let order = JobRequest::new(NAME, self, self.tries, descriptors.collect())?;
         let order = order.reading(data.index);
-        Ok(match data.masks {
-            Some(masks) => order.reading(masks),
-            None => order,
-        })
+        let rasters = data.rasters.iter().copied();
+        Ok(rasters.fold(order, |order, files| order.reading(files)))
     }
 }

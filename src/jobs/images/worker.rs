@@ -15,15 +15,15 @@ use crate::jobs::handed_items::HandedItems;
 use crate::jobs::images::object_section::ObjectSection;
 use crate::jobs::images::packing::{PackedBatch, SlotPacking};
 use crate::jobs::images::spec::{ImageSpec, NAME};
-use crate::jobs::mask_rule::MaskRule;
 use crate::jobs::object_mover::{MovedPicture, ObjectMover, SampleBoxes};
 use crate::jobs::object_rule::ObjectRule;
 use crate::jobs::open_shards::{AccessPattern, HomeShard};
+use crate::jobs::raster_rule::{MASKS, NamedRaster, RasterRule};
 use crate::jobs::sample;
 use crate::jobs::sample::assembly::{FileUse, SampleAssembler, SampleFiles};
 use crate::jobs::sample::instance_masks::InstanceMaskMaker;
-use crate::jobs::sample::mask::MaskDecoder;
 use crate::jobs::sample::objects::ObjectMaker;
+use crate::jobs::sample::raster_maker::RasterMaker;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::sample_input::{InputMode, SampleInput};
 use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus, SamplerTable};
@@ -46,7 +46,9 @@ pub(crate) struct ImageJob {
     decoder: SampleDecoder,
     /// If rows are made of the pictures of several samples.
     assembler: Option<SampleAssembler>,
-    masks: Option<MaskInput>,
+    rasters: Vec<RasterInput>,
+    /// The raster that a flip from left to right exchanges with the image.
+    swapped: Option<usize>,
     objects: Option<ObjectMaker>,
     /// Moves the boxes that operations of the recipe read.
     box_mover: Option<Arc<ObjectMover>>,
@@ -57,27 +59,31 @@ pub(crate) struct ImageJob {
     home: HomeShard,
 }
 
-/// The files of masks, and what makes masks of them.
+/// The files of a raster, and what makes rasters of them.
 #[derive(Debug)]
-struct MaskInput {
+struct RasterInput {
+    /// As texts name it: `mask`, or `raster` and its name.
+    what: String,
     index: Index,
     input: SampleInput,
-    decoder: MaskDecoder,
+    maker: RasterMaker,
 }
 
-impl MaskInput {
-    fn new(spec: &ImageSpec, rule: &MaskRule, index: Index, mode: InputMode) -> Result<Self> {
-        let program = spec.program.for_labels();
-        let program = program.map_err(|fault| Error::protocol(fault.message))?;
+impl RasterInput {
+    fn new(spec: &ImageSpec, raster: &NamedRaster, index: Index, mode: InputMode) -> Result<Self> {
         let pattern = AccessPattern::of(&spec.plan.sampler);
         Ok(Self {
+            what: match &*raster.name {
+                MASKS => "mask".to_owned(),
+                name => format!("raster {name}"),
+            },
             index,
             input: SampleInput::new(mode, spec.limits.max_scratch, pattern),
-            decoder: MaskDecoder::new(&program, rule, &spec.limits)?,
+            maker: RasterMaker::new(&spec.program, &raster.rule, &spec.limits)?,
         })
     }
 
-    /// Fills the mask of sample `id`.
+    /// Fills the raster of sample `id`.
     fn fill(
         &mut self,
         id: u64,
@@ -88,7 +94,7 @@ impl MaskInput {
     ) -> std::result::Result<(), SampleFault> {
         let named = |fault: SampleFault| {
             let path = self.index.path(id);
-            let reason = format!("mask {}: {}", path.display(), fault.reason);
+            let reason = format!("{} {}: {}", self.what, path.display(), fault.reason);
             SampleFault::new(fault.kind, reason)
         };
         let bytes = self
@@ -96,7 +102,7 @@ impl MaskInput {
             .open_metered(&self.index, id, Some(&mut *meter))
             .map_err(named)?;
         meter.bytes += bytes.len() as u64;
-        let made = self.decoder.make_mask(&bytes, image, request, out, meter);
+        let made = self.maker.make(&bytes, image, request, out, meter);
         made.map_err(named)
     }
 }
@@ -155,10 +161,8 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     let spec: ImageSpec = parts.spec()?;
     let mut fds = std::mem::take(&mut parts.descriptors).into_iter();
     let index = Index::from_descriptors(&mut fds)?;
-    let masks = match &spec.masks {
-        None => None,
-        Some(rule) => Some((rule, Index::from_descriptors(&mut fds)?)),
-    };
+    let of_rasters = (spec.rasters.iter()).map(|_| Index::from_descriptors(&mut fds));
+    let of_rasters = of_rasters.collect::<Result<Vec<_>>>()?;
     let objects = match &spec.objects {
         None => None,
         Some(_) => {
@@ -193,10 +197,11 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
         ));
     }
     let mode = InputMode::of(parts.runs_in);
-    let masks = masks.map(|(rule, index)| MaskInput::new(&spec, rule, index, mode));
+    let rasters = (spec.rasters.iter().zip(of_rasters))
+        .map(|(raster, index)| RasterInput::new(&spec, raster, index, mode));
     Ok(Box::new(ImageJob {
         handed,
-        masks: masks.transpose()?,
+        rasters: rasters.collect::<Result<_>>()?,
         ..ImageJob::new(&spec, index, objects, sizes, table, mode)?
     }))
 }
@@ -219,7 +224,7 @@ impl ImageJob {
         let section = objects
             .as_ref()
             .map(|(rule, table)| ObjectSection::new(table.clone(), rule).joining(&spec.program));
-        let packing = (packing.with_masks(spec.masks.as_ref())).with_objects(section);
+        let packing = (packing.with_rasters(&spec.rasters, &spec.program)).with_objects(section);
         let objects = objects.map(|(rule, table)| object_maker(spec, rule, table));
         let objects = objects.transpose()?;
         let reads_boxes = spec.program.box_reader().is_some();
@@ -234,7 +239,10 @@ impl ImageJob {
                 true => input.without_open_shards(),
                 false => input,
             },
-            masks: None,
+            rasters: Vec::new(),
+            swapped: spec.rasters.iter().position(
+                |raster| matches!(&raster.rule, RasterRule::Image(pair) if pair.swap),
+            ),
             box_mover: box_mover.map(|maker| maker.mover().clone()),
             objects,
             handed: None,
@@ -385,7 +393,7 @@ impl Job for ImageJob {
             Some(limits) => decoder.fill_or_copy_coded(bytes, &request, limits, first, meter)?,
             None => decoder.make_row(bytes, &request, first, meter)?,
         }
-        let parts = usize::from(self.masks.is_some()) + usize::from(self.objects.is_some());
+        let parts = self.rasters.len() + usize::from(self.objects.is_some());
         if out.further.len() != parts {
             return Err(SampleFault::new(
                 FaultKind::Corrupt,
@@ -393,8 +401,14 @@ impl Job for ImageJob {
             ));
         }
         let image = self.decoder.last_image();
-        if let (Some(masks), [out, ..]) = (&mut self.masks, &mut out.further[..]) {
-            masks.fill(row.id, image, &request, out, meter)?;
+        for (raster, out) in self.rasters.iter_mut().zip(&mut out.further) {
+            raster.fill(row.id, image, &request, out, meter)?;
+        }
+        if let Some(pair) = self.swapped.and_then(|n| out.further.get_mut(n))
+            && self.decoder.last_motion().mirrors() % 2 == 1
+            && pair.len() == out.first.len()
+        {
+            out.first.swap_with_slice(pair);
         }
         if let (Some(objects), [.., out]) = (&mut self.objects, &mut out.further[..]) {
             let picture = MovedPicture {
@@ -425,7 +439,8 @@ impl Job for ImageJob {
         // Buffers of earlier samples may exist in addition to the whole of this one's.
         let draws = self.objects.as_ref().is_some_and(ObjectMaker::draws_masks);
         let of_stages = (self.assembler.as_ref()).map_or(0, SampleAssembler::decoders);
-        let decoders = 1 + u64::from(self.masks.is_some()) + u64::from(draws) + of_stages as u64;
+        let decoders = 1 + self.rasters.len() as u64 + u64::from(draws) + of_stages as u64;
+        let pages = self.rasters.iter().map(|raster| raster.index.largest_page());
         let canvases = (self.assembler.as_ref()).map_or(0, SampleAssembler::canvas_bytes);
         (self.max_scratch.saturating_add(sample::KEEP as u64))
             .saturating_mul(decoders)
@@ -433,7 +448,7 @@ impl Job for ImageJob {
             .saturating_add(canvases)
             .saturating_add(self.index.largest_page())
             .saturating_add(self.object_memory())
-            .saturating_add((self.masks.as_ref()).map_or(0, |masks| masks.index.largest_page()))
+            .saturating_add(pages.fold(0, u64::saturating_add))
     }
 
     fn describe(&self, ticket: &Ticket, row: u32, attempt: u32) -> String {

@@ -9,7 +9,7 @@
 
 mod depth_header;
 #[cfg(feature = "codecs")]
-mod npy;
+pub(super) mod npy;
 #[cfg(feature = "codecs")]
 mod openexr;
 #[cfg(feature = "codecs")]

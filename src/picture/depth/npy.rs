@@ -7,22 +7,32 @@ use crate::error::{FaultKind, SampleFault};
 use crate::picture::npy::NpyDepth;
 
 pub(super) fn read(file: &[u8], levels: &mut Vec<f32>) -> Result<(), SampleFault> {
-    let numbers = NpyDepth::read(file)?;
+    read_of(file, 1, levels)
+}
+
+/// The same for an array with so many numbers for each pixel, which `levels` gets together.
+pub(in crate::picture) fn read_of(
+    file: &[u8],
+    channels: usize,
+    levels: &mut Vec<f32>,
+) -> Result<(), SampleFault> {
+    let numbers = NpyDepth::read_of(file, channels as u64)?;
     let (width, height) = (numbers.size.0 as usize, numbers.size.1 as usize);
     let data = file.get(numbers.data_at as usize..).unwrap_or_default();
-    let place = |row: usize, col: usize| match numbers.fortran_order {
-        true => col * height + row,
-        false => row * width + col,
+    // `at`: the number of a column and a channel in its row.
+    let place = |row: usize, at: usize| match numbers.fortran_order {
+        true => (at % channels * width + at / channels) * height + row,
+        false => row * width * channels + at,
     };
     macro_rules! each {
         ($number:ty, $bytes:literal, $to:expr) => {{
             let (all, _) = data.as_chunks::<$bytes>();
-            if all.len() < width * height {
+            if all.len() < width * height * channels {
                 return Err(corrupt("ends before its last number"));
             }
             for row in 0..height {
-                levels.extend((0..width).map(|col| {
-                    let bytes = all[place(row, col)];
+                levels.extend((0..width * channels).map(|at| {
+                    let bytes = all[place(row, at)];
                     let number = match numbers.is_big_endian {
                         true => <$number>::from_be_bytes(bytes),
                         false => <$number>::from_le_bytes(bytes),
