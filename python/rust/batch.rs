@@ -8,7 +8,7 @@ use featherload::batch::BatchRow;
 use featherload::columns::{BatchColumns, ColumnValues, NumberValues};
 use featherload::index::Index;
 use featherload::{
-    Batch, BatchLabels, BatchObjects, CropGeometry, DataType, Device, DeviceRows, MaskType,
+    Batch, BatchLabels, BatchObjects, CropGeometry, DataType, Device, DeviceRows, MaskType, RasterType,
     MemoryLayout, Result, RowFault, RowStatus,
 };
 use pyo3::exceptions::PyRuntimeError;
@@ -251,14 +251,25 @@ impl RawBatch {
     fn masks(&self) -> PyResult<Option<Tensor>> {
         let held = self.held()?;
         let tensor = |(at, shape, dtype): (usize, [usize; 3], MaskType)| {
-            let element = match dtype {
-                MaskType::Uint8 => ElementType::Pixel(DataType::U8),
-                MaskType::Int32 => ElementType::Int32,
-                MaskType::Int64 => ElementType::Int64,
-            };
-            Tensor::new(held.clone(), at, element, &shape)
+            Tensor::new(held.clone(), at, mask_element(dtype), &shape)
         };
         Ok(held.batch.mask_layout().map(tensor))
+    }
+
+    /// The other rasters of all rows: names and tensors.
+    fn rasters(&self) -> PyResult<Vec<(String, Tensor)>> {
+        let held = self.held()?;
+        let tensor = |name: &str| {
+            let layout = held.batch.raster_layout(name)?;
+            let element = match layout.dtype {
+                RasterType::Labels(dtype) => mask_element(dtype),
+                RasterType::Numbers(dtype) => ElementType::Pixel(dtype),
+                _ => return None,
+            };
+            let tensor = Tensor::new(held.clone(), layout.start, element, &layout.shape);
+            Some((name.to_owned(), tensor))
+        };
+        Ok(held.batch.raster_names().filter_map(tensor).collect())
     }
 
     /// The arrays of the objects of all rows, as bytes: see `objects::arrays`. None if the images
@@ -509,6 +520,14 @@ impl RawBatch {
             last_on_device: self.last_on_device,
             ends_epoch: self.ends_epoch,
         }
+    }
+}
+
+fn mask_element(dtype: MaskType) -> ElementType {
+    match dtype {
+        MaskType::Uint8 => ElementType::Pixel(DataType::U8),
+        MaskType::Int32 => ElementType::Int32,
+        MaskType::Int64 => ElementType::Int64,
     }
 }
 

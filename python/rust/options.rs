@@ -8,7 +8,7 @@ use std::thread;
 use featherload::memory_plan::{RecipeOutline, RunMemory, RunShape};
 use featherload::options::{LoaderOptions, LoaderSetup, SourceOptions, units};
 use featherload::scene::{RaysOptions, SceneOptions, ViewsOptions};
-use featherload::{Index, ItemFeed, LoaderBuilder, MaskOptions, Recipe, Result};
+use featherload::{Index, ItemFeed, LoaderBuilder, MaskOptions, RasterList, Recipe, Result};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
@@ -119,6 +119,9 @@ fn in_words(why: &str) -> String {
     known.map_or_else(|| why.to_owned(), |(name, range)| why.replace(name, range))
 }
 
+/// A raster whose files Python lists: its name and its files.
+pub type ListedRaster<'py> = (String, PyRef<'py, RawItems>);
+
 impl LoaderKeywords {
     /// The same options, with masks that Python lists.
     pub fn with_masks(mut self, masks: Option<Index>) -> Self {
@@ -128,6 +131,18 @@ impl LoaderKeywords {
             self.loader.masks = Some(rule.listed(masks));
         }
         self
+    }
+
+    /// The same options, with files of rasters that Python lists.
+    pub fn with_rasters(mut self, listed: Vec<ListedRaster<'_>>) -> PyResult<Self> {
+        if !listed.is_empty() {
+            let index = |(name, items): ListedRaster<'_>| Ok((name, items.index()?));
+            let listed = listed.into_iter().map(index).collect::<PyResult<_>>()?;
+            let rasters = RasterList::joined(std::mem::take(&mut self.loader.rasters));
+            let rasters = rasters.with_listed(listed).map_err(|e| raised(&e))?;
+            self.loader.rasters.push(rasters);
+        }
+        Ok(self)
     }
 
     /// The same options, with objects that Python lists.
@@ -215,18 +230,19 @@ pub fn recipe_json(py: Python<'_>, name: &str) -> PyResult<String> {
 /// `items` come while the run goes on, at most this number at one time. `masks`, `objects`: those
 /// that Python lists.
 #[pyfunction]
-#[pyo3(signature = (options, items=None, feed_limit=None, *, masks=None, objects=None))]
+#[pyo3(signature = (options, items=None, feed_limit=None, *, masks=None, rasters=vec![], objects=None))]
 pub fn plan(
     py: Python<'_>,
     options: &str,
     items: Option<&RawItems>,
     feed_limit: Option<u64>,
     masks: Option<&RawItems>,
+    rasters: Vec<ListedRaster<'_>>,
     objects: Option<&RawObjects>,
 ) -> PyResult<String> {
     let options: LoaderKeywords = parse(py, options)?;
     let options = options.with_masks(masks.map(RawItems::index).transpose()?);
-    let options = options.with_objects(objects)?;
+    let options = options.with_rasters(rasters)?.with_objects(objects)?;
     let items = items.map(RawItems::index).transpose()?;
     in_thread(py, move || {
         let feed = feed_limit.map(ItemFeed::new).transpose()?;

@@ -12,7 +12,7 @@ use crate::feed::RawFeed;
 use crate::items::RawItems;
 use crate::json::json;
 use crate::objects::RawObjects;
-use crate::options::{self, LoaderKeywords};
+use crate::options::{self, ListedRaster, LoaderKeywords};
 use crate::stream_state::{StreamState, StreamTexts, parse_state};
 use crate::wait::{LOOK, in_thread, look};
 
@@ -50,7 +50,7 @@ impl Stream {
     /// and have one channel. `feed`: gives the bytes of `items` while the run goes on. `masks`,
     /// `objects`: those that Python lists.
     #[new]
-    #[pyo3(signature = (options, items=None, *, has_one_channel=false, feed=None, masks=None, objects=None))]
+    #[pyo3(signature = (options, items=None, *, has_one_channel=false, feed=None, masks=None, rasters=vec![], objects=None))]
     fn new(
         py: Python<'_>,
         options: &str,
@@ -58,11 +58,12 @@ impl Stream {
         has_one_channel: bool,
         feed: Option<&RawFeed>,
         masks: Option<&RawItems>,
+        rasters: Vec<ListedRaster<'_>>,
         objects: Option<&RawObjects>,
     ) -> PyResult<Self> {
         let options: LoaderKeywords = options::parse(py, options)?;
         let options = options.with_masks(masks.map(RawItems::index).transpose()?);
-        let options = options.with_objects(objects)?;
+        let options = options.with_rasters(rasters)?.with_objects(objects)?;
         let form = BatchForm {
             // A column of a file has one float a sample, or vectors of several.
             has_float_labels: items.is_none_or(RawItems::has_float_labels),

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from . import _columns
+from . import _columns, _masks
 from ._columns import HeldColumns
 from ._errors import ConfigError
 from ._featherload import RawBatch, Tensor
@@ -105,6 +105,7 @@ class Batch(tuple[Any, Any]):
     _columns: HeldColumns | None
     _masks: Any
     _objects: Objects | None
+    _rasters: dict[str, Any]
     # Makes images and targets, which take the place of these labels.
     _view: TargetView | None
     _labels: Any
@@ -121,11 +122,13 @@ class Batch(tuple[Any, Any]):
         splits: int = 1,
         view: TargetView | None = None,
         labels: Any = None,
+        rasters: dict[str, Any] | None = None,
     ) -> Batch:
         batch = super().__new__(cls, tuple(pair))
         batch._raw, batch._columns, batch._masks = raw, columns, masks
         batch._objects, batch._splits = objects, splits
         batch._view, batch._labels = view, labels
+        batch._rasters = rasters or {}
         return batch
 
     def __getitem__(self, key: Any) -> Any:
@@ -186,6 +189,20 @@ class Batch(tuple[Any, Any]):
                 "masks='../masks/{stem}.png'"
             )
         return self._masks
+
+    @property
+    def rasters(self) -> dict[str, Any]:
+        """The rasters of the rows by name, where the loader has ``rasters``: the memory that the
+        workers wrote, as ``images``. Depths and alpha are N x 1 x H x W, flows N x 2 x H x W (3
+        with ``valid``), images as ``images``, masks N x H x W. Masked rows have ``fill``, and
+        images zeros.
+        """
+        if not self._rasters:
+            raise AttributeError(
+                "this batch has no rasters: give the loader rasters, such as "
+                "rasters={'depth': '../depth/{stem}.png'}"
+            )
+        return self._rasters
 
     @property
     def objects(self) -> Objects:
@@ -324,11 +341,16 @@ class Batch(tuple[Any, Any]):
         waits = {k: v for k, v in options.items() if k in ("non_blocking", "copy")}
         if labels is not None and labels.device != where.device:
             at = labels.to(where.device, **waits)
-        masks = self._masks
-        if masks is not None and (masks.device != where.device or there is not images):
+        waits = {k: v for k, v in options.items() if k == "non_blocking"}
+
+        def beside(tensor: Any) -> Any:
+            if tensor is None or (tensor.device == where.device and there is images):
+                return tensor
             # A dtype is that of the images. Copies do not use the loader's memory.
-            waits = {k: v for k, v in options.items() if k == "non_blocking"}
-            masks = masks.to(where.device, copy=True, **waits)
+            return tensor.to(where.device, copy=True, **waits)
+
+        masks = beside(self._masks)
+        rasters = {name: beside(raster) for name, raster in self._rasters.items()}
         objects = self._objects
         if objects is not None:
             # Masks lie in the loader's memory, as the images that were moved.
@@ -337,6 +359,7 @@ class Batch(tuple[Any, Any]):
                 wait = not options.get("non_blocking")
                 objects = objects.to(where.device, not wait, own_masks)
         are_same = at is labels and masks is self._masks and objects is self._objects
+        are_same = are_same and all(rasters[name] is old for name, old in self._rasters.items())
         if there is images and are_same:
             return self
         raw = self._raw
@@ -346,7 +369,7 @@ class Batch(tuple[Any, Any]):
             targets = at
         elif not are_same:
             targets = self._view(there, at, masks, objects)[1]
-        parts = (masks, objects, self._splits, self._view, at)
+        parts = (masks, objects, self._splits, self._view, at, rasters)
         return Batch((there, targets), raw, self._columns, *parts)
 
     def numpy(self) -> tuple[Any, Any]:
@@ -471,15 +494,7 @@ def as_jax(raw: RawBatch) -> tuple[Any, Any]:
 def masks_of(framework: Framework, raw: RawBatch) -> Any:
     """The masks of a batch as an array of the framework; None without masks."""
     masks = raw.masks()
-    if masks is None or framework == "numpy":
-        return None if masks is None else np.asarray(masks)
-    if framework == "torch":
-        from torch.utils.dlpack import from_dlpack
-
-        return from_dlpack(masks)
-    import jax
-
-    return jax.dlpack.from_dlpack(masks)
+    return None if masks is None else _masks.as_array(framework, masks)
 
 
 TAKEN = {"numpy": as_numpy, "torch": as_torch, "jax": as_jax}

@@ -29,6 +29,7 @@ from . import (
     _options,
     _preview,
     _progress,
+    _rasters,
     _then,
 )
 from ._batch import TAKEN, Batch, Framework, masks_of
@@ -104,6 +105,12 @@ class Loader:
         each image. Or a dict with ``files`` and how labels become numbers: ``{"files": ...,
         "ignore": 255, "reduce_zero_label": True}``. ``batch.masks`` has them, N x H x W.
         ``docs/segmentation.md`` describes them.
+    ``rasters``
+        Depths, flows, paired images and further masks by name: ``{"depth": {"files":
+        "../depth/{stem}.png", "divide": 256}, "right": {"files": "../right/{name}", "kind":
+        "image"}}``. ``files`` are as those of ``masks``. ``kind`` is ``depth``, ``alpha``, ``flow``,
+        ``image`` or ``mask``, and the name if it is one of these. ``batch.rasters["depth"]`` has
+        them. ``docs/rasters.md`` describes them.
     ``objects``
         Objects in the images: a COCO file, a pattern of YOLO's or Pascal VOC's files such as
         ``"../labels/{stem}.txt"``, or a list with a dict for each image (``boxes``, ``labels``,
@@ -232,6 +239,7 @@ class Loader:
         allow_redirects: bool | None = None,
         columns: Sequence[str] | None = None,
         masks: _masks.Masks | None = None,
+        rasters: _rasters.Rasters | None = None,
         objects: _object_lists.ObjectSource | None = None,
         epochs: int | None = None,
         sandbox: Literal["auto", "require", "off"] | None = None,
@@ -264,6 +272,7 @@ class Loader:
             keywords["columns"] = None
         self._has_masks = masks is not None
         self._masks = _masks.taken(keywords)
+        self._rasters = _rasters.taken(keywords)
         form = _objects.checked_form(targets, objects is not None)
         self._objects = _object_lists.taken(keywords, self._items is not None, of_column)
         self._view = self._target_view(_objects.viewer(form, keywords["objects"]))
@@ -369,6 +378,7 @@ class Loader:
             has_one_channel=has_one_channel,
             feed=None if feeder is None else feeder.feed,
             masks=self._masks,
+            rasters=self._rasters,
             objects=self._objects,
         )
         if feeder is not None:
@@ -691,9 +701,11 @@ class Loader:
     def _take(self, raw: RawBatch) -> Batch:
         pair, masks = TAKEN[self.framework](raw), masks_of(self.framework, raw)
         objects = _objects.of_batch(raw, self.framework)
+        rasters = _rasters.of_batch(self.framework, raw)
         if raw.last_on_device:
             # The caller holds all other device memory, so this batch is copied and released.
             pair, masks = _own(self.framework, pair), _copied(self.framework, masks)
+            rasters = {name: _copied(self.framework, one) for name, one in rasters.items()}
             raw = raw.without_pixels()
         if self._then is not None:
             images = _then.run(self._then, pair[0], len(raw))
@@ -712,7 +724,8 @@ class Loader:
         labels = pair[1]
         if self._view is not None:
             pair = self._view(*pair, masks, objects)
-        return Batch(pair, raw, self._columns, masks, objects, view=self._view, labels=labels)
+        parts = {"view": self._view, "labels": labels, "rasters": rasters}
+        return Batch(pair, raw, self._columns, masks, objects, **parts)
 
 
 def _ops(recipe: Mapping[str, Any]) -> Sequence[dict[str, Any]]:

@@ -24,13 +24,25 @@ def taken(keywords: dict[str, Any]) -> RawItems | None:
     masks = keywords["masks"]
     if masks is None:
         return None
+    rule = keywords["masks"] = rule_of(masks)
+    return listed(rule, "masks", "masks")
+
+
+def rule_of(masks: Any) -> dict[str, Any]:
+    """The fields of masks or of a raster. Others than a dict are ``files`` alone."""
     rule = dict(masks) if isinstance(masks, Mapping) else {"files": masks}
     if rule.get("dtype") is not None:
         # Types of NumPy and of torch.
         dtype = rule["dtype"]
         rule["dtype"] = getattr(dtype, "__name__", str(dtype)).removeprefix("torch.")
+    return rule
+
+
+def listed(rule: dict[str, Any], what: str, option: str) -> RawItems | None:
+    """The files of a rule, if they are listed. They then leave the rule. ``what``: the name in
+    errors of ``option``.
+    """
     files = rule.pop("files", None)
-    keywords["masks"] = rule
     if files is None:
         return None
     if isinstance(files, (str, os.PathLike)):
@@ -40,11 +52,24 @@ def taken(keywords: dict[str, Any]) -> RawItems | None:
         return _items(files)._raw
     except (ConfigError, TypeError) as error:
         raise ConfigError(
-            f"masks is {shown(files)}, which is no list of masks: give a pattern such as "
-            f"'../masks/{{stem}}.png', or a list of paths, of bytes of image files or of arrays "
-            f"H x W ({error})",
-            option="masks",
+            f"{what} is {shown(files)}, which is no list of {option}: give a pattern such as "
+            f"'../{option}/{{stem}}.png', or a list of paths, of bytes of image files or of "
+            f"arrays ({error})",
+            option=option,
         ) from None
+
+
+def as_array(framework: str, tensor: Any) -> Any:
+    """A tensor of a batch as an array of the framework."""
+    if framework == "numpy":
+        return np.asarray(tensor)
+    if framework == "torch":
+        from torch.utils.dlpack import from_dlpack
+
+        return from_dlpack(tensor)
+    import jax
+
+    return jax.dlpack.from_dlpack(tensor)
 
 
 def _items(files: Any) -> Items:
@@ -61,10 +86,10 @@ def _items(files: Any) -> Items:
 def _file(number: int, mask: Any) -> bytes:
     """An array as a file of NumPy."""
     labels = np.asarray(mask)
-    if labels.ndim != 2 or labels.dtype.kind not in "buif":
+    if labels.ndim not in (2, 3) or labels.dtype.kind not in "buif":
         raise ConfigError(
-            f"mask {number} has shape {labels.shape} and dtype {labels.dtype}: give arrays of "
-            "whole numbers, H x W"
+            f"array {number} has shape {labels.shape} and dtype {labels.dtype}: give arrays of "
+            "numbers, H x W for masks and depths, H x W x 2 for flows, H x W x 3 for images"
         )
     file = io.BytesIO()
     np.save(file, labels, allow_pickle=False)

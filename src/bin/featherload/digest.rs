@@ -2,7 +2,7 @@
 //!
 //! One xxh3-128 for each epoch, over rows in delivery order. Each row adds: id (u64), label (i64;
 //! -1 for none; the bits of each number for a vector), status (u8), pixel bytes of each crop, bytes
-//! of the mask. If images have objects, these
+//! of the mask and of other rasters. If images have objects, these
 //! follow the status: label, id, crowd, box and area of each, keypoints, rotated boxes, sizes, instance masks.
 //! Numbers are little-endian. Masked rows are zero, and their masks have `fill`. A substituted row
 //! (status 4) has id, label and pixels of the substitute. A failed row (status 3) carries label -1 or zeros, but is hashed with the label
@@ -86,6 +86,9 @@ fn add_rows(hash: &mut XxHash3_128, batch: &Batch, rows: usize, index: &Index) -
         let row = batch.row(row)?;
         for part in row.parts()?.into_iter().chain(row.mask()?) {
             hash.write(part);
+        }
+        for name in batch.raster_names() {
+            hash.write(batch.raster(name)?.row(at).unwrap_or_default());
         }
     }
     Ok(())
