@@ -56,14 +56,14 @@ pub use half::{bf16, f16};
 pub use helper::init;
 pub use jobs::images::batch::{self, Batch, BatchLabels, RowFault};
 pub use jobs::images::instance_mask_views::InstanceMaskPixels;
-pub use jobs::images::raster_views::{MaskPixels, RasterLayout, RasterPixels};
 pub use jobs::images::objects::BatchObjects;
+pub use jobs::images::raster_views::{MaskPixels, RasterLayout, RasterPixels};
 pub use jobs::item_feed::{ItemFeed, ItemRequest};
 pub use jobs::mask_rule::{MaskRule, MaskType};
 pub use jobs::object_rule::{InstanceMasks, LabelNumbers, ObjectOverflow, ObjectRule};
 pub use jobs::raster_rule::{
-    FlowRule, NumberRule, PairColors, PairRule, RasterFilter, RasterFloat, RasterNumber, RasterRule,
-    RasterType,
+    FlowRule, NumberRule, PairColors, PairRule, RasterFilter, RasterFloat, RasterNumber,
+    RasterRule, RasterType,
 };
 pub use loader::{
     DecodeChoice, DeviceReplay, DrawnRow, Epoch, Loader, LoaderBuilder, LoaderReport, MaskOptions,

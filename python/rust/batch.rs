@@ -8,8 +8,8 @@ use featherload::batch::BatchRow;
 use featherload::columns::{BatchColumns, ColumnValues, NumberValues};
 use featherload::index::Index;
 use featherload::{
-    Batch, BatchLabels, BatchObjects, CropGeometry, DataType, Device, DeviceRows, MaskType, RasterType,
-    MemoryLayout, Result, RowFault, RowStatus,
+    Batch, BatchLabels, BatchObjects, CropGeometry, DataType, Device, DeviceRows, MaskType,
+    MemoryLayout, RasterType, Result, RowFault, RowStatus,
 };
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;

@@ -265,7 +265,9 @@ impl RasterRule {
             Self::Image(PairRule { scale, .. }) if !(1..=MOST_SCALE).contains(scale) => {
                 Err(format!("`scale` is {scale}: use 1 to {MOST_SCALE}"))
             }
-            Self::Image(rule) if rule.swap && (rule.scale > 1 || rule.colors == PairColors::None) => {
+            Self::Image(rule)
+                if rule.swap && (rule.scale > 1 || rule.colors == PairColors::None) =>
+            {
                 Err(
                     "`swap` exchanges an image with its pair, so both must be made alike: use \
                      scale 1 and colors 'same'"
@@ -438,7 +440,10 @@ pub(crate) fn check_raster_names<'a>(names: impl Iterator<Item = &'a str> + Clon
             ));
         }
         if names.clone().take(number).any(|other| other == name) {
-            return Err(raster_error(name, "two rasters have this name: use two names"));
+            return Err(raster_error(
+                name,
+                "two rasters have this name: use two names",
+            ));
         }
     }
     Ok(())

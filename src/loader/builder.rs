@@ -8,13 +8,13 @@ use std::time::Duration;
 use crate::device::{DecodeOn, Device, UploadMode};
 use crate::error::{Error, Result};
 use crate::jobs::images::on_error::OnError;
-use crate::jobs::raster_rule::{RasterRule, raster_error};
 use crate::jobs::item_feed::ItemFeed;
+use crate::jobs::raster_rule::{RasterRule, raster_error};
 use crate::loader::hull_room;
 use crate::loader::jpeg_decoding;
 use crate::loader::mask_source::MaskOptions;
-use crate::loader::raster_source::{RasterList, RasterOptions};
 use crate::loader::object_source::ObjectOptions;
+use crate::loader::raster_source::{RasterList, RasterOptions};
 use crate::loader::source::Source;
 use crate::loader::upload::UploadPlanner;
 use crate::memory_plan::run_memory as forecast_memory;
@@ -330,14 +330,12 @@ impl LoaderBuilder {
     /// A raster of each image under this name: depths, a flow, another image, further masks
     /// ([`Batch::raster`](crate::Batch::raster)). It moves with its image. May be called several
     /// times, with different names. The limits of [`LoaderBuilder::masks`] hold.
-    #[must_use]
     pub fn raster(mut self, name: impl Into<String>, raster: RasterOptions) -> Self {
         self.rasters.push(name, raster);
         self
     }
 
     /// All rasters, in place of those before.
-    #[must_use]
     pub fn rasters(mut self, rasters: RasterList) -> Self {
         self.rasters = rasters;
         self

@@ -208,7 +208,9 @@ impl PreparedRun {
             worst = Some(ScratchSurvey::at_limit(&limits));
         } else if request.plans_memory {
             let labels = program.for_labels().ok();
-            let files = rasters.iter().map(|raster| (&raster.named.rule, &raster.files));
+            let files = rasters
+                .iter()
+                .map(|raster| (&raster.named.rule, &raster.files));
             let files: Vec<_> = files.collect();
             let draws = objects
                 .as_ref()

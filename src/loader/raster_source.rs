@@ -128,15 +128,17 @@ impl<'de> Deserialize<'de> for RasterList {
 
 fn read_raster(name: &str, raster: Value) -> std::result::Result<RasterOptions, String> {
     let said = |what: String| format!("rasters: {name}: {what}");
-    let (files, mut fields) = FilesOption::deserialize(raster, "rasters")
-        .map_err(|e| said(e.to_string()))?;
+    let (files, mut fields) =
+        FilesOption::deserialize(raster, "rasters").map_err(|e| said(e.to_string()))?;
     let kind = match fields.remove("kind") {
         Some(Value::String(kind)) => kind,
         Some(other) => return Err(said(format!("kind is {other}, and no text"))),
         None if RASTER_KINDS.contains(&name) => name.to_owned(),
         None => {
             let known = RASTER_KINDS.join(", ");
-            return Err(said(format!("it has no kind: set `kind` to one of {known}")));
+            return Err(said(format!(
+                "it has no kind: set `kind` to one of {known}"
+            )));
         }
     };
     let rule = RasterRule::read(&kind, fields).map_err(said)?;

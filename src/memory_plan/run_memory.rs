@@ -185,7 +185,11 @@ impl ScratchSurvey {
         let (pairs, numbers): (Vec<_>, Vec<_>) =
             (rasters.iter().copied()).partition(|(rule, _)| matches!(rule, RasterRule::Image(_)));
         let numbers: Vec<_> = (labels.into_iter())
-            .flat_map(|labels| numbers.iter().map(move |(rule, files)| (*rule, *files, labels)))
+            .flat_map(|labels| {
+                numbers
+                    .iter()
+                    .map(move |(rule, files)| (*rule, *files, labels))
+            })
             .collect();
         let worst = Mutex::new((
             Self::default(),

@@ -53,7 +53,9 @@ fn header(
     let pixels = |size: (u32, u32)| u64::from(size.0).saturating_mul(u64::from(size.1));
     if let Some(rest) = bytes.strip_prefix(FLO) {
         let side = |at: usize| {
-            let number = rest.get(at..at + 4).map(|side| [0, 1, 2, 3].map(|i| side[i]));
+            let number = rest
+                .get(at..at + 4)
+                .map(|side| [0, 1, 2, 3].map(|i| side[i]));
             let number = number.map(i32::from_le_bytes);
             match number.map(u32::try_from) {
                 None => Err(FaultKind::Truncated.fault("the flow ends in its header")),
@@ -149,11 +151,7 @@ fn open_png<'a>(
 }
 
 /// Red is 64 u + 32768, green is 64 v + 32768, and blue is 0 where the flow is not known.
-fn read_png(
-    bytes: &[u8],
-    limits: &PictureLimits,
-    flow: &mut Vec<f32>,
-) -> Result<(), SampleFault> {
+fn read_png(bytes: &[u8], limits: &PictureLimits, flow: &mut Vec<f32>) -> Result<(), SampleFault> {
     let mut reader = open_png(bytes, limits)?;
     let too_large = || FaultKind::TooLarge.fault("the flow has rows that no memory holds");
     let room = reader.output_buffer_size().ok_or_else(too_large)?;
@@ -234,7 +232,11 @@ mod tests {
             fault.reason
         };
         let large = flo(1_000_000_000, 1_000_000_000, &[0.0; 8]);
-        assert!(refused(&large).contains("over max_pixels"), "{}", refused(&large));
+        assert!(
+            refused(&large).contains("over max_pixels"),
+            "{}",
+            refused(&large)
+        );
         let none = flo(0, 4, &[]);
         assert!(refused(&none).contains("invalid size"));
         let negative = flo(-3, 4, &[]);

@@ -181,10 +181,15 @@ impl SampleProgram {
         };
         if let Some(mixed) = steps.iter().find(|step| mixes(&step.of.step)) {
             let what = match what {
-                "masks" => "so a pixel has no single label: remove it, or load images without masks",
+                "masks" => {
+                    "so a pixel has no single label: remove it, or load images without masks"
+                }
                 _ => "so a pixel has no single value: remove it, or load images without rasters",
             };
-            return Err(fault(mixed, format!("it mixes pixels of several places, {what}")));
+            return Err(fault(
+                mixed,
+                format!("it mixes pixels of several places, {what}"),
+            ));
         }
         if moves == RasterMoves::Affine
             && let Some((step, why)) =

@@ -4,9 +4,9 @@
 //! perhaps for a size that is a multiple.
 
 use super::check::RecipeFault;
+use super::geometry::PixelRect;
 use super::label_steps::LabelMoves;
 use super::program::SampleProgram;
-use super::geometry::PixelRect;
 use super::step::Step;
 use super::steps::{LargestStep, OpStep};
 use super::values::{LabelFilter, Padding, Size};

@@ -231,6 +231,7 @@ impl Python {
             _ if name == "resize" => "str".to_owned(),
             _ if name == "columns" => "Sequence[str]".to_owned(),
             _ if name == "masks" => "_masks.Masks".to_owned(),
+            _ if name == "rasters" => "_rasters.Rasters".to_owned(),
             _ if name == "objects" => "_object_lists.ObjectSource".to_owned(),
             (_, Some("SIZE")) => "int | str".to_owned(),
             (_, Some("SECONDS" | "X")) => "float".to_owned(),

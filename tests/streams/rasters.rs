@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use featherload::internals::DrillBuilder;
 use featherload::recipe::{
-    CenterCrop, ColorJitter, Normalize, Rotate90, RandomCrop, RandomHorizontalFlip,
-    RandomPerspective, RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip,
-    Resize, Span,
+    CenterCrop, ColorJitter, Normalize, RandomCrop, RandomHorizontalFlip, RandomPerspective,
+    RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip, Resize, Rotate90, Span,
 };
 use featherload::{
     Batch, DataType, FlowRule, LoaderBuilder, MaskRule, MemoryLayout, NumberRule, OnError,
@@ -130,11 +129,20 @@ fn the_stream_is_the_same_for_any_number_of_workers_and_from_any_point() {
             .raster("depth", files("depth", RasterRule::Numbers(depth())))
             .raster("smooth", files("depth", RasterRule::Numbers(half)))
             .raster("flow", files("flow", RasterRule::Flow(valid)))
-            .raster("right", files("right", RasterRule::Image(PairRule::default())))
-            .raster("mask", files("right", RasterRule::Mask(MaskRule {
-                form: featherload::LabelForm::Colors,
-                ..MaskRule::default()
-            })))
+            .raster(
+                "right",
+                files("right", RasterRule::Image(PairRule::default())),
+            )
+            .raster(
+                "mask",
+                files(
+                    "right",
+                    RasterRule::Mask(MaskRule {
+                        form: featherload::LabelForm::Colors,
+                        ..MaskRule::default()
+                    }),
+                ),
+            )
             .num_workers(workers)
             .epochs(2)
     };
@@ -169,7 +177,10 @@ fn images_do_not_depend_on_their_rasters() {
     let plain = batches(loader(dir.path(), augmented()));
     let with = loader(dir.path(), augmented())
         .raster("depth", files("depth", RasterRule::Numbers(depth())))
-        .raster("right", files("right", RasterRule::Image(PairRule::default())));
+        .raster(
+            "right",
+            files("right", RasterRule::Image(PairRule::default())),
+        );
     for (plain, with) in plain.iter().zip(batches(with)) {
         assert!(plain.pixels().unwrap().bytes() == with.pixels().unwrap().bytes());
     }
@@ -195,8 +206,14 @@ fn depths_and_flows_go_where_their_image_goes() {
     let mut turned = 0;
     for batch in batches(rasters) {
         let (depths, flows) = (numbers(&batch, "depth"), numbers(&batch, "flow"));
-        assert_eq!(batch.raster("depth").unwrap().shape(), [batch.len(), 1, 23, 23]);
-        assert_eq!(batch.raster("flow").unwrap().shape(), [batch.len(), 2, 23, 23]);
+        assert_eq!(
+            batch.raster("depth").unwrap().shape(),
+            [batch.len(), 1, 23, 23]
+        );
+        assert_eq!(
+            batch.raster("flow").unwrap().shape(),
+            [batch.len(), 2, 23, 23]
+        );
         assert_eq!(numbers(&batch, "smooth"), depths);
         for row in 0..batch.len() {
             let image = batch.row(row).unwrap().bytes().unwrap().as_chunks::<3>().0;
@@ -212,10 +229,10 @@ fn depths_and_flows_go_where_their_image_goes() {
                 assert_eq!(depths[row * area + place], 1.0 + x + 16.0 * y);
                 let u = flows[row * 2 * area + place];
                 let v = flows[(row * 2 + 1) * area + place];
-                assert_eq!([u, v], [
-                    across[0] * x + along[0] * y,
-                    across[1] * x + along[1] * y
-                ]);
+                assert_eq!(
+                    [u, v],
+                    [across[0] * x + along[0] * y, across[1] * x + along[1] * y]
+                );
             }
         }
     }
@@ -261,7 +278,11 @@ fn resized_depths_and_flows_follow_from_their_places() {
                 let x = (crop - 1) as f64 - between(x, out.1);
                 let y = between(y, out.0);
                 let want = 1.0 + left as f64 + x + 16.0 * (top as f64 + y);
-                assert!((f64::from(smooth[at]) - want).abs() < 1e-3, "{} {want}", smooth[at]);
+                assert!(
+                    (f64::from(smooth[at]) - want).abs() < 1e-3,
+                    "{} {want}",
+                    smooth[at]
+                );
                 let area = out.0 * out.1;
                 let [u, v] = [0, 1].map(|plane| flow[(row * 2 + plane) * area + place]);
                 let want_u = -((left + near_x) as f64) * out.1 as f64 / crop as f64;
@@ -297,8 +318,8 @@ fn rotations_turn_vectors_and_uncover_fill() {
             filter,
             ..FlowRule::default()
         };
-        let rasters =
-            loader(dir.path(), recipe.clone()).raster("flow", files("flow", RasterRule::Flow(valid)));
+        let rasters = loader(dir.path(), recipe.clone())
+            .raster("flow", files("flow", RasterRule::Flow(valid)));
         for batch in batches(rasters) {
             let flow = numbers(&batch, "flow");
             for row in 0..batch.len() {
@@ -339,20 +360,29 @@ fn missing_values_are_never_mixed() {
     fs::write(dir.path().join("depth/0.npy"), npy("1, 4", stored)).unwrap();
     let make = |rule: NumberRule| {
         let files = RasterOptions::new("../depth/{stem}.npy", RasterRule::Numbers(rule));
-        numbers(&batches(loader(dir.path(), recipe.clone()).raster("d", files))[0], "d")
+        numbers(
+            &batches(loader(dir.path(), recipe.clone()).raster("d", files))[0],
+            "d",
+        )
     };
     let smooth = NumberRule {
         filter: RasterFilter::Bilinear,
         fill: RasterNumber(-1.0),
         ..NumberRule::depth()
     };
-    assert_eq!(make(smooth.clone()), [100.0, 100.0, -1.0, -1.0, 200.0, 200.0, -1.0, -1.0]);
+    assert_eq!(
+        make(smooth.clone()),
+        [100.0, 100.0, -1.0, -1.0, 200.0, 200.0, -1.0, -1.0]
+    );
     // Without a missing number, 0 is a depth.
     let all = NumberRule {
         missing: None,
         ..smooth
     };
-    assert_eq!(make(all), [100.0, 75.0, 25.0, 50.0, 150.0, 200.0, -1.0, -1.0]);
+    assert_eq!(
+        make(all),
+        [100.0, 75.0, 25.0, 50.0, 150.0, 200.0, -1.0, -1.0]
+    );
     let nan = NumberRule {
         fill: RasterNumber(f32::NAN),
         ..NumberRule::depth()
@@ -386,7 +416,10 @@ fn a_pair_has_the_moves_colours_and_numbers_of_its_image() {
         ..PairRule::default()
     };
     let rasters = loader(dir.path(), recipe)
-        .raster("same", files("right", RasterRule::Image(PairRule::default())))
+        .raster(
+            "same",
+            files("right", RasterRule::Image(PairRule::default())),
+        )
         .raster("plain", files("right", RasterRule::Image(plain)))
         .num_workers(2);
     for batch in batches(rasters) {
@@ -453,7 +486,13 @@ fn a_flip_exchanges_the_images_of_a_stereo_pair() {
     for batch in batches(rasters) {
         for row in 0..batch.len() {
             let image = batch.row(row).unwrap().bytes().unwrap().as_chunks::<3>().0;
-            let right = batch.raster("right").unwrap().row(row).unwrap().as_chunks::<3>().0;
+            let right = batch
+                .raster("right")
+                .unwrap()
+                .row(row)
+                .unwrap()
+                .as_chunks::<3>()
+                .0;
             let flipped = image[0][0] > image[1][0];
             flips += u32::from(flipped);
             let n = batch.ids()[row] as u8;
@@ -489,7 +528,10 @@ fn rows_of_bad_rasters_are_filled_and_named() {
         loader(dir.path(), recipe)
             .raster("depth", files("depth", RasterRule::Numbers(fill)))
             .raster("flow", files("flow", RasterRule::Flow(FlowRule::default())))
-            .raster("right", files("right", RasterRule::Image(PairRule::default())))
+            .raster(
+                "right",
+                files("right", RasterRule::Image(PairRule::default())),
+            )
             .on_error(policy)
     };
     let mut reasons = Vec::new();
@@ -510,17 +552,34 @@ fn rows_of_bad_rasters_are_filled_and_named() {
     let want = [
         (4, "raster depth ", "/depth/04.png: "),
         (9, "raster flow ", "/flow/09.npy: the flow is no .flo file"),
-        (11, "raster depth ", "the raster has 9 x 7 pixels, and its image 63 x 49"),
+        (
+            11,
+            "raster depth ",
+            "the raster has 9 x 7 pixels, and its image 63 x 49",
+        ),
         (13, "raster depth ", "over max_pixels"),
-        (15, "raster right ", "the raster has 5 x 5 pixels, and its image 75 x 41"),
+        (
+            15,
+            "raster right ",
+            "the raster has 5 x 5 pixels, and its image 75 x 41",
+        ),
     ];
     assert_eq!(reasons.len(), want.len(), "{reasons:?}");
     for ((id, reason), (want, start, part)) in reasons.iter().zip(want) {
         assert_eq!(*id, want);
-        assert!(reason.starts_with(start) && reason.contains(part), "{reason}");
+        assert!(
+            reason.starts_with(start) && reason.contains(part),
+            "{reason}"
+        );
     }
-    let want = stream(&mut make(OnError::Substitute).num_workers(0).build().unwrap(), 1);
-    let got = stream(&mut make(OnError::Substitute).num_workers(3).build().unwrap(), 1);
+    let want = stream(
+        &mut make(OnError::Substitute).num_workers(0).build().unwrap(),
+        1,
+    );
+    let got = stream(
+        &mut make(OnError::Substitute).num_workers(3).build().unwrap(),
+        1,
+    );
     assert_same(&got, &want, "substituted");
 }
 
@@ -530,7 +589,10 @@ fn a_short_last_batch_and_detached_batches_have_their_rasters() {
     images(dir.path());
     let mut loader = loader(dir.path(), augmented())
         .raster("depth", files("depth", RasterRule::Numbers(depth())))
-        .raster("right", files("right", RasterRule::Image(PairRule::default())))
+        .raster(
+            "right",
+            files("right", RasterRule::Image(PairRule::default())),
+        )
         .num_workers(2)
         .build()
         .unwrap();
@@ -548,7 +610,11 @@ fn a_short_last_batch_and_detached_batches_have_their_rasters() {
 fn rasters_that_cannot_be_are_refused_before_the_run() {
     let dir = tempfile::tempdir().unwrap();
     images(dir.path());
-    let crop = || Recipe::new("crop").then(CenterCrop::new(16)).with_dtype(DataType::U8);
+    let crop = || {
+        Recipe::new("crop")
+            .then(CenterCrop::new(16))
+            .with_dtype(DataType::U8)
+    };
     let flow = || files("flow", RasterRule::Flow(FlowRule::default()));
     let large = |rule: PairRule| files("large", RasterRule::Image(rule));
     let warped = Recipe::new("warped")
@@ -579,19 +645,49 @@ fn rasters_that_cannot_be_are_refused_before_the_run() {
     };
     for (recipe, name, raster, what) in [
         (warped, "flow", flow(), "random_perspective"),
-        (turned, "large", large(pair), "random_rotation has no exact multiple"),
+        (
+            turned,
+            "large",
+            large(pair),
+            "random_rotation has no exact multiple",
+        ),
         (crop(), "no name", flow(), "letters, digits and _ only"),
         (crop(), "masks", flow(), "belongs to the option `masks`"),
         (crop(), "right", large(both), "both must be made alike"),
-        (crop(), "d", files("depth", RasterRule::Numbers(zero)), "`divide` is 0"),
-        (crop(), "d", files("depth", RasterRule::Numbers(wide)), "float16 does not hold"),
-        (crop(), "d", files("none", RasterRule::Numbers(depth())), "does not exist"),
-        (Recipe::full(), "flow", flow(), "rows of own sizes have no rasters yet"),
+        (
+            crop(),
+            "d",
+            files("depth", RasterRule::Numbers(zero)),
+            "`divide` is 0",
+        ),
+        (
+            crop(),
+            "d",
+            files("depth", RasterRule::Numbers(wide)),
+            "float16 does not hold",
+        ),
+        (
+            crop(),
+            "d",
+            files("none", RasterRule::Numbers(depth())),
+            "does not exist",
+        ),
+        (
+            Recipe::full(),
+            "flow",
+            flow(),
+            "rows of own sizes have no rasters yet",
+        ),
     ] {
-        let e = loader(dir.path(), recipe).raster(name, raster).build().unwrap_err();
+        let e = loader(dir.path(), recipe)
+            .raster(name, raster)
+            .build()
+            .unwrap_err();
         assert!(e.to_string().contains(what), "{e}");
     }
-    let twice = loader(dir.path(), crop()).raster("flow", flow()).raster("flow", flow());
+    let twice = loader(dir.path(), crop())
+        .raster("flow", flow())
+        .raster("flow", flow());
     let e = twice.build().unwrap_err().to_string();
     assert!(e.contains("two rasters have this name"), "{e}");
 }
@@ -610,10 +706,16 @@ fn the_plan_counts_rasters() {
     let plain = loader(dir.path(), recipe()).memory_plan(0).unwrap().memory;
     let with = loader(dir.path(), recipe())
         .raster("flow", files("flow", RasterRule::Flow(FlowRule::default())))
-        .raster("large", files("large", RasterRule::Image(PairRule {
-            scale: 3,
-            ..PairRule::default()
-        })))
+        .raster(
+            "large",
+            files(
+                "large",
+                RasterRule::Image(PairRule {
+                    scale: 3,
+                    ..PairRule::default()
+                }),
+            ),
+        )
         .memory_plan(0)
         .unwrap()
         .memory;

@@ -175,7 +175,12 @@ impl ImageRun {
             at,
             number: place.number,
             extent,
-            rasters: self.packing.rasters_at(at).into_iter().map(BatchRaster::from).collect(),
+            rasters: self
+                .packing
+                .rasters_at(at)
+                .into_iter()
+                .map(BatchRaster::from)
+                .collect(),
             named: self.rasters.clone(),
             dtype: self.program.output_format.dtype,
             layout: self.program.output_format.layout,

@@ -240,9 +240,10 @@ impl ImageJob {
                 false => input,
             },
             rasters: Vec::new(),
-            swapped: spec.rasters.iter().position(
-                |raster| matches!(&raster.rule, RasterRule::Image(pair) if pair.swap),
-            ),
+            swapped: spec
+                .rasters
+                .iter()
+                .position(|raster| matches!(&raster.rule, RasterRule::Image(pair) if pair.swap)),
             box_mover: box_mover.map(|maker| maker.mover().clone()),
             objects,
             handed: None,
@@ -440,7 +441,10 @@ impl Job for ImageJob {
         let draws = self.objects.as_ref().is_some_and(ObjectMaker::draws_masks);
         let of_stages = (self.assembler.as_ref()).map_or(0, SampleAssembler::decoders);
         let decoders = 1 + self.rasters.len() as u64 + u64::from(draws) + of_stages as u64;
-        let pages = self.rasters.iter().map(|raster| raster.index.largest_page());
+        let pages = self
+            .rasters
+            .iter()
+            .map(|raster| raster.index.largest_page());
         let canvases = (self.assembler.as_ref()).map_or(0, SampleAssembler::canvas_bytes);
         (self.max_scratch.saturating_add(sample::KEEP as u64))
             .saturating_mul(decoders)

@@ -165,9 +165,7 @@ impl NumberDecoder {
         let numbers = &mut self.numbers;
         match is_flow {
             true => flow::read(bytes, &self.limits, numbers),
-            false => {
-                depth::read(bytes, &self.limits, &|_| Ok(()), numbers).map_err(of_raster)
-            }
+            false => depth::read(bytes, &self.limits, &|_| Ok(()), numbers).map_err(of_raster),
         }?;
         let NumberForm {
             divide, missing, ..
@@ -178,7 +176,11 @@ impl NumberDecoder {
                 n => n / divide,
             };
         }
-        self.write(size, request.part.map_or((0, 0), |part| (part.left, part.top)), out)
+        self.write(
+            size,
+            request.part.map_or((0, 0), |part| (part.left, part.top)),
+            out,
+        )
     }
 
     /// Computes [`NumberDecoder::places`] for a file of this width and height, which takes `scratch`
@@ -216,9 +218,8 @@ impl NumberDecoder {
         self.places.clear();
         self.places.resize(pixels, 0);
         // A label has 24 bits. The pixels of a large image need two: their row and their column.
-        let fits = u64::from(size.0) * u64::from(size.1) < u64::from(u32::from_le_bytes([
-            OUTSIDE[0], OUTSIDE[1], OUTSIDE[2], 0,
-        ]));
+        let fits = u64::from(size.0) * u64::from(size.1)
+            < u64::from(u32::from_le_bytes([OUTSIDE[0], OUTSIDE[1], OUTSIDE[2], 0]));
         let width = size.0;
         let passes: &[fn(u32, u32, u32) -> u32] = match fits {
             true => &[|x, y, width| y * width + x],
@@ -226,7 +227,8 @@ impl NumberDecoder {
         };
         for (pass, label) in passes.iter().enumerate() {
             self.labels.clear();
-            self.labels.reserve_exact(LABEL * window.w as usize * window.h as usize);
+            self.labels
+                .reserve_exact(LABEL * window.w as usize * window.h as usize);
             for y in window.y..window.y + window.h {
                 for x in window.x..window.x + window.w {
                     let [low, middle, high, _] = label(x, y, width).to_le_bytes();
@@ -338,7 +340,10 @@ pub(crate) fn place_bytes(file: (u32, u32), row: (u32, u32)) -> u64 {
 
 fn of_raster(fault: SampleFault) -> SampleFault {
     let reason = fault.reason.replace("the depth", "the raster");
-    SampleFault::new(fault.kind, reason.replace("a depth image", "a raster of numbers"))
+    SampleFault::new(
+        fault.kind,
+        reason.replace("a depth image", "a raster of numbers"),
+    )
 }
 
 /// What resizes see of the source: left, top, right and bottom. A resize never reads outside of a

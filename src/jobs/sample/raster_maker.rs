@@ -118,10 +118,7 @@ impl PairDecoder {
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
         let scale = self.scale;
-        let wanted = (
-            image.0.saturating_mul(scale),
-            image.1.saturating_mul(scale),
-        );
+        let wanted = (image.0.saturating_mul(scale), image.1.saturating_mul(scale));
         let part = request.part.map(|part| PixelBox {
             left: part.left.saturating_mul(scale),
             top: part.top.saturating_mul(scale),
