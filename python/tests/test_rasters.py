@@ -152,4 +152,4 @@ def test_plan_counts_rasters(scene: Path) -> None:
     plain = featherload.plan(scene / "images", **options)
     rasters = {"flow": "../flow/{stem}.npy"}
     counted = featherload.plan(scene / "images", rasters=rasters, **options)
-    assert counted["total_bytes"] > plain["total_bytes"]
+    assert counted.total_bytes > plain.total_bytes

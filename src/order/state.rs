@@ -217,7 +217,7 @@ mod tests {
         let base = state();
         assert!(base.check_resumable(&state()).is_ok());
         type Change = fn(&mut State);
-        let changes: [(&str, Change); 15] = [
+        let changes: [(&str, Change); 16] = [
             ("the objects was none and is now", |s| {
                 s.objects = Some("x".into())
             }),

@@ -83,12 +83,12 @@ fn add_rows(hash: &mut XxHash3_128, batch: &Batch, rows: usize, index: &Index) -
         if batch.instance_mask_layout(row).is_some() {
             hash.write(batch.instance_masks(row)?.bytes());
         }
-        let row = batch.row(row)?;
-        for part in row.parts()?.into_iter().chain(row.mask()?) {
+        let of_row = batch.row(row)?;
+        for part in of_row.parts()?.into_iter().chain(of_row.mask()?) {
             hash.write(part);
         }
         for name in batch.raster_names() {
-            hash.write(batch.raster(name)?.row(at).unwrap_or_default());
+            hash.write(batch.raster(name)?.row(row).unwrap_or_default());
         }
     }
     Ok(())
