@@ -7,8 +7,9 @@
 //! - `crop`: the row, if a device finishes the batch's rows;
 //! - `crop_set`: several crops of one image, from one decode;
 //! - `hull_writer`, `level_steps`: the row, if a device makes the crops;
-//! - `raster_maker`: a raster of an image; `mask`: its labels; `numbers`: depths and flows; `objects`: its boxes and keypoints;
-//!   `instance_masks`: the masks of its objects;
+//! - `raster_maker`: a raster of an image; `mask`: its labels; `numbers`: depths and flows;
+//!   `raster_size`: the size that it must have;
+//! - `objects`: boxes and keypoints of an image; `instance_masks`: the masks of its objects;
 //! - `assembly`: a row of the pictures of several samples;
 //! - `shared_resize`: the resize of crops that begin alike;
 //! - `raw`: files whose pixels are not compressed.
@@ -23,6 +24,7 @@ pub(crate) mod mask;
 pub(crate) mod numbers;
 pub(crate) mod objects;
 pub(crate) mod raster_maker;
+mod raster_size;
 mod raw;
 mod shared_resize;
 

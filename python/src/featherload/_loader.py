@@ -108,9 +108,9 @@ class Loader:
     ``rasters``
         Depths, flows, paired images and further masks by name: ``{"depth": {"files":
         "../depth/{stem}.png", "divide": 256}, "right": {"files": "../right/{name}", "kind":
-        "image"}}``. ``files`` are as those of ``masks``. ``kind`` is ``depth``, ``alpha``, ``flow``,
-        ``image`` or ``mask``, and the name if it is one of these. ``batch.rasters["depth"]`` has
-        them. ``docs/rasters.md`` describes them.
+        "image"}}``. ``files`` are as those of ``masks``. ``kind`` is ``depth``, ``alpha``,
+        ``flow``, ``image`` or ``mask``, and the name if it is one of these.
+        ``batch.rasters["depth"]`` has them. ``docs/rasters.md`` describes them.
     ``objects``
         Objects in the images: a COCO file, a pattern of YOLO's or Pascal VOC's files such as
         ``"../labels/{stem}.txt"``, or a list with a dict for each image (``boxes``, ``labels``,

@@ -25,8 +25,7 @@ def taken(keywords: dict[str, Any]) -> Listed:
         return []
     if not isinstance(rasters, Mapping):
         raise ConfigError(
-            "rasters is no dict: give names and files, such as "
-            "{'depth': '../depth/{stem}.png'}",
+            "rasters is no dict: give names and files, such as {'depth': '../depth/{stem}.png'}",
             option="rasters",
         )
     listed: Listed = []

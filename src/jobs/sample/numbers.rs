@@ -9,7 +9,7 @@ use std::io::Cursor;
 use crate::decode_plan::stored_picture::StoredPicture;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::raster_rule::{RasterFilter, RasterFloat, RasterRule, bytes_of, write_all};
-use crate::jobs::sample::raster_maker::size_fault;
+use crate::jobs::sample::raster_size::size_fault;
 use crate::jobs::sample::{KEEP, ONLY, RowRequest, SampleDecoder};
 use crate::picture::ExifOrientation;
 use crate::picture::PictureLimits;

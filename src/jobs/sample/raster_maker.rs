@@ -3,10 +3,11 @@
 //! Runs where `sample` does. `mask` makes labels, `numbers` depths and flows. Another image goes
 //! through the steps of its image, drawn again from the numbers of the position.
 
-use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::error::{Error, Result, SampleFault};
 use crate::jobs::raster_rule::{PairColors, PairRule, RasterRule};
 use crate::jobs::sample::mask::MaskDecoder;
 use crate::jobs::sample::numbers::NumberDecoder;
+use crate::jobs::sample::raster_size::size_fault;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::picture::{PictureLimits, PixelBox};
 use crate::pool::worker::meter::StageMeter;
@@ -63,25 +64,6 @@ impl RasterMaker {
             Self::Pair(pair) => pair.make_pair(bytes, image, request, out, meter),
         }
     }
-}
-
-/// The fault of a raster whose size is not `wanted`. Both are heights and widths.
-pub(super) fn size_fault(found: (u32, u32), image: (u32, u32), scale: u32) -> SampleFault {
-    let must = match scale {
-        1 => "both must have one size".to_owned(),
-        _ => format!("the raster must be {scale} times larger"),
-    };
-    let advice = match (found.1, found.0) == image && found != image {
-        true => {
-            ". Rasters of numbers are used as stored: if this one was made for the image as \
-             stored, use orientation 'stored', and if for the upright image, 'exif'"
-        }
-        false => "",
-    };
-    FaultKind::Unsupported.fault(format!(
-        "the raster has {} x {} pixels, and its image {} x {}: {must}{advice}",
-        found.1, found.0, image.1, image.0
-    ))
 }
 
 /// The state that is kept from one paired image to the next.
