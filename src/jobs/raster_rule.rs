@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{Error, Result};
 use crate::jobs::mask_rule::{MaskRule, MaskType};
-use crate::recipe::{DataType, LabelFilter, SampleProgram};
+use crate::recipe::{DataType, LabelFilter, PairSteps, RasterMoves, SampleProgram};
 
 /// A number that may be NaN. JSON has no NaN, so it is the text `nan` there.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -278,6 +278,15 @@ impl RasterRule {
         }
     }
 
+    /// What the moves of the images must be.
+    pub(crate) fn moves(&self) -> RasterMoves {
+        match self {
+            Self::Flow(_) => RasterMoves::Affine,
+            Self::Numbers(rule) if rule.filter == RasterFilter::Bilinear => RasterMoves::Affine,
+            Self::Numbers(_) | Self::Mask(_) | Self::Image(_) => RasterMoves::Any,
+        }
+    }
+
     /// The section of a batch that has these rasters. `program`: that of the image.
     pub(crate) fn section(&self, program: &SampleProgram) -> RasterSection {
         let format = program.output_format;
@@ -325,6 +334,16 @@ impl FlowRule {
     pub(crate) fn fill(&self) -> f32 {
         let usual = if self.valid { 0.0 } else { f32::NAN };
         self.fill.map_or(usual, |fill| fill.0)
+    }
+}
+
+impl PairRule {
+    /// How the steps of an image become those of its pair.
+    pub(crate) fn steps(&self) -> PairSteps {
+        PairSteps {
+            colors: self.colors == PairColors::Same,
+            scale: self.scale,
+        }
     }
 }
 

@@ -13,8 +13,9 @@
 //!   JPEGs that the device decodes; `replay`: measures the device stage alone;
 //! - `run`: from filled rows to a batch; `mix`, `batch_mixing`: mixes the rows of batches;
 //! - `on_error`: what happens to a row whose sample fails; [`batch`], `pixel_views`,
-//!   `crop_views`, `raster_views`: batches and views of their pixels; `crop_extents`: the crops of a batch;
-//!   `raster_extent`: its masks; [`objects`], `instance_mask_views`: its objects
+//!   `crop_views`, `raster_views`: batches and views of their pixels; `crop_extents`: the crops of a
+//!   batch;
+//!   `raster_extent`: its masks and other rasters; [`objects`], `instance_mask_views`: its objects
 //!   and their masks.
 //!
 //! Never in here: the life of processes, how a file's bytes become a row (`jobs::sample`).

@@ -18,7 +18,7 @@ use crate::picture::read_header::DecodeCost;
 use crate::picture::{depth, flow};
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::random::RandomStreams;
-use crate::recipe::{LabelMoves, RasterMoves, SampleProgram};
+use crate::recipe::{LabelMoves, SampleProgram};
 use crate::sys::panics::catch_panic;
 use crate::targets::{MotionKind, PointMatrix, SampleMotion};
 
@@ -37,17 +37,6 @@ struct NumberForm {
     valid: bool,
     filter: RasterFilter,
     dtype: RasterFloat,
-}
-
-impl RasterRule {
-    /// What the moves of the images must be.
-    pub(crate) fn moves(&self) -> RasterMoves {
-        match self {
-            Self::Flow(_) => RasterMoves::Affine,
-            Self::Numbers(rule) if rule.filter == RasterFilter::Bilinear => RasterMoves::Affine,
-            Self::Numbers(_) | Self::Mask(_) | Self::Image(_) => RasterMoves::Any,
-        }
-    }
 }
 
 /// The state that is kept from raster to raster.

@@ -4,7 +4,7 @@
 //! through the steps of its image, drawn again from the numbers of the position.
 
 use crate::error::{Error, Result, SampleFault};
-use crate::jobs::raster_rule::{PairColors, PairRule, RasterRule};
+use crate::jobs::raster_rule::{PairRule, RasterRule};
 use crate::jobs::sample::mask::MaskDecoder;
 use crate::jobs::sample::numbers::NumberDecoder;
 use crate::jobs::sample::raster_size::size_fault;
@@ -12,7 +12,7 @@ use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::picture::{PictureLimits, PixelBox};
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::random::RandomStreams;
-use crate::recipe::{PairSteps, RasterMoves, SampleProgram};
+use crate::recipe::{RasterMoves, SampleProgram};
 
 /// Makes the rasters of one name.
 #[derive(Debug)]
@@ -71,16 +71,6 @@ impl RasterMaker {
 pub(crate) struct PairDecoder {
     decoder: SampleDecoder,
     scale: u32,
-}
-
-impl PairRule {
-    /// How the steps of an image become those of its pair.
-    pub(crate) fn steps(&self) -> PairSteps {
-        PairSteps {
-            colors: self.colors == PairColors::Same,
-            scale: self.scale,
-        }
-    }
 }
 
 impl PairDecoder {
