@@ -246,7 +246,7 @@ impl RasterRule {
             Self::Flow(usual) => read!(Flow, usual),
             Self::Image(usual) => read!(Image, usual),
         }
-        .map_err(|e| format!("{kind}: {e}"))
+        .map_err(|e| format!("kind {kind}: {e}"))
     }
 
     /// Checks all numbers of the rule.

@@ -127,7 +127,7 @@ impl<'de> Deserialize<'de> for RasterList {
 }
 
 fn read_raster(name: &str, raster: Value) -> std::result::Result<RasterOptions, String> {
-    let said = |what: String| format!("rasters: {name}: {what}");
+    let said = |what: String| format!("{name}: {what}");
     let (files, mut fields) =
         FilesOption::deserialize(raster, "rasters").map_err(|e| said(e.to_string()))?;
     let kind = match fields.remove("kind") {
@@ -160,7 +160,11 @@ impl FromStr for RasterList {
             ));
         };
         let raster = parse_option(raster, "rasters", |files| Value::String(files.to_owned()))?;
-        let raster = read_raster(name, raster).map_err(|what| Error::option("rasters", what))?;
+        let raster = read_raster(name, raster);
+        let raster = raster.map_err(|what| {
+            let what = format!("rasters: {what}");
+            Error::option("rasters", what)
+        })?;
         Ok(Self(vec![(name.to_owned(), raster)]))
     }
 }
