@@ -61,6 +61,17 @@ impl RasterOptions {
 pub struct RasterList(pub(crate) Vec<(String, RasterOptions)>);
 
 impl RasterList {
+    /// The number of rasters.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Adds a raster. Its name is checked when the loader is built.
     pub fn push(&mut self, name: impl Into<String>, raster: RasterOptions) {
         self.0.push((name.into(), raster));

@@ -315,3 +315,42 @@ fn crops_are_shown_one_after_another() {
     }
     assert!(places.len() > 3, "{places:?}");
 }
+
+/// A raster has a picture of its own after its draw: depths by a ramp, pairs as the image.
+#[test]
+fn rasters_are_shown_after_their_draw() {
+    let dir = tempfile::tempdir().unwrap();
+    let images = dir.path().join("images");
+    picture(&images, "one.png", (64, 64), 1);
+    fs::create_dir(dir.path().join("right")).unwrap();
+    fs::copy(images.join("one.png"), dir.path().join("right/one.png")).unwrap();
+    fs::create_dir(dir.path().join("depth")).unwrap();
+    // Not measured at the top, and farther to the right.
+    let depth = image::ImageBuffer::from_fn(64, 64, |x, y| {
+        image::Luma([if y < 32 { 0u16 } else { 1000 + 10 * x as u16 }])
+    });
+    depth.save(dir.path().join("depth/one.png")).unwrap();
+    let ops = "  - random_horizontal_flip: {p: 1}\n  - cast: {dtype: f32}\n";
+    let recipe = recipe(dir.path(), ops);
+    let pair = r#"right={"files": "../right/{name}", "kind": "image"}"#;
+    let args = [
+        "--recipe", &recipe, "--rows", "1", "--draws", "2", "--side", "64",
+    ];
+    let rasters = ["--raster", "depth=../depth/{stem}.png", "--raster", pair];
+    let shown = preview(&images, &[&args[..], &rasters].concat());
+    let sample = &shown.samples()[0];
+    let draws = sample["draws"].as_array().unwrap();
+    let names: Vec<_> = draws.iter().map(|draw| draw["raster"].as_str()).collect();
+    let of_draw = [None, Some("depth"), Some("right")];
+    assert_eq!(names, [of_draw, of_draw].concat());
+    for first in [0, 3] {
+        let part = |at: usize| shown.part(&sample["draws_at"][first + at]);
+        assert!(part(0) == part(2));
+        let ramp = part(1);
+        assert_eq!(ramp.dimensions(), (64, 64));
+        // The flip has the farthest at the left.
+        assert_eq!(ramp.get_pixel(0, 40).0, [253, 231, 37]);
+        assert_eq!(ramp.get_pixel(63, 40).0, [68, 1, 84]);
+        assert_eq!(ramp.get_pixel(20, 10).0, [48, 48, 48]);
+    }
+}

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, BatchRow, RowsExtent};
 use crate::jobs::images::raster_extent::BatchRaster;
 use crate::jobs::mask_rule::MaskType;
-use crate::jobs::raster_rule::{MASKS, RasterType};
+use crate::jobs::raster_rule::{MASKS, RasterRule, RasterType};
 
 /// The masks of all rows: one dense tensor of rows x height x width.
 #[derive(Debug, Clone, Copy)]
@@ -128,6 +128,13 @@ impl Batch {
     pub fn raster_names(&self) -> impl Iterator<Item = &str> {
         let names = self.named.iter().map(|raster| &*raster.name);
         names.filter(|name| *name != MASKS)
+    }
+
+    /// What the raster with this name is. None if the images have none of this name.
+    #[must_use]
+    pub fn raster_rule(&self, name: &str) -> Option<&RasterRule> {
+        let named = self.named.iter().find(|raster| raster.name == name)?;
+        Some(&named.rule)
     }
 
     /// Where the raster with this name lies. None if the images have none of this name.

@@ -32,20 +32,30 @@ impl ScreenLevels {
     /// A row in host memory, or one of its crops.
     pub fn picture(&self, batch: &Batch, row: usize, crop: Option<usize>) -> Result<RgbImage> {
         let of = (batch, row, crop);
-        let mut values = match batch.dtype() {
+        let values = match batch.dtype() {
             DataType::U8 => floats::<u8>(of, |level| f32::from(level) / 255.0)?,
             DataType::F16 => floats::<f16>(of, f16::to_f32)?,
             DataType::Bf16 => floats::<bf16>(of, bf16::to_f32)?,
             DataType::F32 => floats::<f32>(of, |value| value)?,
         };
         let layout = batch.layout();
-        let (height, width) = match crop {
+        let size = match crop {
             None => batch.row(row)?.size(),
             Some(crop) => match (layout, batch.crop_shape(crop)?) {
                 (MemoryLayout::Nchw, [_, _, height, width])
                 | (MemoryLayout::Nhwc, [_, height, width, _]) => (height, width),
             },
         };
+        Ok(self.of_values(values, layout, size))
+    }
+
+    /// The picture of values that the recipe made. `height` and `width` are in pixels.
+    pub fn of_values(
+        &self,
+        mut values: Vec<f32>,
+        layout: MemoryLayout,
+        (height, width): (usize, usize),
+    ) -> RgbImage {
         let pixels = height * width;
         let channels = values.len().checked_div(pixels).unwrap_or(0);
         // Index of each channel of a pixel.
@@ -80,10 +90,10 @@ impl ScreenLevels {
         };
         let level =
             |pixel, c| (values[at(pixel, channel(c))].clamp(0.0, 1.0) * 255.0).round() as u8;
-        Ok(RgbImage::from_fn(width as u32, height as u32, |x, y| {
+        RgbImage::from_fn(width as u32, height as u32, |x, y| {
             let pixel = y as usize * width + x as usize;
             image::Rgb([0, 1, 2].map(|c| level(pixel, c)))
-        }))
+        })
     }
 }
 

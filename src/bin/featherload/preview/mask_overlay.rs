@@ -26,7 +26,8 @@ pub fn drawn(mut picture: RgbImage, batch: &Batch, row: usize) -> Result<RgbImag
     Ok(picture)
 }
 
-fn label(element: MaskType, bytes: &[u8]) -> i64 {
+/// The number of a label in a mask.
+pub fn label(element: MaskType, bytes: &[u8]) -> i64 {
     match (element, bytes) {
         (MaskType::Uint8, [level]) => i64::from(*level),
         (MaskType::Int32, &[a, b, c, d]) => i64::from(i32::from_ne_bytes([a, b, c, d])),

@@ -3,7 +3,7 @@
 //! - `args`: the arguments;
 //! - `samples`: the samples, their originals, and draws of the recipe;
 //! - `levels`: converts rows of a batch to screen colours;
-//! - `mask_overlay`: masks over their images;
+//! - `mask_overlay`: masks over their images; `raster_picture`: other rasters;
 //! - `object_overlay`: boxes, keypoints and masks of objects over their images;
 //! - `corners`: the part of the original that a row shows;
 //! - `draw_text`: drawn values as text;
@@ -21,6 +21,7 @@ mod levels;
 mod mask_overlay;
 mod object_overlay;
 mod picture_size;
+mod raster_picture;
 mod samples;
 mod terminal;
 

@@ -11,7 +11,7 @@ use featherload::order::EpochPlan;
 use featherload::recipe::{ColorOrder, Op};
 use featherload::{
     Batch, BatchLabels, DataType, DecodeMode, Device, DrawnRow, EpochTail, LoaderBuilder,
-    MemoryLayout, OnError, Position, Rank, Recipe, Result, RowStatus, Sampler,
+    MemoryLayout, OnError, Position, Rank, RasterList, Recipe, Result, RowStatus, Sampler,
 };
 use image::RgbImage;
 use serde::Serialize;
@@ -24,6 +24,7 @@ use super::levels::ScreenLevels;
 use super::mask_overlay;
 use super::object_overlay;
 use super::picture_size;
+use super::raster_picture;
 use crate::index::print_skipped;
 use crate::setup::RunSetup;
 
@@ -61,6 +62,9 @@ pub struct SampleDraw {
     /// The number of the crop, if the recipe makes several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crop: Option<usize>,
+    /// The name of the raster that it shows, if it shows none of the image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raster: Option<String>,
     /// The label, if it differs from the sample's: mixed, or drawn.
     pub label: Option<String>,
     /// Corners of the row on the original: clockwise, starting with the row's upper left.
@@ -93,7 +97,8 @@ impl SampleDraw {
             return Some(fault.clone()).filter(|_| sample.fault.is_none());
         }
         let crop = self.crop.map(|crop| format!("crop {crop}"));
-        let said = crop.iter().chain(&self.label).chain(&self.said);
+        let named = crop.iter().chain(&self.raster);
+        let said = named.chain(&self.label).chain(&self.said);
         let words = said.map(String::as_str).collect::<Vec<_>>().join(", ");
         Some(words).filter(|words| !words.is_empty())
     }
@@ -104,7 +109,8 @@ pub fn read(args: &PreviewArgs) -> Result<SamplePreview> {
     let setup = RunSetup::new(&args.loader, &args.source)?;
     setup.warn();
     let recipe = setup.options.recipe()?;
-    let crops = shown_crops(&recipe).len();
+    let rasters = setup.options.loader.rasters.iter();
+    let crops = shown_crops(&recipe).len() + rasters.map(RasterList::len).sum::<usize>();
     let rows = match args.ids.len() {
         0 => args.rows as usize,
         ids => ids,
@@ -179,8 +185,9 @@ fn on_cpu(args: &PreviewArgs) -> Result<RunSetup<'_>> {
     let said = &mut setup.options.loader;
     (said.device, said.upload, said.gpu_memory_limit) = (Device::Cpu, UploadOption::Auto, None);
     (said.decode_on, said.memory_limit) = (None, None);
-    // Originals are shown without masks, and samples are chosen without them.
+    // Originals are shown without masks and rasters, and samples are chosen without them.
     said.masks = None;
+    said.rasters.clear();
     Ok(setup)
 }
 
@@ -297,7 +304,13 @@ fn draws(
                         let label = label_in(batch.labels(), row, loader.index().classes());
                         draw.label = label.filter(|label| sample.label.as_ref() != Some(label));
                     }
+                    let is_failed = draw.fault.is_some();
                     sample.draws.push(draw);
+                    if !is_failed {
+                        let rasters = batch.raster_names();
+                        let shown = rasters.map(|name| raster_draw(batch, row, name, levels));
+                        sample.draws.extend(shown.collect::<Result<Vec<_>>>()?);
+                    }
                 }
             }
         }
@@ -333,6 +346,7 @@ fn draw(
     let joints = joints.unwrap_or_default();
     Ok(SampleDraw {
         crop,
+        raster: None,
         label: drawn.label.map(|label| format!("label {label}")),
         // A row of several samples shows more than the original.
         corners: sample
@@ -346,6 +360,15 @@ fn draw(
             batch,
             row,
         )?),
+    })
+}
+
+/// What shows a raster of a row, beside its draw.
+fn raster_draw(batch: &Batch, row: usize, name: &str, levels: &ScreenLevels) -> Result<SampleDraw> {
+    Ok(SampleDraw {
+        raster: Some(name.to_owned()),
+        picture: Some(raster_picture::drawn(batch, row, name, levels)?),
+        ..SampleDraw::default()
     })
 }
 
