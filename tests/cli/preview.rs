@@ -330,7 +330,8 @@ fn rasters_are_shown_after_their_draw() {
         image::Luma([if y < 32 { 0u16 } else { 1000 + 10 * x as u16 }])
     });
     depth.save(dir.path().join("depth/one.png")).unwrap();
-    let ops = "  - random_horizontal_flip: {p: 1}\n  - cast: {dtype: f32}\n";
+    let ops = "  - center_crop: {size: 64}\n  - random_horizontal_flip: {p: 1}\n  \
+               - cast: {dtype: f32}\n";
     let recipe = recipe(dir.path(), ops);
     let pair = r#"right={"files": "../right/{name}", "kind": "image"}"#;
     let args = [

@@ -18,8 +18,8 @@ use featherload::order::MultiScale;
 use featherload::recipe::{Decode, GaussianBlur, RandomResizedCrop};
 use featherload::{
     Batch, DataType, DecodeOn, Device, EpochTail, Error, InstanceMasks, Loader, LoaderBuilder,
-    MaskOptions, MemoryLayout, ObjectOptions, ObjectRule, OnError, Recipe, Sampler, Source, State,
-    UploadMode,
+    MaskOptions, MemoryLayout, NumberRule, ObjectOptions, ObjectRule, OnError, PairRule,
+    RasterOptions, RasterRule, Recipe, Sampler, Source, State, UploadMode,
 };
 use image::ExtendedColorType;
 use jpeg_encoder::{ColorType, Encoder};
@@ -188,6 +188,42 @@ fn masks_come_with_their_batch() {
             let mut device = make().device(Device::Cuda(0)).build().unwrap();
             let got = all(&mut device, &of_device);
             assert_same(&got, &want, "masks");
+        }
+    });
+}
+
+/// Workers finish the rows of images with rasters, and all rasters are copied to the device.
+#[test]
+fn rasters_come_with_their_batch() {
+    with_greys("rasters_come_with_their_batch", &[], |dir, _| {
+        let files = tempfile::tempdir().unwrap();
+        for i in 0..GREYS {
+            let (width, height) = (60 + 7 * u32::from(i), 150 - 5 * u32::from(i));
+            let depth = image::ImageBuffer::from_fn(width, height, |x, y| {
+                image::Luma([(1 + x + 300 * y) as u16])
+            });
+            depth
+                .save(files.path().join(format!("{i:02}.png")))
+                .unwrap();
+        }
+        let pattern = format!("{}/{{stem}}.png", files.path().display());
+        for (recipe, _) in recipes() {
+            let make = || {
+                let depth = RasterRule::Numbers(NumberRule::depth());
+                let pair = RasterRule::Image(PairRule::default());
+                usual(dir)
+                    .recipe(recipe.clone())
+                    .raster("depth", RasterOptions::new(pattern.clone(), depth))
+                    .raster("pair", RasterOptions::new(pattern.clone(), pair))
+                    .epochs(1)
+            };
+            let all = |loader: &mut Loader, see: &dyn Fn(Batch) -> Vec<Row>| -> Vec<Row> {
+                let seen = loader.epoch().flat_map(|batch| see(batch.unwrap()));
+                seen.collect()
+            };
+            let want = all(&mut make().build().unwrap(), &|batch| rows(&batch));
+            let mut device = make().device(Device::Cuda(0)).build().unwrap();
+            assert_same(&all(&mut device, &of_device), &want, "rasters");
         }
     });
 }
