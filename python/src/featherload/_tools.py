@@ -100,12 +100,13 @@ def plan(
     items = _items.taken(keywords)
     if items is not None:
         keywords["columns"] = None
-    listed = {"masks": _masks.taken(keywords), "rasters": _rasters.taken(keywords)}
+    masks, rasters = _masks.taken(keywords), _rasters.taken(keywords)
     objects = _object_lists.taken(keywords, items is not None, getattr(items, "_objects", None))
     text = _options.text(*_options.library(keywords))
     raw = None if items is None else items._raw
     limit = items.limit if isinstance(items, AskedItems) else None
-    return Plan(json.loads(_featherload.plan(text, raw, limit, **listed, objects=objects)))
+    planned = _featherload.plan(text, raw, limit, masks=masks, rasters=rasters, objects=objects)
+    return Plan(json.loads(planned))
 
 
 def rss(
