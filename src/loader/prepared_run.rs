@@ -33,6 +33,7 @@ use crate::picture::PictureLimits;
 use crate::recipe::joints::JointKind;
 use crate::recipe::{JoinedStage, RowExtent, SampleProgram};
 use crate::remote::fetch::fetcher::{Fetcher, TarIndexPolicy};
+use crate::sys::memory;
 
 /// Index, order and sizes of a run.
 #[derive(Debug)]
@@ -256,6 +257,8 @@ impl PreparedRun {
             .map(|section| section.joining(&program));
         let packing = packing.with_objects(section);
         let columns = column_source.open(request.columns, &index)?;
+        // What lists and annotations took while they were read is no part of the plan.
+        memory::trim_shared_heap();
         Ok(Self {
             columns,
             index,
