@@ -386,6 +386,25 @@ impl EpochPlan {
         self.row_at(at, (n - first) as u32).id
     }
 
+    /// The sample at a share of an epoch of all ranks, 0 to 1. With uniform shares each sample is as
+    /// likely as the sampler makes it. With an order that the caller gives: of this rank's epoch.
+    pub(crate) fn sample_at_share(&self, epoch: u64, share: f64) -> u64 {
+        let positions = match self.order {
+            SampleOrder::Identity(_) => self.samples,
+            _ => self.positions(),
+        };
+        let position = ((positions as f64 * share) as u64).min(positions.saturating_sub(1));
+        match self.order.id_at(self.key(epoch), position) {
+            // Its batch has fewer rows. The first row of a batch has a sample.
+            NO_SAMPLE => {
+                let rows = u64::from(self.options.batch) * u64::from(self.options.world);
+                self.order
+                    .id_at(self.key(epoch), position - position % rows)
+            }
+            id => id,
+        }
+    }
+
     /// The content of a row in the batch at a mark.
     pub fn row_at(&self, at: EpochMark, row: u32) -> RowPlan {
         let o = &self.options;

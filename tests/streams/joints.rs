@@ -1,6 +1,7 @@
 //! Rows of several samples: mosaics and mixed pictures with their objects. One stream for any
 //! number of workers, through deaths, and from any point on.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +15,8 @@ use featherload::recipe::{
 use featherload::targets::TargetStyle;
 use featherload::{
     Batch, DataType, Loader, LoaderBuilder, MaskOptions, MemoryLayout, ObjectOptions,
-    ObjectOverflow, ObjectRule, OnError, Position, Recipe, RowStatus, State,
+    ObjectOverflow, ObjectRule, OnError, Position, Recipe, RowStatus, SampleWeights, Sampler,
+    State,
 };
 use image::{Rgb, RgbImage};
 
@@ -523,6 +525,47 @@ fn cut_boxes_touch_no_object_and_bring_those_of_the_partner() {
 
 /// A partner that cannot be read fails the row. Its text names the partner, and the row gets a
 /// substitute with partners of its own.
+#[test]
+fn partners_are_samples_of_the_order() {
+    let dir = tempfile::tempdir().unwrap();
+    write_images(dir.path(), COUNT);
+    let given = Sampler::Given { num_samples: 5 };
+    let weighted = Sampler::Weighted {
+        weights: SampleWeights::Given,
+        num_samples: Some(40),
+    };
+    for (sampler, batch) in [(given, 2), (given, 3), (weighted, 4)] {
+        let make = |workers| {
+            let recipe = levels(base().then(mosaic(2)));
+            let builder = builder(&dir.path().join("images")).recipe(recipe);
+            let builder = match sampler == weighted {
+                true => builder.sample_weights((0..COUNT).map(|n| f64::from(n % 2)).collect()),
+                false => builder,
+            };
+            let builder = builder.sampler(sampler).num_workers(workers);
+            let mut loader = builder.batch_size(batch).epochs(1).build().unwrap();
+            if sampler == given {
+                // The last batch is short.
+                loader.set_order(0, &[1, 3, 5, 7, 11]).unwrap();
+            }
+            loader
+        };
+        let mut seen = BTreeSet::new();
+        for batch in make(0) {
+            let batch = batch.unwrap();
+            let rows = batch.status().iter().enumerate();
+            for (row, _) in rows.filter(|(_, status)| **status == RowStatus::Ok) {
+                let pixels = row_image(&batch, row);
+                seen.extend(pixels.pixels().filter(|p| p.0 != [114; 3]).map(|p| p.0[1]));
+            }
+        }
+        assert!(seen.iter().all(|id| id % 2 == 1), "{sampler:?}: {seen:?}");
+        assert!(seen.len() >= 4, "{sampler:?}: {seen:?}");
+        let (want, got) = (stream(&mut make(0), 1), stream(&mut make(2), 1));
+        assert_same(&got, &want, &format!("{sampler:?}"));
+    }
+}
+
 #[test]
 fn a_bad_partner_fails_the_row_and_is_named() {
     let dir = tempfile::tempdir().unwrap();

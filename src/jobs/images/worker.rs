@@ -101,9 +101,11 @@ impl MaskInput {
     }
 }
 
-/// The files of the data set.
+/// The files of the data set in an epoch.
 struct OpenedFiles<'a> {
     index: &'a Index,
+    plan: &'a EpochPlan,
+    epoch: u64,
     input: &'a mut SampleInput,
 }
 
@@ -123,8 +125,8 @@ impl SampleFiles for OpenedFiles<'_> {
         self.index.path(id).display().to_string()
     }
 
-    fn samples(&self) -> u64 {
-        self.index.len()
+    fn partner(&self, share: f64) -> u64 {
+        self.plan.sample_at_share(self.epoch, share)
     }
 }
 
@@ -284,6 +286,8 @@ impl ImageJob {
         };
         let mut files = OpenedFiles {
             index: &self.index,
+            plan: &self.plan,
+            epoch: at.epoch,
             input: &mut self.input,
         };
         let record = out.further.first_mut().map(|record| &mut **record);

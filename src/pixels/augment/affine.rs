@@ -8,28 +8,57 @@ use std::io::Write;
 use super::interpolate::{CubicKernel, LinearKernel, interpolate};
 use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::RgbPixel;
-use crate::recipe::InterpolationMode;
+use crate::recipe::{InterpolationMode, PixelRect};
+use crate::sys::cpu::CpuLevel;
+
+/// How an image is transformed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TransformOptions {
+    /// Nearest, bilinear or bicubic; callers pass no other.
+    pub(crate) interpolation: InterpolationMode,
+    /// The colour outside the image.
+    pub(crate) fill: RgbPixel<u8>,
+    /// The pixels that are used later. Others may be anything, because they may not be computed.
+    pub(crate) shown: PixelRect,
+    /// The instruction set. It changes no pixel.
+    pub(crate) cpu: CpuLevel,
+}
+
+#[cfg(test)]
+impl TransformOptions {
+    /// Those of a whole image.
+    pub(super) fn whole(
+        src: &OrientedPixels<'_, u8>,
+        interpolation: InterpolationMode,
+        fill: RgbPixel<u8>,
+    ) -> Self {
+        Self {
+            interpolation,
+            fill,
+            shown: PixelRect::whole((src.height as u32, src.width as u32)),
+            cpu: CpuLevel::Scalar,
+        }
+    }
+}
 
 /// Fills `out`, which is tight, upright and of the image's size.
 ///
 /// `matrix` = a, b, c, d, e, f: the centre of pixel `(y, x)` comes from `a x + b y + c` to the
-/// right and `d x + e y + f` down. Interpolation is nearest, bilinear or bicubic; callers pass no
-/// other.
+/// right and `d x + e y + f` down.
 pub(crate) fn affine(
     src: &OrientedPixels<'_, u8>,
     matrix: [f64; 6],
-    interpolation: InterpolationMode,
-    fill: RgbPixel<u8>,
+    options: TransformOptions,
     out: &mut [RgbPixel<u8>],
 ) {
     let [a, b, c, d, e, f] = matrix;
     let from = |x: f64, y: f64| (a * x + b * y + c, d * x + e * y + f);
-    match interpolation {
-        InterpolationMode::Nearest => nearest(src, matrix, fill, out),
-        InterpolationMode::Bicubic => interpolate::<CubicKernel>(src, from, fill, out),
-        _ => {
-            debug_assert_eq!(interpolation, InterpolationMode::Bilinear);
-            interpolate::<LinearKernel>(src, from, fill, out);
+    match options.interpolation {
+        InterpolationMode::Nearest => nearest(src, matrix, options.fill, out),
+        InterpolationMode::Bicubic => interpolate::<CubicKernel>(src, from, options, out),
+        mode => {
+            debug_assert_eq!(mode, InterpolationMode::Bilinear);
+            interpolate::<LinearKernel>(src, from, options, out);
         }
     }
 }

@@ -3,15 +3,18 @@
 //! Most operations of policies shift pixels along rows or along columns (shears and shifts). Their
 //! places are at the centre of a row or column. There Pillow's sum over the other axis returns its
 //! input, bit for bit. So only one axis is summed, for as many pixels at a time as have adjacent
-//! taps. All other transforms are computed pixel by pixel.
+//! taps. All other transforms are computed pixel by pixel: by `inside` where all taps lie inside the
+//! image.
 
+use super::affine::TransformOptions;
+use super::inside::InsidePlaces;
 use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::RgbPixel;
 
 /// Output pixels whose places are computed together.
-const CHUNK: usize = 64;
+pub(super) const CHUNK: usize = 64;
 /// Taps of the widest kernel.
-const MOST: usize = 4;
+pub(super) const MOST: usize = 4;
 
 /// Interpolates the levels beside a place. Sums have Pillow's order.
 pub(super) trait InterpolationKernel {
@@ -25,6 +28,9 @@ pub(super) trait InterpolationKernel {
 
     /// The same for levels, whose differences are exact in integers.
     fn of_levels(taps: [u8; MOST], part: f64) -> f64;
+
+    /// The level of a result, cut off.
+    fn level(v: f64) -> u8;
 }
 
 pub(super) struct LinearKernel;
@@ -41,6 +47,12 @@ impl InterpolationKernel for LinearKernel {
     fn of_levels([p, q, ..]: [u8; MOST], part: f64) -> f64 {
         let [p, q] = [p, q].map(i32::from);
         f64::from(p) + f64::from(q - p) * part
+    }
+
+    #[inline(always)]
+    fn level(v: f64) -> u8 {
+        // Between the levels of its taps: a product with a part below 1 is not above the difference.
+        v as i32 as u8
     }
 }
 
@@ -66,6 +78,11 @@ impl InterpolationKernel for CubicKernel {
         let third = f64::from(q - p - r + s);
         f64::from(q) + part * (first + part * (second + part * third))
     }
+
+    #[inline(always)]
+    fn level(v: f64) -> u8 {
+        cut(v)
+    }
 }
 
 /// The pixel left of and above a place. `None` if the place is outside.
@@ -80,21 +97,34 @@ struct SourcePlaces {
 }
 
 /// Fills `out` as [`affine`](super::affine::affine) does. `from` returns the source of an output
-/// pixel's centre: to the right and down.
+/// pixel's centre: to the right and down. Each pixel is computed by itself, so those of
+/// `options.shown` are those of the whole image.
 pub(super) fn interpolate<K: InterpolationKernel>(
     src: &OrientedPixels<'_, u8>,
     from: impl Fn(f64, f64) -> (f64, f64),
-    fill: RgbPixel<u8>,
+    options: TransformOptions,
     out: &mut [RgbPixel<u8>],
 ) {
+    let TransformOptions {
+        fill, shown, cpu, ..
+    } = options;
     let mut places = SourcePlaces {
         at: [None; CHUNK],
         right: [[0.0; 3]; CHUNK],
         down: [[0.0; 3]; CHUNK],
     };
-    for (y, row) in out.chunks_exact_mut(src.width.max(1)).enumerate() {
-        for (i, out) in row.chunks_mut(CHUNK).enumerate() {
-            places.find(&from, (i * CHUNK, y), (src.width, src.height), out.len());
+    let mut inside = InsidePlaces::default();
+    let left = (shown.left as usize).min(src.width);
+    let right = (left + shown.width as usize).min(src.width);
+    let rows = out.chunks_exact_mut(src.width.max(1)).enumerate();
+    for (y, row) in rows.skip(shown.top as usize).take(shown.height as usize) {
+        for (i, out) in row[left..right].chunks_mut(CHUNK).enumerate() {
+            let first = (left + i * CHUNK, y);
+            if inside.find::<K>(&from, first, src, out.len()) {
+                inside.mix::<K>(src, cpu, out);
+                continue;
+            }
+            places.find(&from, first, (src.width, src.height), out.len());
             places.look::<K>(src, fill, out);
         }
     }
@@ -198,7 +228,7 @@ impl SourcePlaces {
 
 /// Calls `of` for each tap of the kernel; unused taps repeat the last.
 #[inline(always)]
-fn taps<K: InterpolationKernel, T>(of: impl Fn(usize) -> T) -> [T; MOST] {
+pub(super) fn taps<K: InterpolationKernel, T>(of: impl Fn(usize) -> T) -> [T; MOST] {
     std::array::from_fn(|tap| of(tap.min(K::TAPS - 1)))
 }
 

@@ -1,0 +1,42 @@
+//! The bilinear mix of `inside` in AVX2: the channels of a pixel together, in doubles. Its sums are
+//! those of `LinearKernel`, in the same order.
+
+use std::arch::x86_64::*;
+
+use super::inside::InsidePlaces;
+use crate::pixels::oriented_pixels::OrientedPixels;
+use crate::pixels::pixel_view::RgbPixel;
+
+/// Bytes of two pixels and of a part of the third.
+const LOADED: usize = 8;
+
+/// See `InsidePlaces::mix`. All loads and stores are of slices.
+#[target_feature(enable = "avx2")]
+pub(super) fn mix_linear(
+    places: &InsidePlaces,
+    src: &OrientedPixels<'_, u8>,
+    out: &mut [RgbPixel<u8>],
+) {
+    // The first bytes of three numbers.
+    let close_up = _mm_setr_epi8(0, 4, 8, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+    let places = (places.left.iter().zip(&places.top)).zip(places.right.iter().zip(&places.down));
+    for (out, ((left, top), (right, down))) in out.iter_mut().zip(places) {
+        let (right, down) = (_mm256_set1_pd(*right), _mm256_set1_pd(*down));
+        let line = |row: i32| {
+            let pixels = src
+                .row_run(*left as usize, i64::from(row), 3)
+                .as_flattened();
+            let loaded = pixels.first_chunk::<LOADED>().copied().unwrap_or_default();
+            let loaded = _mm_cvtsi64_si128(i64::from_le_bytes(loaded));
+            let p = _mm_cvtepu8_epi32(loaded);
+            let q = _mm_cvtepu8_epi32(_mm_srli_si128::<3>(loaded));
+            let difference = _mm256_cvtepi32_pd(_mm_sub_epi32(q, p));
+            _mm256_add_pd(_mm256_cvtepi32_pd(p), _mm256_mul_pd(difference, right))
+        };
+        let (above, below) = (line(*top), line(*top + 1));
+        let mixed = _mm256_add_pd(above, _mm256_mul_pd(_mm256_sub_pd(below, above), down));
+        let levels = _mm_shuffle_epi8(_mm256_cvttpd_epi32(mixed), close_up);
+        let [r, g, b, _] = _mm_cvtsi128_si32(levels).to_le_bytes();
+        *out = [r, g, b];
+    }
+}
