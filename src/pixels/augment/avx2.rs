@@ -7,6 +7,7 @@ use super::inside::InsidePlaces;
 use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::RgbPixel;
 
+const PIXEL: usize = 3;
 /// Bytes of two pixels and of a part of the third.
 const LOADED: usize = 8;
 
@@ -17,16 +18,16 @@ pub(super) fn mix_linear(
     src: &OrientedPixels<'_, u8>,
     out: &mut [RgbPixel<u8>],
 ) {
+    let bytes = src.bytes();
     // The first bytes of three numbers.
     let close_up = _mm_setr_epi8(0, 4, 8, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
     let places = (places.left.iter().zip(&places.top)).zip(places.right.iter().zip(&places.down));
     for (out, ((left, top), (right, down))) in out.iter_mut().zip(places) {
         let (right, down) = (_mm256_set1_pd(*right), _mm256_set1_pd(*down));
         let line = |row: i32| {
-            let pixels = src
-                .row_run(*left as usize, i64::from(row), 3)
-                .as_flattened();
-            let loaded = pixels.first_chunk::<LOADED>().copied().unwrap_or_default();
+            let at = PIXEL * src.index(*left as usize, row as usize);
+            let loaded = bytes[at..].first_chunk::<LOADED>();
+            let loaded = loaded.copied().unwrap_or_default();
             let loaded = _mm_cvtsi64_si128(i64::from_le_bytes(loaded));
             let p = _mm_cvtepu8_epi32(loaded);
             let q = _mm_cvtepu8_epi32(_mm_srli_si128::<3>(loaded));
