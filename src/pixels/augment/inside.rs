@@ -57,10 +57,10 @@ impl InsidePlaces {
             let (right, down) = from(x, y);
             let (right, down) = (right - 0.5, down - 0.5);
             inside &= right >= before && right < most_right && down >= before && down < most_down;
-            // Not negative, so the cast is the floor.
+            // Not negative inside, so the cast is the floor. Outside it may be any number.
             let (left, top) = (right as i32, down as i32);
-            self.left[i] = left - K::BEFORE as i32;
-            self.top[i] = top - K::BEFORE as i32;
+            self.left[i] = left.wrapping_sub(K::BEFORE as i32);
+            self.top[i] = top.wrapping_sub(K::BEFORE as i32);
             self.right[i] = right - f64::from(left);
             self.down[i] = down - f64::from(top);
         }
