@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use featherload::internals::DrillBuilder;
 use featherload::objects::{ItemObjects, ObjectList, ObjectListOptions};
+use featherload::order::SampleWeights;
 use featherload::recipe::{
     CenterCrop, CutSamples, JointDraw, MixSamples, Mosaic, PixelRect, RandomAffine, RandomCrop,
     RandomHorizontalFlip, Resize, Span,
@@ -15,8 +16,7 @@ use featherload::recipe::{
 use featherload::targets::TargetStyle;
 use featherload::{
     Batch, DataType, Loader, LoaderBuilder, MaskOptions, MemoryLayout, ObjectOptions,
-    ObjectOverflow, ObjectRule, OnError, Position, Recipe, RowStatus, SampleWeights, Sampler,
-    State,
+    ObjectOverflow, ObjectRule, OnError, Position, Recipe, RowStatus, Sampler, State,
 };
 use image::{Rgb, RgbImage};
 
@@ -551,7 +551,8 @@ fn partners_are_samples_of_the_order() {
             loader
         };
         let mut seen = BTreeSet::new();
-        for batch in make(0) {
+        let mut loader = make(0);
+        for batch in loader.epoch() {
             let batch = batch.unwrap();
             let rows = batch.status().iter().enumerate();
             for (row, _) in rows.filter(|(_, status)| **status == RowStatus::Ok) {
