@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ._errors import ConfigError, DatasetError
@@ -51,8 +51,15 @@ class _Kind:
     """The shorter side is 256 / 224 of the size."""
     floats: bool = False
     """Resizes values of 0 to 1, not levels."""
+    antialias: bool = True
+    """Whether a resize averages pixels when it shrinks."""
     flips: bool = False
     """Blue is the first channel, unless do_flip_channel_order is false. Never normalised."""
+    normalizes: bool = True
+    """Whether do_normalize is true if it is missing."""
+    detects: bool = False
+    """A detector's rules: it has annotations, and pads a batch to its largest image. Only fixed
+    sizes, which need no padding, are translated."""
     standardises: bool = False
     """EfficientNet's rules: include_top divides by the deviation again, and rescale_offset
     subtracts 1."""
@@ -69,12 +76,21 @@ _CLIP = _Kind(
     crops=True,
     do_center_crop=True,
 )
+_DETECTOR = _Kind(
+    number=None,
+    size={"shortest_edge": 800, "longest_edge": 1333},
+    resample=2,
+    mean=_IMAGENET_MEAN,
+    std=_IMAGENET_STD,
+    detects=True,
+)
 KINDS = {
     "Beit": _Kind("square", None, 3, _HALVES, _HALVES, crops=True, do_center_crop=None),
     "Bit": _CLIP,
     "Blip": _Kind("square", {"height": 384, "width": 384}, 3, _CLIP_MEAN, _CLIP_STD),
     "CLIP": _CLIP,
     "ChineseCLIP": _CLIP,
+    "ConditionalDetr": _DETECTOR,
     "ConvNext": _Kind("shorter", {"shortest_edge": 384}, None, _HALVES, _HALVES, crop_pct=0.875),
     "DeiT": _Kind(
         "square",
@@ -85,6 +101,8 @@ KINDS = {
         crops=True,
         do_center_crop=True,
     ),
+    "DeformableDetr": _DETECTOR,
+    "Detr": _DETECTOR,
     "DINOv3ViT": _Kind(
         "square", _SQUARE_224, 2, _IMAGENET_MEAN, _IMAGENET_STD, crops=True, floats=True
     ),
@@ -139,8 +157,19 @@ KINDS = {
         enlarged=0.9,
     ),
     "Pvt": _Kind("square", _SQUARE_224, None, _IMAGENET_MEAN, _IMAGENET_STD),
+    "RTDetr": _Kind(
+        None,
+        {"height": 640, "width": 640},
+        2,
+        _IMAGENET_MEAN,
+        _IMAGENET_STD,
+        normalizes=False,
+        detects=True,
+    ),
+    "RfDetr": replace(_DETECTOR, floats=True, antialias=False),
     "Siglip": _Kind(None, _SQUARE_224, 3, _HALVES, _HALVES),
     "ViT": _Kind("square", _SQUARE_224, 2, _HALVES, _HALVES),
+    "Yolos": _DETECTOR,
 }
 _SUFFIXES = (
     "ImageProcessorFast",
@@ -162,6 +191,14 @@ _NO_PIXELS = {
 _INSTEAD = {
     "Siglip2": "it cuts images of any size to patches: models of a fixed size, such as "
     "siglip2-base-patch16-224, have SiglipImageProcessor",
+}
+# Keys of detectors alone.
+_OF_DETECTORS = {
+    "do_convert_annotations",
+    "format",
+    "max_size",
+    "pad_and_return_pixel_mask",
+    "pad_size",
 }
 _READ = {
     "crop_pct",
@@ -207,11 +244,14 @@ def preprocessor(config: Any) -> Recipe:
     given = {str(key): value for key, value in config.items() if value is not None}
     name, kind = _kind(given)
     for key, value in given.items():
-        if key not in _READ and key not in _NO_PIXELS:
+        is_known = key in _READ or key in _NO_PIXELS or (kind.detects and key in _OF_DETECTORS)
+        if not is_known:
             raise _cannot(f"{key}={value!r} of {name}", "the key is unknown")
     # Further operations. A key that a class does not know has no effect in one version of
     # transformers, and an effect in another.
-    if _flag(given, "do_pad", False):
+    if kind.detects:
+        _check_detector(given, name, kind)
+    elif _flag(given, "do_pad", False):
         raise _cannot(f"do_pad of {name}", "a recipe cannot pad in that way")
     if given.get("data_format", "channels_first") != "channels_first":
         raise _cannot(
@@ -255,14 +295,19 @@ def steps_text(kind: _Kind) -> str:
         steps.append("size / `crop_pct`")
     if kind.crop_pct is not None:
         steps.append("below 384 pixels: size / `crop_pct`, then a crop")
-    steps.append("resize of floats" if kind.floats else "resize")
+    if kind.detects:
+        what = " of floats" if kind.floats else ""
+        what += "" if kind.antialias else " without antialias"
+        steps.append(f"resize{what} to a fixed `size`: height and width")
+    else:
+        steps.append("resize of floats" if kind.floats else "resize")
     if kind.crops:
         crop = {True: "crop", False: "crop if `do_center_crop`"}.get(kind.do_center_crop or False)
         steps.append(str(crop))
     if kind.flips:
         steps.append("blue first")
     else:
-        steps.append("normalise")
+        steps.append("normalise" if kind.normalizes else "normalise if `do_normalize`")
     if kind.standardises:
         steps.append("`include_top`, `rescale_offset`")
     if kind.resample is None:
@@ -382,6 +427,38 @@ def _size(config: Mapping[str, Any], name: str, kind: _Kind) -> int | list[int]:
     )
 
 
+def _check_detector(config: Mapping[str, Any], name: str, kind: _Kind) -> None:
+    """Raises an error unless all rows have one size, and objects are as ``targets="detr"``."""
+    size = config.get("size", kind.size)
+    edges = size if isinstance(size, Mapping) else {}
+    is_fixed = set(edges) == {"height", "width"} and all(map(_whole, edges.values()))
+    if not is_fixed or not _flag(config, "do_resize", True):
+        what = f"size={size!r}" if not is_fixed else "do_resize=False"
+        raise _cannot(
+            f"{what} of {name}",
+            "images would have several sizes, and be padded to the largest of their batch: give "
+            f"the processor a fixed size, such as {name}.from_pretrained(..., do_resize=True, "
+            "size={'height': 800, 'width': 800})",
+        )
+    pad = config.get("pad_size")
+    if pad is not None and dict(pad) != dict(edges) and _flag(config, "do_pad", True):
+        raise _cannot(
+            f"pad_size={pad!r} of {name}",
+            f"rows have the size {dict(edges)!r}: give the processor the same pad_size, or None",
+        )
+    if config.get("format", "coco_detection") != "coco_detection":
+        raise _cannot(
+            f"format={config['format']!r} of {name}",
+            "objects are boxes of COCO: give the processor format='coco_detection'",
+        )
+    if not _flag(config, "do_convert_annotations", True):
+        raise _cannot(
+            f"do_convert_annotations=False of {name}",
+            "targets='detr' has boxes as shares of the sides: give the processor "
+            "do_convert_annotations=True",
+        )
+
+
 def _resize(config: Mapping[str, Any], name: str, kind: _Kind, size: int | list[int]) -> list[Op]:
     number = config.get("resample", kind.resample)
     if number is None:
@@ -398,7 +475,8 @@ def _resize(config: Mapping[str, Any], name: str, kind: _Kind, size: int | list[
         size = int((256 / 224) * size)
     part = config.get("crop_pct", kind.crop_pct if kind.enlarged is None else kind.enlarged)
     if part is None:
-        return [{"resize": {"size": size, "interpolation": filter}}]
+        whole: Op = {"size": size, "interpolation": filter}
+        return [{"resize": whole if kind.antialias else {**whole, "antialias": False}}]
     if isinstance(part, bool) or not isinstance(part, (int, float)) or not 0 < part <= 1:
         raise _cannot(f"crop_pct={part!r} of {name}", "it must be above 0, at most 1")
     if kind.enlarged is not None:
@@ -445,7 +523,7 @@ def _center_crop(
 def _levels(config: Mapping[str, Any], name: str, kind: _Kind) -> list[Op]:
     rescales = _flag(config, "do_rescale", True)
     # MobileViT has the key and does not read it.
-    normalizes = not kind.flips and _flag(config, "do_normalize", True)
+    normalizes = not kind.flips and _flag(config, "do_normalize", kind.normalizes)
     divides = kind.standardises and _flag(config, "include_top", True)
     offset = 1.0 if kind.standardises and _flag(config, "rescale_offset", False) else 0.0
     factor = config.get("rescale_factor", 1 / 255)

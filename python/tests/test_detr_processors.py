@@ -1,0 +1,160 @@
+"""Image processors of the DETR family with objects, beside what they make of annotations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import need
+
+import featherload
+from featherload import ConfigError, recipes
+
+COUNT = 6
+
+PROCESSORS = [
+    ("Detr", {}),
+    ("Detr", {"do_normalize": False, "do_convert_annotations": True, "resample": 3}),
+    ("DeformableDetr", {"pad_size": {"height": 96, "width": 128}}),
+    ("ConditionalDetr", {"do_pad": False}),
+    ("RTDetr", {}),
+    ("RTDetr", {"do_normalize": True, "do_pad": True}),
+    ("RfDetr", {"image_mean": [0.4] * 3, "image_std": [0.3] * 3}),
+    ("Yolos", {}),
+]
+
+
+@pytest.fixture(scope="session")
+def coco(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Images with crowds, boxes that leave them, boxes without width, and no boxes at all."""
+    from PIL import Image
+
+    root = tmp_path_factory.mktemp("coco")
+    images, annotations = [], []
+    for n in range(COUNT):
+        random = np.random.default_rng(n)
+        height, width = 90 + 17 * n, 150 - 11 * n
+        small = random.integers(0, 256, (6, 8, 3), np.uint8)
+        picture = Image.fromarray(small).resize((width, height), Image.Resampling.BICUBIC)
+        picture.save(root / f"{n}.png")
+        images.append({"id": 7 + n, "file_name": f"{n}.png", "height": height, "width": width})
+        for k in range(2 * (n % 4)):
+            x, y = random.uniform(-4, width / 2), random.uniform(-4, height / 2)
+            w, h = random.uniform(2, width / 2 + 9), random.uniform(2, height / 2 + 9)
+            annotations.append(
+                {
+                    "id": 100 * n + k,
+                    "image_id": 7 + n,
+                    "category_id": int(random.integers(1, 91)),
+                    "bbox": [x, y, w, h],
+                    "area": w * h / 3,
+                    "iscrowd": int(k == 3),
+                }
+            )
+    categories = [{"id": n, "name": f"c{n}"} for n in range(1, 91)]
+    whole = {"images": images, "annotations": annotations, "categories": categories}
+    (root / "instances.json").write_text(json.dumps(whole))
+    return root
+
+
+def _fixed(name: str, **more: Any) -> Any:
+    need("transformers")
+    import transformers
+
+    config = {"size": {"height": 96, "width": 128}, **more}
+    return getattr(transformers, f"{name}ImageProcessor")(**config)
+
+
+def _annotations(root: Path) -> list[tuple[Any, dict[str, Any]]]:
+    from PIL import Image
+
+    whole = json.loads((root / "instances.json").read_text())
+    pairs = []
+    for image in whole["images"]:
+        of = [one for one in whole["annotations"] if one["image_id"] == image["id"]]
+        opened = Image.open(root / image["file_name"]).convert("RGB")
+        pairs.append((opened, {"image_id": image["id"], "annotations": of}))
+    return pairs
+
+
+@pytest.mark.parametrize(("name", "more"), PROCESSORS)
+def test_batches_are_those_of_the_processor(coco: Path, name: str, more: dict[str, Any]) -> None:
+    import torch
+
+    processor = _fixed(name, **more)
+    pairs = _annotations(coco)
+    want = processor([one for one, _ in pairs], [of for _, of in pairs], return_tensors="pt")
+    recipe = recipes.preprocessor(processor)
+    assert recipes.preprocessor(processor.to_dict()) == recipe
+    objects = {"files": str(coco / "instances.json"), "style": "hf", "labels": "ids"}
+    options: dict[str, Any] = {"batch_size": COUNT, "num_workers": 2, "shuffle": False}
+    loader = featherload.Loader(
+        coco, recipe, objects=objects, targets="detr", framework="torch", **options
+    )
+    with loader:
+        [(images, targets)] = list(loader)
+        # Bicubic is rounded between its two passes.
+        levels = 2.1 if more.get("resample") == 3 else 1.01
+        deviation = min(processor.image_std) if processor.do_normalize else 1
+        assert images.shape == want["pixel_values"].shape
+        assert (images - want["pixel_values"]).abs().max() < levels / 255 / deviation
+        if "pixel_mask" in want:
+            assert (targets["pixel_mask"] == want["pixel_mask"]).all()
+        objects_seen = 0
+        for got, other in zip(targets["labels"], want["labels"], strict=True):
+            for key in ("class_labels", "iscrowd", "image_id", "orig_size"):
+                assert got[key].dtype == other[key].dtype, key
+                assert got[key].tolist() == other[key].tolist(), key
+            assert got["size"].tolist() == list(other["size"])
+            # Shares: 1e-3 of a pixel.
+            assert got["boxes"].shape == other["boxes"].shape
+            assert torch.allclose(got["boxes"], other["boxes"], rtol=0, atol=1e-3 / 96)
+            assert torch.allclose(got["area"], other["area"], rtol=1e-5)
+            objects_seen += len(got["class_labels"])
+        assert objects_seen == 12
+        del images, targets, got
+
+
+def test_a_processor_without_a_fixed_size_names_the_fix() -> None:
+    need("transformers")
+    import transformers
+
+    fixed = {"height": 96, "width": 128}
+    for name, config, text in [
+        ("Detr", {}, r"size=.*shortest_edge.*give the processor a fixed size.*Detr.*'height': 800"),
+        ("Yolos", {"size": {"shortest_edge": 512, "longest_edge": 800}}, "size=.*a fixed size"),
+        ("RTDetr", {"size": {"max_height": 9, "max_width": 9}}, "size=.*give the processor a fixe"),
+        ("RTDetr", {"do_resize": False}, "do_resize=False of RTDetr.*do_resize=True"),
+        ("Detr", {"size": fixed, "pad_size": {"height": 99, "width": 128}}, "pad_size=.*None"),
+        ("Detr", {"size": fixed, "format": "coco_panoptic"}, "format='coco_detection'"),
+        (
+            "DeformableDetr",
+            {"size": fixed, "do_convert_annotations": False},
+            "do_convert_annotations=True",
+        ),
+    ]:
+        processor = getattr(transformers, f"{name}ImageProcessor")(**config)
+        with pytest.raises(ConfigError, match=text) as refused:
+            recipes.preprocessor(processor)
+        assert refused.value.option == "recipe"
+    with pytest.raises(ConfigError, match="format='coco_detection' of ViTImageProcessor"):
+        recipes.preprocessor(
+            {"image_processor_type": "ViTImageProcessor", "format": "coco_detection"}
+        )
+
+
+def test_the_hub_of_old_configs() -> None:
+    """A config of transformers 4 with one number, as in the first checkpoints of DETR."""
+    old = {
+        "feature_extractor_type": "DetrFeatureExtractor",
+        "format": "coco_detection",
+        "max_size": 1333,
+        "size": 800,
+    }
+    with pytest.raises(ConfigError, match="size=800 of DetrFeatureExtractor.*a fixed size"):
+        recipes.preprocessor(old)
+    recipe = recipes.preprocessor({**old, "size": {"height": 480, "width": 640}})
+    assert recipe["ops"][1] == {"resize": {"size": [480, 640], "interpolation": "bilinear"}}
