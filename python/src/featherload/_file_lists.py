@@ -535,7 +535,8 @@ def _recipe_of(dataset: Any, files: FileList) -> tuple[Any, int]:
             f"the transform of the {name} returns no tensor, so torch cannot make a batch of "
             "it: put ToTensor() or v2.ToImage() at its end"
         )
-    if wrapped is not None and not _joint_transforms.has_label_images(dataset):
+    is_wrapped = _joint_transforms.inner(dataset) is not None
+    if is_wrapped and not _joint_transforms.has_label_images(dataset):
         recipe = _detection.padded(recipe)
     for part in recipe.get("crops", [recipe]):
         part["ops"] = _of_one_size(part["ops"], files.size, name)
