@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import need
+from conftest import need, shared_data
 
 import featherload
 from featherload import ConfigError, recipes
@@ -24,7 +24,11 @@ PROCESSORS = [
     ("RTDetr", {"do_normalize": True, "do_pad": True}),
     ("RfDetr", {"image_mean": [0.4] * 3, "image_std": [0.3] * 3}),
     ("Yolos", {}),
+    ("GroundingDino", {}),
 ]
+
+SHARES = 1e-5
+"""How close boxes are, as shares of the sides."""
 
 
 @pytest.fixture(scope="session")
@@ -68,10 +72,10 @@ def _fixed(name: str, **more: Any) -> Any:
     return getattr(transformers, f"{name}ImageProcessor")(**config)
 
 
-def _annotations(root: Path) -> list[tuple[Any, dict[str, Any]]]:
+def _annotations(root: Path, whole: Any = None) -> list[tuple[Any, dict[str, Any]]]:
     from PIL import Image
 
-    whole = json.loads((root / "instances.json").read_text())
+    whole = whole or json.loads((root / "instances.json").read_text())
     pairs = []
     for image in whole["images"]:
         of = [one for one in whole["annotations"] if one["image_id"] == image["id"]]
@@ -80,10 +84,29 @@ def _annotations(root: Path) -> list[tuple[Any, dict[str, Any]]]:
     return pairs
 
 
-@pytest.mark.parametrize(("name", "more"), PROCESSORS)
-def test_batches_are_those_of_the_processor(coco: Path, name: str, more: dict[str, Any]) -> None:
+def _check_targets(got: Any, want: Any, with_masks: bool = False) -> int:
+    """Compares the targets of rows, and counts their objects."""
     import torch
 
+    count = 0
+    for row, other in zip(got["labels"], want["labels"], strict=True):
+        for key in ("class_labels", "iscrowd", "image_id", "orig_size"):
+            assert row[key].dtype == other[key].dtype, key
+            assert row[key].tolist() == other[key].tolist(), key
+        assert row["size"].tolist() == list(other["size"])
+        assert row["boxes"].shape == other["boxes"].shape
+        assert torch.allclose(row["boxes"], other["boxes"], rtol=0, atol=SHARES)
+        assert torch.allclose(row["area"], other["area"], rtol=1e-5)
+        assert ("masks" in row) == ("masks" in other) == with_masks
+        if with_masks:
+            assert torch.equal(row["masks"] != 0, other["masks"])
+            assert other["masks"].any(-1).any(-1).all()
+        count += len(row["class_labels"])
+    return count
+
+
+@pytest.mark.parametrize(("name", "more"), PROCESSORS)
+def test_batches_are_those_of_the_processor(coco: Path, name: str, more: dict[str, Any]) -> None:
     processor = _fixed(name, **more)
     pairs = _annotations(coco)
     want = processor([one for one, _ in pairs], [of for _, of in pairs], return_tensors="pt")
@@ -103,19 +126,46 @@ def test_batches_are_those_of_the_processor(coco: Path, name: str, more: dict[st
         assert (images - want["pixel_values"]).abs().max() < levels / 255 / deviation
         if "pixel_mask" in want:
             assert (targets["pixel_mask"] == want["pixel_mask"]).all()
-        objects_seen = 0
-        for got, other in zip(targets["labels"], want["labels"], strict=True):
-            for key in ("class_labels", "iscrowd", "image_id", "orig_size"):
-                assert got[key].dtype == other[key].dtype, key
-                assert got[key].tolist() == other[key].tolist(), key
-            assert got["size"].tolist() == list(other["size"])
-            # Shares: 1e-3 of a pixel.
-            assert got["boxes"].shape == other["boxes"].shape
-            assert torch.allclose(got["boxes"], other["boxes"], rtol=0, atol=1e-3 / 96)
-            assert torch.allclose(got["area"], other["area"], rtol=1e-5)
-            objects_seen += len(got["class_labels"])
-        assert objects_seen == 12
-        del images, targets, got
+        assert _check_targets(targets, want) == 12
+        del images, targets
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+@pytest.mark.parametrize("name", sorted({name for name, _ in PROCESSORS}))
+def test_photos_with_masks_are_those_of_the_processor(name: str) -> None:
+    """People of COCO in photos, with their outlines as masks: equal bit by bit."""
+    need("pycocotools")
+    root = shared_data("targets") / "coco"
+    # RT-DETR's processor makes no masks, also if they are requested.
+    with_masks = name != "RTDetr"
+    processor = _fixed(name, size={"height": 480, "width": 416})
+    whole = json.loads((root / "test_coco.json").read_text())
+    pairs = _annotations(root, whole)
+    want = processor(
+        [one for one, _ in pairs],
+        [of for _, of in pairs],
+        return_segmentation_masks=True,
+        return_tensors="pt",
+    )
+    objects = {
+        "files": str(root / "test_coco.json"),
+        "style": "hf",
+        "labels": "ids",
+        "masks": "full" if with_masks else None,
+    }
+    options: dict[str, Any] = {"batch_size": len(pairs), "num_workers": 1, "shuffle": False}
+    loader = featherload.Loader(
+        root, processor, objects=objects, targets="detr", framework="torch", **options
+    )
+    with loader:
+        [(images, targets)] = list(loader)
+        deviation = min(processor.image_std) if processor.do_normalize else 1
+        assert images.shape == want["pixel_values"].shape
+        assert (images - want["pixel_values"]).abs().max() < 1.01 / 255 / deviation
+        if "pixel_mask" in want:
+            assert (targets["pixel_mask"] == want["pixel_mask"]).all()
+        assert _check_targets(targets, want, with_masks) == len(whole["annotations"]) == 14
+        del images, targets
 
 
 def test_a_processor_without_a_fixed_size_names_the_fix() -> None:
@@ -129,7 +179,9 @@ def test_a_processor_without_a_fixed_size_names_the_fix() -> None:
         ("RTDetr", {"size": {"max_height": 9, "max_width": 9}}, "size=.*give the processor a fixe"),
         ("RTDetr", {"do_resize": False}, "do_resize=False of RTDetr.*do_resize=True"),
         ("Detr", {"size": fixed, "pad_size": {"height": 99, "width": 128}}, "pad_size=.*None"),
+        ("GroundingDino", {}, r"size=.*shortest_edge.*give the processor a fixed size"),
         ("Detr", {"size": fixed, "format": "coco_panoptic"}, "format='coco_detection'"),
+        ("Detr", {"size": fixed, "do_normalize": False}, "do_convert_annotations=False of Detr"),
         (
             "DeformableDetr",
             {"size": fixed, "do_convert_annotations": False},
@@ -144,6 +196,16 @@ def test_a_processor_without_a_fixed_size_names_the_fix() -> None:
         recipes.preprocessor(
             {"image_processor_type": "ViTImageProcessor", "format": "coco_detection"}
         )
+
+
+def test_configs_without_do_convert_annotations_follow_the_class() -> None:
+    """DETR's class then follows do_normalize, RT-DETR's does not."""
+    size = {"height": 96, "width": 128}
+    config = {"do_normalize": False, "size": size}
+    with pytest.raises(ConfigError, match="do_convert_annotations=False of DetrImageProcessor"):
+        recipes.preprocessor({**config, "image_processor_type": "DetrImageProcessor"})
+    recipe = recipes.preprocessor({**config, "image_processor_type": "RTDetrImageProcessor"})
+    assert not any("normalize" in op for op in recipe["ops"])
 
 
 def test_the_hub_of_old_configs() -> None:

@@ -10,167 +10,15 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from ._errors import ConfigError, DatasetError
+from ._image_processors import KINDS, ProcessorKind
 from ._transforms import Op, Recipe, as_opened, cannot
 
 # Pillow's numbers of the filters of recipes. 0 (nearest) is left out: for it, transformers takes
 # other pixels with torch than with Pillow. Recipes have no 4 (box) and 5 (hamming).
 _FILTERS = {1: "lanczos", 2: "bilinear", 3: "bicubic"}
-
-_HALVES = [0.5, 0.5, 0.5]
-_CLIP_MEAN = [0.48145466, 0.4578275, 0.40821073]
-_CLIP_STD = [0.26862954, 0.26130258, 0.27577711]
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """How one class of image processor interprets its config.
-
-    Defaults are those on which transformers 4 and 5 agree. None: the config must have the key.
-    """
-
-    number: str | None
-    """Meaning of a size that is one number: "square" or "shorter". None: it is rejected."""
-    size: Mapping[str, int] | None
-    resample: int | None
-    mean: list[float]
-    std: list[float]
-    crops: bool = False
-    """Whether it has do_center_crop and crop_size."""
-    do_center_crop: bool | None = False
-    crop: int = 224
-    """Both sides of a crop_size that is missing."""
-    crop_pct: float | None = None
-    """ConvNext's rule: below 384 pixels it resizes to size / crop_pct, then crops the middle."""
-    enlarged: float | None = None
-    """PoolFormer's rule: it resizes to size / crop_pct, with this default. No further crop."""
-    levit: bool = False
-    """The shorter side is 256 / 224 of the size."""
-    floats: bool = False
-    """Resizes values of 0 to 1, not levels."""
-    antialias: bool = True
-    """Whether a resize averages pixels when it shrinks."""
-    flips: bool = False
-    """Blue is the first channel, unless do_flip_channel_order is false. Never normalised."""
-    normalizes: bool = True
-    """Whether do_normalize is true if it is missing."""
-    detects: bool = False
-    """A detector's rules: it has annotations, and pads a batch to its largest image. Only fixed
-    sizes, which need no padding, are translated."""
-    standardises: bool = False
-    """EfficientNet's rules: include_top divides by the deviation again, and rescale_offset
-    subtracts 1."""
-
-
-_SQUARE_224 = {"height": 224, "width": 224}
-_IMAGENET_MEAN, _IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-_CLIP = _Kind(
-    number="shorter",
-    size={"shortest_edge": 224},
-    resample=3,
-    mean=_CLIP_MEAN,
-    std=_CLIP_STD,
-    crops=True,
-    do_center_crop=True,
-)
-_DETECTOR = _Kind(
-    number=None,
-    size={"shortest_edge": 800, "longest_edge": 1333},
-    resample=2,
-    mean=_IMAGENET_MEAN,
-    std=_IMAGENET_STD,
-    detects=True,
-)
-KINDS = {
-    "Beit": _Kind("square", None, 3, _HALVES, _HALVES, crops=True, do_center_crop=None),
-    "Bit": _CLIP,
-    "Blip": _Kind("square", {"height": 384, "width": 384}, 3, _CLIP_MEAN, _CLIP_STD),
-    "CLIP": _CLIP,
-    "ChineseCLIP": _CLIP,
-    "ConditionalDetr": _DETECTOR,
-    "ConvNext": _Kind("shorter", {"shortest_edge": 384}, None, _HALVES, _HALVES, crop_pct=0.875),
-    "DeiT": _Kind(
-        "square",
-        {"height": 256, "width": 256},
-        3,
-        _HALVES,
-        _HALVES,
-        crops=True,
-        do_center_crop=True,
-    ),
-    "DeformableDetr": _DETECTOR,
-    "Detr": _DETECTOR,
-    "DINOv3ViT": _Kind(
-        "square", _SQUARE_224, 2, _IMAGENET_MEAN, _IMAGENET_STD, crops=True, floats=True
-    ),
-    "EfficientNet": _Kind(
-        "square",
-        {"height": 346, "width": 346},
-        None,
-        _HALVES,
-        _HALVES,
-        crops=True,
-        crop=289,
-        standardises=True,
-    ),
-    "Levit": _Kind(
-        "shorter",
-        {"shortest_edge": 224},
-        3,
-        _IMAGENET_MEAN,
-        _IMAGENET_STD,
-        crops=True,
-        do_center_crop=True,
-        levit=True,
-    ),
-    "MobileNetV2": _Kind(
-        "shorter",
-        {"shortest_edge": 256},
-        2,
-        _HALVES,
-        _HALVES,
-        crops=True,
-        do_center_crop=True,
-    ),
-    "MobileViT": _Kind(
-        "shorter",
-        {"shortest_edge": 224},
-        None,
-        _HALVES,
-        _HALVES,
-        crops=True,
-        do_center_crop=True,
-        crop=256,
-        flips=True,
-    ),
-    "PoolFormer": _Kind(
-        "shorter",
-        {"shortest_edge": 224},
-        3,
-        _IMAGENET_MEAN,
-        _IMAGENET_STD,
-        crops=True,
-        do_center_crop=True,
-        enlarged=0.9,
-    ),
-    "Pvt": _Kind("square", _SQUARE_224, None, _IMAGENET_MEAN, _IMAGENET_STD),
-    "RTDetr": _Kind(
-        None,
-        {"height": 640, "width": 640},
-        2,
-        _IMAGENET_MEAN,
-        _IMAGENET_STD,
-        normalizes=False,
-        detects=True,
-    ),
-    "RfDetr": replace(_DETECTOR, floats=True, antialias=False),
-    "Siglip": _Kind(None, _SQUARE_224, 3, _HALVES, _HALVES),
-    "ViT": _Kind("square", _SQUARE_224, 2, _HALVES, _HALVES),
-    "Yolos": _DETECTOR,
-}
 _SUFFIXES = (
     "ImageProcessorFast",
     "ImageProcessorPil",
@@ -191,15 +39,12 @@ _NO_PIXELS = {
 _INSTEAD = {
     "Siglip2": "it cuts images of any size to patches: models of a fixed size, such as "
     "siglip2-base-patch16-224, have SiglipImageProcessor",
+    "VitPose": "it cuts the box of each person out of the image, and no operation does that",
 }
 # Keys of detectors alone.
-_OF_DETECTORS = {
-    "do_convert_annotations",
-    "format",
-    "max_size",
-    "pad_and_return_pixel_mask",
-    "pad_size",
-}
+_OF_DETECTORS = {"do_convert_annotations", "format", "pad_and_return_pixel_mask"}
+# Keys of processors that pad a batch.
+_OF_PADDING = {"max_size", "pad_size"}
 _READ = {
     "crop_pct",
     "crop_size",
@@ -244,15 +89,24 @@ def preprocessor(config: Any) -> Recipe:
     given = {str(key): value for key, value in config.items() if value is not None}
     name, kind = _kind(given)
     for key, value in given.items():
-        is_known = key in _READ or key in _NO_PIXELS or (kind.detects and key in _OF_DETECTORS)
-        if not is_known:
+        if key not in _READ | _NO_PIXELS | _keys(kind):
             raise _cannot(f"{key}={value!r} of {name}", "the key is unknown")
     # Further operations. A key that a class does not know has no effect in one version of
     # transformers, and an effect in another.
-    if kind.detects:
-        _check_detector(given, name, kind)
+    if kind.annotates:
+        _check_annotations(given, name, kind)
     elif _flag(given, "do_pad", False):
-        raise _cannot(f"do_pad of {name}", "a recipe cannot pad in that way")
+        raise _cannot(
+            f"do_pad of {name}", "a recipe cannot pad in that way: give the processor do_pad=False"
+        )
+    for key, why in [
+        ("do_split_image", "an image would become several rows"),
+        ("keep_aspect_ratio", "images would have several sizes"),
+    ]:
+        if _flag(given, key, False):
+            raise _cannot(f"{key}=True of {name}", f"{why}: give the processor {key}=False")
+    if kind.fixed:
+        _check_size(given, name, kind)
     if given.get("data_format", "channels_first") != "channels_first":
         raise _cannot(
             f"data_format={given['data_format']!r} of {name}", "batches are N x C x H x W"
@@ -286,7 +140,7 @@ def preprocessor(config: Any) -> Recipe:
     return {"featherload": 1, "name": name, "ops": ops}
 
 
-def steps_text(kind: _Kind) -> str:
+def steps_text(kind: ProcessorKind) -> str:
     """The steps of a processor, for the docs."""
     steps = []
     if kind.levit:
@@ -295,10 +149,12 @@ def steps_text(kind: _Kind) -> str:
         steps.append("size / `crop_pct`")
     if kind.crop_pct is not None:
         steps.append("below 384 pixels: size / `crop_pct`, then a crop")
-    if kind.detects:
+    if kind.fixed:
         what = " of floats" if kind.floats else ""
         what += "" if kind.antialias else " without antialias"
-        steps.append(f"resize{what} to a fixed `size`: height and width")
+        end = ", up to multiples of `size_divisor`" if kind.divisor is not None else ""
+        end += ", to multiples of `ensure_multiple_of`" if kind.multiples else ""
+        steps.append(f"resize{what} to a fixed `size`: height and width{end}")
     else:
         steps.append("resize of floats" if kind.floats else "resize")
     if kind.crops:
@@ -371,7 +227,7 @@ def _read(path: str) -> Any:
         raise ConfigError(f"{path} is not JSON: {error}", path=path, option="recipe") from error
 
 
-def _kind(config: Mapping[str, Any]) -> tuple[str, _Kind]:
+def _kind(config: Mapping[str, Any]) -> tuple[str, ProcessorKind]:
     """The name of the processor, and its rules."""
     name = config.get("image_processor_type", config.get("feature_extractor_type"))
     if name is None:
@@ -400,7 +256,7 @@ def _flag(config: Mapping[str, Any], key: str, default: bool | None, name: str =
     return value
 
 
-def _size(config: Mapping[str, Any], name: str, kind: _Kind) -> int | list[int]:
+def _size(config: Mapping[str, Any], name: str, kind: ProcessorKind) -> int | list[int]:
     """The shorter side, or height and width."""
     size = config.get("size", kind.size)
     if size is None:
@@ -418,7 +274,7 @@ def _size(config: Mapping[str, Any], name: str, kind: _Kind) -> int | list[int]:
     if keys == {"shortest_edge"} and _whole(size["shortest_edge"]):
         return int(size["shortest_edge"])
     if keys == {"height", "width"} and kind.crop_pct is None and all(map(_whole, size.values())):
-        return [int(size["height"]), int(size["width"])]
+        return _rounded([int(size["height"]), int(size["width"])], config, name, kind)
     raise _cannot(
         f"size={size!r} of {name}",
         "it is not shortest_edge"
@@ -427,8 +283,23 @@ def _size(config: Mapping[str, Any], name: str, kind: _Kind) -> int | list[int]:
     )
 
 
-def _check_detector(config: Mapping[str, Any], name: str, kind: _Kind) -> None:
-    """Raises an error unless all rows have one size, and objects are as ``targets="detr"``."""
+def _keys(kind: ProcessorKind) -> set[str]:
+    """Keys that only some processors have."""
+    keys = set(kind.keys)
+    if kind.annotates:
+        keys |= _OF_DETECTORS
+    if kind.annotates or kind.divisor is not None:
+        keys |= _OF_PADDING
+    if kind.divisor is not None:
+        keys.add("size_divisor")
+    if kind.multiples:
+        # size_divisor is of do_pad, which is rejected.
+        keys |= {"ensure_multiple_of", "keep_aspect_ratio", "size_divisor"}
+    return keys
+
+
+def _check_size(config: Mapping[str, Any], name: str, kind: ProcessorKind) -> None:
+    """Raises an error unless all rows have one size without padding."""
     size = config.get("size", kind.size)
     edges = size if isinstance(size, Mapping) else {}
     is_fixed = set(edges) == {"height", "width"} and all(map(_whole, edges.values()))
@@ -440,18 +311,46 @@ def _check_detector(config: Mapping[str, Any], name: str, kind: _Kind) -> None:
             f"the processor a fixed size, such as {name}.from_pretrained(..., do_resize=True, "
             "size={'height': 800, 'width': 800})",
         )
+    height, width = _rounded([int(edges["height"]), int(edges["width"])], config, name, kind)
     pad = config.get("pad_size")
-    if pad is not None and dict(pad) != dict(edges) and _flag(config, "do_pad", True):
+    wanted = {"height": height, "width": width}
+    if pad is not None and dict(pad) != wanted and _flag(config, "do_pad", True):
         raise _cannot(
             f"pad_size={pad!r} of {name}",
-            f"rows have the size {dict(edges)!r}: give the processor the same pad_size, or None",
+            f"rows have the size {wanted!r}: give the processor the same pad_size, or None",
         )
+
+
+def _rounded(
+    size: list[int], config: Mapping[str, Any], name: str, kind: ProcessorKind
+) -> list[int]:
+    """Height and width as multiples of the config's number."""
+    if kind.divisor is None and not kind.multiples:
+        return size
+    key = "ensure_multiple_of" if kind.multiples else "size_divisor"
+    step = config.get(key, 1 if kind.multiples else kind.divisor)
+    if not _whole(step) or (step == 0 and kind.multiples):
+        raise _cannot(f"{key}={step!r} of {name}", "it is no whole number: give one of at least 1")
+    if kind.multiples:
+        size = [round(side / step) * step for side in size]
+        if 0 in size:
+            raise _cannot(
+                f"{key}={step} of {name}", "a side would have no pixel: give a smaller number"
+            )
+        return size
+    return [-(-side // step) * step for side in size] if step else size
+
+
+def _check_annotations(config: Mapping[str, Any], name: str, kind: ProcessorKind) -> None:
+    """Raises an error unless objects are as ``targets="detr"``."""
     if config.get("format", "coco_detection") != "coco_detection":
         raise _cannot(
             f"format={config['format']!r} of {name}",
             "objects are boxes of COCO: give the processor format='coco_detection'",
         )
-    if not _flag(config, "do_convert_annotations", True):
+    # Without the key, classes whose images are normalised by default follow do_normalize.
+    converts = not kind.normalizes or _flag(config, "do_normalize", True)
+    if not _flag(config, "do_convert_annotations", converts):
         raise _cannot(
             f"do_convert_annotations=False of {name}",
             "targets='detr' has boxes as shares of the sides: give the processor "
@@ -459,7 +358,7 @@ def _check_detector(config: Mapping[str, Any], name: str, kind: _Kind) -> None:
         )
 
 
-def _resize(config: Mapping[str, Any], name: str, kind: _Kind, size: int | list[int]) -> list[Op]:
+def _resize(config: Mapping[str, Any], name: str, kind: ProcessorKind, size: int | list[int]) -> list[Op]:
     number = config.get("resample", kind.resample)
     if number is None:
         raise _cannot(
@@ -495,7 +394,7 @@ def _resize(config: Mapping[str, Any], name: str, kind: _Kind, size: int | list[
 
 
 def _center_crop(
-    config: Mapping[str, Any], name: str, kind: _Kind, size: int | list[int] | None
+    config: Mapping[str, Any], name: str, kind: ProcessorKind, size: int | list[int] | None
 ) -> Op:
     given = config.get("crop_size", kind.crop)
     if _whole(given):
@@ -520,7 +419,7 @@ def _center_crop(
     return {"center_crop": {"size": crop, "rounding": "down", "pad_if_needed": False}}
 
 
-def _levels(config: Mapping[str, Any], name: str, kind: _Kind) -> list[Op]:
+def _levels(config: Mapping[str, Any], name: str, kind: ProcessorKind) -> list[Op]:
     rescales = _flag(config, "do_rescale", True)
     # MobileViT has the key and does not read it.
     normalizes = not kind.flips and _flag(config, "do_normalize", kind.normalizes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from . import _crops, _huggingface, _other_transforms, _timm, _transforms
+from ._image_processors import KINDS, ProcessorKind
 
 _HEAD = """\
 # Everything that translates
@@ -81,7 +82,7 @@ def page() -> str:
             ("processor", "size by default", "steps"),
             [
                 (f"`{name}`", _size(kind), _huggingface.steps_text(kind))
-                for name, kind in sorted(_huggingface.KINDS.items())
+                for name, kind in sorted(KINDS.items())
             ],
         )
     )
@@ -92,7 +93,7 @@ def _rows(known: Mapping[str, _transforms.Known]) -> list[tuple[str, ...]]:
     return [(f"`{name}`", one.operation, one.condition) for name, one in sorted(known.items())]
 
 
-def _size(kind: _huggingface._Kind) -> str:
+def _size(kind: ProcessorKind) -> str:
     if kind.size is None:
         return "none"
     return ", ".join(f"{key} {value}" for key, value in kind.size.items())
