@@ -358,7 +358,9 @@ def _check_annotations(config: Mapping[str, Any], name: str, kind: ProcessorKind
         )
 
 
-def _resize(config: Mapping[str, Any], name: str, kind: ProcessorKind, size: int | list[int]) -> list[Op]:
+def _resize(
+    config: Mapping[str, Any], name: str, kind: ProcessorKind, size: int | list[int]
+) -> list[Op]:
     number = config.get("resample", kind.resample)
     if number is None:
         raise _cannot(

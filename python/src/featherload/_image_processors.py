@@ -87,7 +87,9 @@ KINDS = {
     "CLIP": _CLIP,
     "ChineseCLIP": _CLIP,
     "ConditionalDetr": _DETECTOR,
-    "ConvNext": ProcessorKind("shorter", {"shortest_edge": 384}, None, _HALVES, _HALVES, crop_pct=0.875),
+    "ConvNext": ProcessorKind(
+        "shorter", {"shortest_edge": 384}, None, _HALVES, _HALVES, crop_pct=0.875
+    ),
     "DeiT": ProcessorKind(
         "square",
         {"height": 256, "width": 256},

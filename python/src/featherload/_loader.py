@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from . import (
     _accelerate,
+    _albumentations,
     _columns,
     _counts,
     _items,
@@ -265,8 +266,10 @@ class Loader:
         self._has_masks = masks is not None
         self._masks = _masks.taken(keywords)
         form = _objects.checked_form(targets, objects is not None)
+        keywords["objects"] = _albumentations.with_rule(recipe, objects)
         self._objects = _object_lists.taken(keywords, self._items is not None, of_column)
-        self._view = self._target_view(_objects.viewer(form, keywords["objects"]))
+        box_format = _albumentations.box_format(recipe)
+        self._view = self._target_view(_objects.viewer(form, keywords["objects"], box_format))
         self._has_one_channel: bool = getattr(self, "_has_one_channel", False)
         if sampler is not None and not isinstance(sampler, (str, Sampler)):
             sampler = keywords["sampler"] = GivenOrder(sampler)

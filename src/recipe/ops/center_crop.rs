@@ -86,7 +86,8 @@ impl CenterCrop {
             LengthRounding::Nearest => {
                 (f64::from(all.saturating_sub(some)) / 2.0).round_ties_even() as u32
             }
-            LengthRounding::Down => all.saturating_sub(some) / 2,
+            // `check` rejects the last one.
+            LengthRounding::Down | LengthRounding::Detr => all.saturating_sub(some) / 2,
             LengthRounding::Up => all.saturating_sub(some).div_ceil(2),
         };
         PixelRect {
@@ -118,6 +119,9 @@ impl Operation for CenterCrop {
     const DRAWS: bool = false;
 
     fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        if self.rounding == LengthRounding::Detr {
+            return Err("rounding: detr is of a resize: use nearest, down or up".into());
+        }
         match (self.size, self.ratio) {
             (Some(size), None) => {
                 sides(size)?;
