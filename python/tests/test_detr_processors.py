@@ -25,6 +25,11 @@ PROCESSORS = [
     ("RfDetr", {"image_mean": [0.4] * 3, "image_std": [0.3] * 3}),
     ("Yolos", {}),
     ("GroundingDino", {}),
+    ("Detr", {"size": {"shortest_edge": 80, "longest_edge": 133}}),
+    ("ConditionalDetr", {"size": {"shortest_edge": 200, "longest_edge": 211}, "resample": 3}),
+    ("DeformableDetr", {"size": {"shortest_edge": 300, "longest_edge": 300}}),
+    ("GroundingDino", {"size": {"shortest_edge": 96, "longest_edge": 170}}),
+    ("RfDetr", {"size": {"shortest_edge": 100, "longest_edge": 140}}),
 ]
 
 SHARES = 1e-5
@@ -130,15 +135,27 @@ def test_batches_are_those_of_the_processor(coco: Path, name: str, more: dict[st
         del images, targets
 
 
+EDGES = {"shortest_edge": 400, "longest_edge": 560}
+
+
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-@pytest.mark.parametrize("name", sorted({name for name, _ in PROCESSORS}))
-def test_photos_with_masks_are_those_of_the_processor(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        *(
+            (name, {"height": 480, "width": 416})
+            for name in sorted({name for name, _ in PROCESSORS})
+        ),
+        *((name, EDGES) for name in ("Detr", "DeformableDetr", "ConditionalDetr", "GroundingDino")),
+    ],
+)
+def test_photos_with_masks_are_those_of_the_processor(name: str, size: dict[str, int]) -> None:
     """People of COCO in photos, with their outlines as masks: equal bit by bit."""
     need("pycocotools")
     root = shared_data("targets") / "coco"
     # RT-DETR's processor makes no masks, also if they are requested.
     with_masks = name != "RTDetr"
-    processor = _fixed(name, size={"height": 480, "width": 416})
+    processor = _fixed(name, size=size)
     whole = json.loads((root / "test_coco.json").read_text())
     pairs = _annotations(root, whole)
     want = processor(
@@ -168,18 +185,21 @@ def test_photos_with_masks_are_those_of_the_processor(name: str) -> None:
         del images, targets
 
 
-def test_a_processor_without_a_fixed_size_names_the_fix() -> None:
+def test_a_processor_of_another_size_names_the_fix() -> None:
     need("transformers")
     import transformers
 
     fixed = {"height": 96, "width": 128}
+    edges = {"shortest_edge": 512, "longest_edge": 800}
     for name, config, text in [
-        ("Detr", {}, r"size=.*shortest_edge.*give the processor a fixed size.*Detr.*'height': 800"),
-        ("Yolos", {"size": {"shortest_edge": 512, "longest_edge": 800}}, "size=.*a fixed size"),
+        ("Yolos", {"size": edges}, "size=.*shortest_edge.*a fixed size.*Yolos.*'height': 800"),
         ("RTDetr", {"size": {"max_height": 9, "max_width": 9}}, "size=.*give the processor a fixe"),
+        ("RTDetr", {"size": edges}, "size=.*shortest_edge.*give the processor a fixed size"),
         ("RTDetr", {"do_resize": False}, "do_resize=False of RTDetr.*do_resize=True"),
+        ("Detr", {"do_resize": False}, "size=.*of Detr.*do_resize=True"),
+        ("Detr", {"do_pad": False}, "do_pad=False of Detr.*do_pad=True"),
+        ("Detr", {"pad_size": {"height": 1400, "width": 1400}}, "pad_size=.*pad_size=None"),
         ("Detr", {"size": fixed, "pad_size": {"height": 99, "width": 128}}, "pad_size=.*None"),
-        ("GroundingDino", {}, r"size=.*shortest_edge.*give the processor a fixed size"),
         ("Detr", {"size": fixed, "format": "coco_panoptic"}, "format='coco_detection'"),
         ("Detr", {"size": fixed, "do_normalize": False}, "do_convert_annotations=False of Detr"),
         (
@@ -216,7 +236,13 @@ def test_the_hub_of_old_configs() -> None:
         "max_size": 1333,
         "size": 800,
     }
-    with pytest.raises(ConfigError, match="size=800 of DetrFeatureExtractor.*a fixed size"):
-        recipes.preprocessor(old)
+    recipe = recipes.preprocessor(old)
+    assert recipe["ops"][1] == {
+        "resize": {"size": 800, "max_size": 1333, "rounding": "detr", "interpolation": "bilinear"}
+    }
+    assert recipe["ops"][-2] == {"pad_to": {"size": [1333, 1333]}}
     recipe = recipes.preprocessor({**old, "size": {"height": 480, "width": 640}})
     assert recipe["ops"][1] == {"resize": {"size": [480, 640], "interpolation": "bilinear"}}
+    yolos = {**old, "feature_extractor_type": "YolosFeatureExtractor"}
+    with pytest.raises(ConfigError, match="size=800 of YolosFeatureExtractor.*a fixed size"):
+        recipes.preprocessor(yolos)

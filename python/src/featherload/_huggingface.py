@@ -95,7 +95,7 @@ def preprocessor(config: Any) -> Recipe:
     # transformers, and an effect in another.
     if kind.annotates:
         _check_annotations(given, name, kind)
-    elif _flag(given, "do_pad", False):
+    elif _flag(given, "do_pad", False) and _edges(given, kind) is None:
         raise _cannot(
             f"do_pad of {name}", "a recipe cannot pad in that way: give the processor do_pad=False"
         )
@@ -125,6 +125,27 @@ def preprocessor(config: Any) -> Recipe:
         ops[0]["decode"]["color"] = "bgr"
     if kind.floats:
         ops.append({"cast": {"dtype": "f32"}})
+    edges = _edges(given, kind)
+    ops += _steps(given, name, kind) if edges is None else _padded(given, name, kind, *edges)
+    ops.append({"layout": {"layout": "nchw"}})
+    return {"featherload": 1, "name": name, "ops": ops}
+
+
+def _padded(
+    given: Mapping[str, Any], name: str, kind: ProcessorKind, shortest: int, longest: int
+) -> list[Op]:
+    """The steps of a processor that resizes to edges and pads."""
+    [resize] = _resize(given, name, kind, shortest)
+    resize["resize"].update(max_size=longest, rounding="detr")
+    pad: Op = {"pad_to": {"size": [longest, longest]}}
+    levels = _levels(given, name, kind)
+    # EoMT pads levels. The others pad values after they are normalised.
+    return [resize, pad, *levels] if kind.pads_levels else [resize, *levels, pad]
+
+
+def _steps(given: Mapping[str, Any], name: str, kind: ProcessorKind) -> list[Op]:
+    """The steps of other processors."""
+    ops: list[Op] = []
     size = None
     if _flag(given, "do_resize", True):
         size = _size(given, name, kind)
@@ -135,9 +156,7 @@ def preprocessor(config: Any) -> Recipe:
                 f"do_center_crop of {name}", "versions of transformers differ in whether it crops"
             )
         ops.append(_center_crop(given, name, kind, size))
-    ops += _levels(given, name, kind)
-    ops.append({"layout": {"layout": "nchw"}})
-    return {"featherload": 1, "name": name, "ops": ops}
+    return ops + _levels(given, name, kind)
 
 
 def steps_text(kind: ProcessorKind) -> str:
@@ -155,6 +174,9 @@ def steps_text(kind: ProcessorKind) -> str:
         end = ", up to multiples of `size_divisor`" if kind.divisor is not None else ""
         end += ", to multiples of `ensure_multiple_of`" if kind.multiples else ""
         steps.append(f"resize{what} to a fixed `size`: height and width{end}")
+        if kind.pads or kind.pads_levels:
+            of = " if `do_pad`" if kind.pads_levels else ""
+            steps.append(f"or to edges, with a border{of}")
     else:
         steps.append("resize of floats" if kind.floats else "resize")
     if kind.crops:
@@ -302,6 +324,14 @@ def _check_size(config: Mapping[str, Any], name: str, kind: ProcessorKind) -> No
     """Raises an error unless all rows have one size without padding."""
     size = config.get("size", kind.size)
     edges = size if isinstance(size, Mapping) else {}
+    if (both := _edges(config, kind)) is not None:
+        if kind.pads_levels and both[0] != both[1]:
+            raise _cannot(
+                f"size={size!r} of {name}",
+                "tall images would not fit: give the processor the same number for both edges",
+            )
+        _check_padding(config, name)
+        return
     is_fixed = set(edges) == {"height", "width"} and all(map(_whole, edges.values()))
     if not is_fixed or not _flag(config, "do_resize", True):
         what = f"size={size!r}" if not is_fixed else "do_resize=False"
@@ -318,6 +348,38 @@ def _check_size(config: Mapping[str, Any], name: str, kind: ProcessorKind) -> No
         raise _cannot(
             f"pad_size={pad!r} of {name}",
             f"rows have the size {wanted!r}: give the processor the same pad_size, or None",
+        )
+
+
+def _edges(config: Mapping[str, Any], kind: ProcessorKind) -> tuple[int, int] | None:
+    """Shortest and longest edge, if the processor resizes to them and pads. None: another size."""
+    if not _flag(config, "do_resize", True):
+        return None
+    size = config.get("size", kind.size)
+    if _whole(size):
+        # As in the configs of transformers 4.
+        size = {"shortest_edge": size, "longest_edge": config.get("max_size", 1333)}
+    pads = kind.pads or (kind.pads_levels and _flag(config, "do_pad", False))
+    names = ("shortest_edge", "longest_edge")
+    if not pads or not isinstance(size, Mapping) or set(size) != set(names):
+        return None
+    shortest, longest = (size[name] for name in names)
+    is_valid = _whole(shortest) and _whole(longest) and 0 < shortest <= longest
+    return (shortest, longest) if is_valid else None
+
+
+def _check_padding(config: Mapping[str, Any], name: str) -> None:
+    """Raises an error unless a batch is padded to its largest image."""
+    if config.get("pad_size") is not None:
+        raise _cannot(
+            f"pad_size={config['pad_size']!r} of {name}",
+            "batches end with their largest image: give the processor pad_size=None, or a fixed "
+            "size",
+        )
+    if not _flag(config, "do_pad", _flag(config, "pad_and_return_pixel_mask", True)):
+        raise _cannot(
+            f"do_pad=False of {name}",
+            "a batch has rows of one size: give the processor do_pad=True, or a fixed size",
         )
 
 

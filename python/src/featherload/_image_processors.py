@@ -44,6 +44,12 @@ class ProcessorKind:
     """Whether do_normalize is true if it is missing."""
     fixed: bool = False
     """Only a size of height and width is translated. Other sizes make images of several sizes."""
+    pads: bool = False
+    """Beside ``fixed``: a size of edges is translated, too. Rows are padded to the longest edge,
+    and a batch is cut to its largest image."""
+    pads_levels: bool = False
+    """EoMT's rules: with do_pad, images are padded to the longest edge before they are
+    normalised."""
     annotates: bool = False
     """A detector's rules: it has annotations of COCO."""
     divisor: int | None = None
@@ -75,10 +81,15 @@ _DETECTOR = ProcessorKind(
     mean=_IMAGENET_MEAN,
     std=_IMAGENET_STD,
     fixed=True,
+    pads=True,
     annotates=True,
 )
 _SEGMENTER = replace(
-    _DETECTOR, annotates=False, divisor=32, keys=frozenset({"ignore_index", "num_labels"})
+    _DETECTOR,
+    pads=False,
+    annotates=False,
+    divisor=32,
+    keys=frozenset({"ignore_index", "num_labels"}),
 )
 KINDS = {
     "Beit": ProcessorKind("square", None, 3, _HALVES, _HALVES, crops=True, do_center_crop=None),
@@ -120,6 +131,8 @@ KINDS = {
     "Eomt": replace(
         _DETECTOR,
         size={"shortest_edge": 640, "longest_edge": 640},
+        pads=False,
+        pads_levels=True,
         annotates=False,
         keys=frozenset({"do_split_image", "ignore_index"}),
     ),
@@ -188,5 +201,6 @@ KINDS = {
     ),
     "Siglip": ProcessorKind(None, _SQUARE_224, 3, _HALVES, _HALVES),
     "ViT": ProcessorKind("square", _SQUARE_224, 2, _HALVES, _HALVES),
-    "Yolos": _DETECTOR,
+    # Its edges are multiples of 16.
+    "Yolos": replace(_DETECTOR, pads=False),
 }

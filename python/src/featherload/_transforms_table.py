@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import _crops, _huggingface, _other_transforms, _timm, _transforms
+from . import _albumentations, _crops, _huggingface, _other_transforms, _timm, _transforms
 from ._image_processors import KINDS, ProcessorKind
 
 _HEAD = """\
@@ -64,6 +64,14 @@ def page() -> str:
                 ("`lightly.transforms.MultiViewTransform`", "its transforms", _VIEWS),
                 *((one.name, one.crops, one.condition) for one in _crops.VIEWS.values()),
             ],
+        )
+    )
+    parts.append(
+        _table(
+            "albumentations",
+            "Classes of albumentations 2 in a `Compose`:",
+            ("class", "operation", "condition"),
+            _rows(_albumentations.TRANSFORMS),
         )
     )
     parts.append(

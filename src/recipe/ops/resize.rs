@@ -159,9 +159,11 @@ impl Operation for Resize {
                 if self.rounding == LengthRounding::Detr && max.is_none() {
                     return Err("rounding: detr needs a max_size, such as 1333".into());
                 }
-                if let Some(max) = max.filter(|max| *max <= side) {
+                // DETR's rule also fits images into a square.
+                let least = side + u32::from(self.rounding != LengthRounding::Detr);
+                if let Some(max) = max.filter(|max| *max < least) {
                     return Err(format!(
-                        "max_size is {max}, which limits the longer side: use more than size {side}"
+                        "max_size is {max}, which limits the longer side: use at least {least}"
                     ));
                 }
                 known.size = known.size.map(|size| self.output(size));
