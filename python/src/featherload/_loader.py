@@ -569,7 +569,8 @@ class Loader:
 
     def preview(self, rows: int = 16) -> Preview:
         """Rows of the first batch of the current epoch as images: as the model gets them, with
-        ``normalize`` reverted.
+        ``normalize`` reverted. Masks, and boxes, keypoints and instance masks of objects, are drawn
+        over them.
 
         A notebook draws the result, ``print`` lists it, ``.save("rows.png")`` writes it. If the
         recipe makes several crops, those of a row follow each other. A separate worker makes the
@@ -590,8 +591,17 @@ class Loader:
             raw = stream.next(stream.begin_epoch())
             if raw is None:
                 return Preview([])
-            batch = Batch(TAKEN["numpy"](raw), raw, masks=masks_of("numpy", raw))
-            return _preview.of_batch(batch, self.recipe, self._class_names(), rows)
+            batch = Batch(TAKEN["numpy"](raw), raw)
+            form = json.loads(stream.object_form())
+            return _preview.of_batch(
+                batch,
+                self.recipe,
+                self._class_names(),
+                rows,
+                masks_of("numpy", raw),
+                _objects.of_batch(raw, "numpy"),
+                form["skeleton"] if form else [],
+            )
         finally:
             stream.close()
 
