@@ -95,7 +95,9 @@ def test_a_preview_draws_masks_and_objects(tmp_path: Path) -> None:
     assert first.image[30, 27].tolist() == first.image[30, 9].tolist() == [255] * 3
     assert first.image[30, 18].tolist() == color
     assert first.image[35, 54].tolist() == [100] * 3
-    with featherload.Loader(root, recipe, objects={**objects, "masks": "quarter"}, **options) as one:
+    with featherload.Loader(
+        root, recipe, objects={**objects, "masks": "quarter"}, **options
+    ) as one:
         assert one.preview()[0].image[8, 12].tolist() == [50, 50, 114]
     of_masks = {"files": [labels[0], labels[1]]}
     with featherload.Loader(root, recipe, masks=of_masks, **options) as one:
