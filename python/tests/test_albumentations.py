@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,25 @@ def test_files_keep_their_format_and_padded_targets_get_that_of_the_params(A: An
         assert np.allclose(targets["boxes"], shares, atol=1e-6)
         assert (pixels > 1.5).any()
         del batch, images, targets
+
+
+def test_the_page_s_program_runs(A: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = shared_data("targets") / "coco"
+    page = (Path(__file__).parents[2] / "docs/targets.md").read_text()
+    [block] = re.findall(
+        r"^```python no-test \(needs albumentations\)\n(.*?)^```", page, re.M | re.S
+    )
+    (tmp_path / "coco").mkdir()
+    (tmp_path / "coco/train2017").symlink_to(root)
+    (tmp_path / "instances.json").symlink_to(root / "test_coco.json")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"featherload": featherload}
+    exec(block, names)
+    with names["loader"] as loader:
+        [(images, targets)] = list(loader)
+        assert images.shape == (4, 3, 640, 640) and images.dtype == np.uint8
+        assert sum(len(one["labels"]) for one in targets) == 14
+        del images, targets
 
 
 def test_torch_s_loader_takes_a_compose(A: Any, photos: Path) -> None:

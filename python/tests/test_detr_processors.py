@@ -164,9 +164,9 @@ def test_photos_with_masks_are_those_of_the_processor(name: str, size: dict[str,
         return_segmentation_masks=True,
         return_tensors="pt",
     )
+    # The style follows from the processor.
     objects = {
         "files": str(root / "test_coco.json"),
-        "style": "hf",
         "labels": "ids",
         "masks": "full" if with_masks else None,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -62,14 +63,13 @@ def _processor(name: str, **config: Any) -> Any:
     return getattr(transformers, f"{name}ImageProcessor")(**config)
 
 
-def mask_labels(mask: Any, ignore: int | None = 255) -> tuple[Any, Any]:
-    """The masks and labels of an image, as Mask2Former and its siblings take them. The page of
-    segmentation shows it.
-    """
-    labels = mask.unique()
-    if ignore is not None:
-        labels = labels[labels != ignore]
-    return (mask == labels[:, None, None]).float(), labels.long()
+def _mask_labels() -> Any:
+    """The function that the page of segmentation shows."""
+    page = (Path(__file__).parents[2] / "docs/segmentation.md").read_text()
+    names: dict[str, Any] = {}
+    [block] = re.findall(r"^```python\n(def mask_labels.*?)^```", page, re.M | re.S)
+    exec(block, names)
+    return names["mask_labels"]
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -114,7 +114,7 @@ def test_batches_are_those_of_the_processor(
             for mask, others, numbers in zip(
                 batch.masks, want["mask_labels"], want["class_labels"], strict=True
             ):
-                found, labels_found = mask_labels(mask, ignore)
+                found, labels_found = _mask_labels()(mask, ignore)
                 assert labels_found.tolist() == numbers.tolist()
                 assert len(numbers)
                 assert torch.equal(found, others)

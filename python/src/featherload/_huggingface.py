@@ -193,6 +193,19 @@ def steps_text(kind: ProcessorKind) -> str:
     return "; ".join(steps)
 
 
+def with_style(recipe: Any, objects: Any) -> Any:
+    """The keyword ``objects`` with the style of the recipe, if that is a detector's processor and
+    ``objects`` names no style.
+    """
+    if objects is None or not is_processor(recipe):
+        return objects
+    rule = dict(objects) if isinstance(objects, Mapping) else {"files": objects}
+    name = type(getattr(recipe, "image_processor", recipe)).__name__
+    if rule.get("style") is None and _kind({"image_processor_type": name})[1].annotates:
+        rule["style"] = "hf"
+    return rule
+
+
 def is_processor(value: Any) -> bool:
     """Whether it is an image processor of transformers, or a processor that has one."""
     module = type(value).__module__.split(".")[0]

@@ -22,6 +22,7 @@ from . import (
     _albumentations,
     _columns,
     _counts,
+    _huggingface,
     _items,
     _labels,
     _masks,
@@ -266,6 +267,7 @@ class Loader:
         self._has_masks = masks is not None
         self._masks = _masks.taken(keywords)
         form = _objects.checked_form(targets, objects is not None)
+        objects = _huggingface.with_style(recipe, objects)
         keywords["objects"] = _albumentations.with_rule(recipe, objects)
         self._objects = _object_lists.taken(keywords, self._items is not None, of_column)
         box_format = _albumentations.box_format(recipe)
