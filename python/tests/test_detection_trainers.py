@@ -212,6 +212,36 @@ def test_the_trainer_takes_two_steps(
     loader.close()
 
 
+def test_evaluation_has_the_targets_of_each_image(coco: tuple[Path, Path], tmp_path: Path) -> None:
+    import transformers
+
+    from featherload.transformers import Images, Trainer
+
+    found = []
+
+    def metrics(evaluated: Any) -> dict[str, float]:
+        found.append(evaluated.label_ids)
+        return {}
+
+    root, file = coco
+    processor = transformers.DetrImageProcessor(size={"height": 64, "width": 64})
+    args = transformers.TrainingArguments(
+        str(tmp_path / "output"),
+        per_device_eval_batch_size=2,
+        eval_do_concat_batches=False,
+        report_to=[],
+        use_cpu=True,
+        disable_tqdm=True,
+    )
+    data = Images(root, processor, objects=str(file), targets="detr")
+    trainer = Trainer(_detr(), args, eval_dataset=data, compute_metrics=metrics)
+    assert np.isfinite(trainer.evaluate()["eval_loss"])
+    [batches] = found
+    counts = [[len(one["boxes"]) for one in batch] for batch in batches]
+    assert counts == [[1, 2], [0, 3]]
+    trainer.get_eval_dataloader().loader.close()
+
+
 def test_the_batch_of_ultralytics(shown: dict[str, Any], coco: tuple[Path, Path]) -> None:
     import torch
 

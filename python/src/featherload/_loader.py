@@ -113,16 +113,18 @@ class Loader:
         ``{"files": ..., "style": "albumentations", "min_visibility": 0.1}``. In place of ``files``,
         ``column`` names a column of Parquet, Arrow, JSON lines or a ``datasets.Dataset``, and
         ``member`` JSON beside images in tars. ``batch.objects`` has them as flat arrays.
+        A Compose of albumentations, and a detector's image processor, set their own style.
         ``docs/targets.md`` describes them.
     ``targets``
         The form of objects in ``images, targets = batch``: ``"list"`` (default, a dict for each
-        image), ``"flat"`` (with ``batch_idx``), ``"padded"`` (with ``valid``), ``"detr"`` (with
-        ``pixel_mask``).
+        image, with boxes as the Compose of albumentations has them), ``"flat"`` (with
+        ``batch_idx``), ``"padded"`` (with ``valid``), ``"detr"`` (with ``pixel_mask``).
     ``recipe``
         The operations on each image. ``"train224"``, ``"eval224"``, ``"full"``, a recipe file
-        (.yaml, .toml, .json), a PaddleClas config, a dict as in a recipe file, or torchvision
-        v2 transforms. Or a list of these: several crops of each image, such as
-        ``[global_1, global_2, (local, 8)]``. ``docs/python/crops.md`` describes them.
+        (.yaml, .toml, .json), a PaddleClas config, a dict as in a recipe file, torchvision's v2
+        transforms, a Compose of albumentations or an image processor of Hugging Face. Or a list of
+        these: several crops of each image, such as ``[global_1, global_2, (local, 8)]``.
+        ``docs/python/crops.md`` describes them.
     ``batch_size``
         Rows per batch. Default: 256, or the value of a PaddleClas config.
     ``num_workers``
