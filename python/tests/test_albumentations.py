@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import need, shared_data
+from conftest import need, png, shared_data
 
 import featherload
 from featherload import ConfigError
@@ -155,6 +155,41 @@ def test_boxes_and_pixels_are_those_of_albumentations(A: Any, chain: str, format
             dropped += len(labels) - len(want["labels"])
         del images, targets, image, target
     assert dropped > 0 or chain not in ("centre", "floats", "unit")
+
+
+@pytest.mark.parametrize("format", ["coco", "pascal_voc", "albumentations"])
+def test_boxes_outside_are_clipped_and_dropped(A: Any, tmp_path: Path, format: str) -> None:
+    """``clip`` and ``filter_invalid_bboxes``, of boxes that leave their image."""
+    random = np.random.default_rng(5)
+    paths, items, pictures = [], [], []
+    for n in range(8):
+        height, width = (int(side) for side in random.integers(40, 90, 2))
+        pictures.append(random.integers(0, 256, (height, width, 3), np.uint8))
+        paths.append(tmp_path / f"{n}.png")
+        paths[-1].write_bytes(png(pictures[-1]))
+        corners = random.uniform(-20, 90, (12, 2))
+        boxes = np.concatenate([corners, corners + random.uniform(3, 40, (12, 2))], 1)
+        made = _as(format, boxes, height, width).astype(np.float32)
+        items.append({"boxes": made, "labels": list(range(12))})
+    limits = {"min_area": 20.0, "min_visibility": 0.4, "clip": True, "filter_invalid_bboxes": True}
+    compose = A.Compose(
+        [A.CenterCrop(36, 38), A.VerticalFlip(p=1), A.Resize(72, 60)],
+        bbox_params=A.BboxParams(format, label_fields=["labels"], **limits),
+    )
+    with featherload.Loader(
+        paths, compose, objects=items, batch_size=8, shuffle=False, num_workers=1
+    ) as loader:
+        [(_, targets)] = list(loader)
+        kept = 0
+        for target, picture, item in zip(targets, pictures, items, strict=True):
+            want = compose(image=picture, bboxes=item["boxes"], labels=item["labels"])
+            assert target["labels"].tolist() == [int(label) for label in want["labels"]]
+            sides = [60, 72] * 2 if format == "albumentations" else 1
+            away = (target["boxes"] - np.reshape(want["bboxes"], (-1, 4))) * sides
+            assert np.abs(away).max(initial=0) < PIXELS
+            kept += len(want["labels"])
+        assert 10 < kept < 80
+        del targets, target
 
 
 @pytest.mark.parametrize("by_side", [False, True])
