@@ -88,9 +88,6 @@ def test_batches_are_those_of_the_processor(
     if reduces and name != "Segformer":
         # These make 254 of 255. Here it stays ignored.
         maps = [np.where(one == 255, 0, one) for one in maps]
-    masks: dict[str, Any] = {"files": maps, "filter": "center", "reduce_zero_label": reduces}
-    if reduces:
-        masks["ignore"] = 255
     pictures = [Image.open(path).convert("RGB") for path in paths]
     more = {"task_inputs": ["semantic"] * 4} if name == "OneFormer" else {}
     if name == "OneFormer":
@@ -99,7 +96,7 @@ def test_batches_are_those_of_the_processor(
     else:
         want = processor(pictures, segmentation_maps=maps, return_tensors="pt")
     with featherload.Loader(
-        paths, processor, masks=masks, batch_size=4, shuffle=False, num_workers=1, framework="torch"
+        paths, processor, masks=maps, batch_size=4, shuffle=False, num_workers=1, framework="torch"
     ) as loader:
         [batch] = list(loader)
         images = batch[0]
@@ -122,6 +119,24 @@ def test_batches_are_those_of_the_processor(
             assert (want["pixel_mask"] == 1).all()
         assert name in ("OneFormer", "DPT", "Segformer") or "mask_labels" in want
         del batch, images
+
+
+def test_rules_of_masks_that_are_given_stay(labels: tuple[list[Path], list[Any]]) -> None:
+    paths, maps = labels
+    processor = _processor("Segformer", size=FIXED, do_reduce_labels=True)
+    rule = {"files": maps, "reduce_zero_label": False, "filter": "floor"}
+    found = {}
+    options: dict[str, Any] = {"batch_size": 4, "shuffle": False, "num_workers": 1}
+    for name, masks in (("own", rule), ("its", {"files": maps})):
+        with featherload.Loader(paths, processor, masks=masks, **options) as loader:
+            [batch] = list(loader)
+            found[name] = batch.masks.copy()
+            del batch
+    assert set(np.unique(found["own"])) == {0, 1, 2, 3, 4, 5, 255}
+    assert set(np.unique(found["its"])) == {0, 1, 2, 3, 4, 255}
+    columns = (np.arange(300) * maps[0].shape[1] / 300).astype(int)
+    lines = (np.arange(200) * maps[0].shape[0] / 200).astype(int)
+    assert (found["own"][0] == maps[0][lines][:, columns]).all()
 
 
 def test_other_sizes_name_the_fix() -> None:

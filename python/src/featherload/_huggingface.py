@@ -200,9 +200,31 @@ def with_style(recipe: Any, objects: Any) -> Any:
     if objects is None or not is_processor(recipe):
         return objects
     rule = dict(objects) if isinstance(objects, Mapping) else {"files": objects}
-    name = type(getattr(recipe, "image_processor", recipe)).__name__
+    name = type(_inner(recipe)).__name__
     if rule.get("style") is None and _kind({"image_processor_type": name})[1].annotates:
         rule["style"] = "hf"
+    return rule
+
+
+def with_labels(recipe: Any, masks: Any) -> Any:
+    """The keyword ``masks`` with the rules of the recipe, if that is an image processor: which
+    label a resized pixel takes, and whether labels are reduced. Rules that ``masks`` has stay.
+    """
+    if masks is None or not is_processor(recipe):
+        return masks
+    rule = dict(masks) if isinstance(masks, Mapping) else {"files": masks}
+    processor = _inner(recipe)
+    name = type(processor).__name__
+    ignored = getattr(processor, "ignore_index", None)
+    reduces = bool(getattr(processor, "do_reduce_labels", False))
+    if name.startswith("Eomt"):
+        reduces = ignored is not None
+    wanted = {"filter": "center", "ignore": ignored}
+    if reduces:
+        wanted |= {"reduce_zero_label": True, "ignore": 255 if ignored is None else ignored}
+    for field, value in wanted.items():
+        if rule.get(field) is None and value is not None:
+            rule[field] = value
     return rule
 
 
@@ -212,8 +234,13 @@ def is_processor(value: Any) -> bool:
     return module == "transformers" and hasattr(value, "to_dict")
 
 
+def _inner(processor: Any) -> Any:
+    """The image processor of a processor of images and texts, or the given one."""
+    return getattr(processor, "image_processor", processor)
+
+
 def _of_object(processor: Any) -> Any:
-    processor = getattr(processor, "image_processor", processor)
+    processor = _inner(processor)
     if not hasattr(processor, "to_json_string"):
         raise _cannot(type(processor).__name__, "it is no image processor")
     return json.loads(processor.to_json_string())

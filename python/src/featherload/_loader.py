@@ -267,6 +267,7 @@ class Loader:
             self._items = self._items._without_columns()
             keywords["columns"] = None
         self._has_masks = masks is not None
+        keywords["masks"] = _huggingface.with_labels(recipe, masks)
         self._masks = _masks.taken(keywords)
         form = _objects.checked_form(targets, objects is not None)
         objects = _huggingface.with_style(recipe, objects)

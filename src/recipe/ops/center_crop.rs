@@ -32,7 +32,7 @@ described! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub ratio: Option<f64>,
         /// How half of an odd margin is rounded: `nearest` as in torchvision, `down` as in
-        /// PaddleClas.
+        /// PaddleClas. Not `detr`.
         #[serde(default = "nearest", skip_serializing_if = "is_nearest")]
         pub rounding: LengthRounding,
         /// Pads an image that is smaller than `size` with 0, by the same number on both sides. An
