@@ -6,6 +6,7 @@ that names it, because another recipe would train another model.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -51,7 +52,7 @@ class _Walk:
 
 def is_one(value: Any) -> bool:
     """Whether it is of the package."""
-    return type(value).__module__.split(".")[0] == "albumentations"
+    return _is_of_package(type(value))
 
 
 def translate(compose: Any) -> Recipe:
@@ -130,7 +131,10 @@ def with_rule(recipe: Any, objects: Any) -> Any:
 
 
 def _is_of_package(kind: type) -> bool:
-    return kind.__module__.split(".")[0] == "albumentations"
+    # The names of a class and its module may be those of another class.
+    is_named = kind.__module__.split(".")[0] == "albumentations"
+    module = sys.modules.get(kind.__module__)
+    return is_named and getattr(module, kind.__name__, None) is kind
 
 
 def _params(recipe: Any, name: str) -> Any:
