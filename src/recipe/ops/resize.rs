@@ -160,10 +160,11 @@ impl Operation for Resize {
                     return Err("rounding: detr needs a max_size, such as 1333".into());
                 }
                 // DETR's rule also fits images into a square.
-                let least = side + u32::from(self.rounding != LengthRounding::Detr);
-                if let Some(max) = max.filter(|max| *max < least) {
+                let fits_square = self.rounding == LengthRounding::Detr;
+                if let Some(max) = max.filter(|max| *max <= side && !(fits_square && *max == side))
+                {
                     return Err(format!(
-                        "max_size is {max}, which limits the longer side: use at least {least}"
+                        "max_size is {max}, which limits the longer side: use more than size {side}"
                     ));
                 }
                 known.size = known.size.map(|size| self.output(size));
