@@ -207,7 +207,7 @@ impl PreparedRun {
             )));
         }
         let (table, mut sizes) = sampler_table::prepare(
-            &index,
+            (&index, objects.as_ref().map(|objects| &*objects.table)),
             options,
             request.sample_weights,
             &limits,
