@@ -40,6 +40,7 @@ pub(crate) use column_source::ColumnSource;
 pub use image_loader::{Epoch, Loader};
 pub use jpeg_decoding::DecodeChoice;
 pub use mask_source::MaskOptions;
+pub(crate) use mask_source::MaskSource;
 pub use memory_plan::{DrawnRow, MemoryPlan};
 pub use object_rows::ObjectRows;
 pub use object_source::ObjectOptions;

@@ -157,14 +157,7 @@ impl PreparedRun {
         }
         let masks = match (masks, request.masks) {
             (Some(masks), Some(options)) => {
-                if fetcher.is_some() {
-                    return Err(Error::option(
-                        "masks",
-                        "masks: the images are in an object store, and masks are read from files \
-                         only: use a copy on this machine",
-                    ));
-                }
-                Some((masks.open(&index)?, options.rule.clone()))
+                Some(masks.open(&index, &options.rule, fetcher.is_some())?)
             }
             _ => None,
         };

@@ -264,7 +264,10 @@ class Loader:
             keywords["columns"] = None
         self._has_masks = masks is not None
         self._masks = _masks.taken(keywords)
-        form = _objects.checked_form(targets, objects is not None)
+        if targets is not None and objects is None and self._items is None:
+            # A cache may have objects, and says so if it has none.
+            keywords["objects"] = _object_lists.OF_CACHE
+        form = _objects.checked_form(targets, keywords["objects"] is not None)
         self._objects = _object_lists.taken(keywords, self._items is not None, of_column)
         self._view = self._target_view(_objects.viewer(form, keywords["objects"]))
         self._has_one_channel: bool = getattr(self, "_has_one_channel", False)
