@@ -17,7 +17,9 @@ use crate::cache::{BuildOptions, BuildPart, BuildProgress, BuildReport, OnBadSam
 use crate::data::index::{Index, ScanReport};
 use crate::error::{Error, Result};
 use crate::jobs::kinds::KINDS;
-use crate::loader::{ColumnSource, DeadAddresses, MaskOptions, MaskSource, ObjectOptions, Source};
+use crate::loader::{
+    ColumnSource, DeadAddresses, MaskOptions, MaskSource, ObjectOptions, Source, fetch_members,
+};
 use crate::pool::coordinator::launch::LaunchMethod;
 use crate::pool::sandbox::Sandbox;
 use crate::pool::worker_options::WorkerOptions;
@@ -246,8 +248,12 @@ impl CacheBuilder {
         let masks = self.masks.as_ref();
         let masks = masks.map(|masks| Ok((masks, MaskSource::of(masks, &self.source)?)));
         let masks = masks.transpose()?;
-        let objects = self.objects.as_ref();
-        objects.map_or(Ok(()), ObjectOptions::check_for_cache)?;
+        let downloaded = self.objects.as_ref().map(|objects| {
+            objects.check_for_cache()?;
+            objects.downloaded(helper)
+        });
+        let (objects, _fetched) = downloaded.transpose()?.unzip();
+        let objects = objects.as_ref();
         let object_source = objects.map(|objects| objects.column_source(&self.source));
         let object_source = object_source.transpose()?.flatten();
         let described = objects.map(|objects| objects.open_with_images(&self.source));
@@ -255,7 +261,14 @@ impl CacheBuilder {
             Some((index, opened)) => (index, None, None, Some(opened)),
             None => {
                 let policy = TarIndexPolicy::OfWholeSets;
-                let (index, scan, fetcher) = self.source.open_with_fetcher(helper, policy, dead)?;
+                let (index, scan, mut fetcher) =
+                    self.source.open_with_fetcher(helper, policy, dead)?;
+                let of_objects = objects.filter(|objects| objects.are_members());
+                let of_masks = masks.as_ref().filter(|(_, source)| source.are_members());
+                let option = (of_objects.map(|_| "objects")).or(of_masks.map(|_| "masks"));
+                if let (Some(fetcher), Some(option)) = (&mut fetcher, option) {
+                    fetch_members(fetcher, &index, option)?;
+                }
                 let opened = objects.map(|objects| objects.open(&index, object_source));
                 (index, scan, fetcher, opened.transpose()?)
             }

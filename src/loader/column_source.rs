@@ -186,15 +186,9 @@ impl ColumnSource {
 /// The rows of JSON members beside the images of tars.
 ///
 /// # Errors
-/// Samples that are no members of tars, or whose tars are in an object store.
+/// Samples that are no members of tars.
 pub(super) fn open_members(index: &Index, extension: &str) -> Result<Box<dyn RowReader>> {
     let refused = |what| Err(Error::option("objects", what));
-    if index.is_remote() {
-        return refused(
-            "objects: `member` reads JSON beside images, and these shards are in an object store: \
-             use a copy on this machine",
-        );
-    }
     match index.has_tars() {
         true => Ok(open_member_rows(extension)),
         false => refused(

@@ -202,6 +202,11 @@ impl MaskSource {
         Ok(Self::Column(Box::new(of_masks), files.clone()))
     }
 
+    /// Whether the masks are members beside images in tars.
+    pub(crate) fn are_members(&self) -> bool {
+        matches!(self, Self::Members(_))
+    }
+
     /// The masks of `images`, in their order, and the rule of their labels. `rule`: that of the
     /// options. `is_remote`: images come from an object store.
     ///
@@ -219,11 +224,11 @@ impl MaskSource {
             rule.check()?;
             return Ok((index, rule));
         }
-        if is_remote {
+        if is_remote && !self.are_members() {
             return Err(Error::option(
                 "masks",
                 "masks: the images are in an object store, and masks are read from files on this \
-                 machine, or with a cache that has them: build one with `cache build --masks`, or \
+                 machine, from members of tars, or from a cache that has them: build one with `cache build --masks`, or \
                  use a copy on this machine",
             ));
         }

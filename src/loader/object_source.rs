@@ -2,6 +2,7 @@
 //!
 //! In the consumer.
 
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -12,13 +13,15 @@ use crate::data::annotations::{
     AnnotatedSet, AnnotationOptions, AnnotationReport, BESIDE, CATEGORY_FIELDS, CoordinateForm,
     CrowdPolicy, ObjectFiles, object_fields, read_rows,
 };
-use crate::data::index::{CachedObjects, Index, WantedFields, open_cache_objects};
+use crate::data::index::{CachedObjects, Index, PathPattern, WantedFields, open_cache_objects};
 use crate::data::objects::{BoxForm, ObjectList, ObjectTable};
 use crate::error::{Error, Result};
 use crate::jobs::object_rule::{LabelNumbers, ObjectRule};
 use crate::loader::column_source::{ColumnSource, open_members};
 use crate::loader::files_option::{FilesOption, merged_rule, parse_option};
+use crate::loader::remote_targets::FetchedAnnotations;
 use crate::loader::source::Source;
+use crate::remote::fetch::StoreAddress;
 
 /// The objects of a data set: where they are, and how they move with their pictures.
 ///
@@ -192,6 +195,42 @@ impl ObjectOptions {
             ));
         }
         Ok(self.rule(other.rule))
+    }
+
+    /// The same objects, with a file in an object store downloaded. The file stays until the second
+    /// value is dropped. `helper`: the helper executable, if the user named one.
+    ///
+    /// # Errors
+    /// A file that cannot be downloaded.
+    pub(crate) fn downloaded(
+        &self,
+        helper: Option<&Path>,
+    ) -> Result<(Self, Option<FetchedAnnotations>)> {
+        let address = match &self.files {
+            FilesOption::Named(files) if StoreAddress::is_address(files) => files,
+            _ => return Ok((self.clone(), None)),
+        };
+        if PathPattern::is_pattern(address) {
+            return Err(Error::option(
+                "objects",
+                "objects: a pattern names a file for each image, and files in an object store are \
+                 not read one by one: give one file for all images, such as a .json of COCO",
+            ));
+        }
+        let fetched = FetchedAnnotations::download(address, helper)?;
+        let files = FilesOption::Named(fetched.path()?);
+        Ok((
+            Self {
+                files,
+                ..self.clone()
+            },
+            Some(fetched),
+        ))
+    }
+
+    /// Whether the objects are members beside images in tars.
+    pub(crate) fn are_members(&self) -> bool {
+        self.reading.member.is_some()
     }
 
     /// Checks that a cache can be built with these objects.

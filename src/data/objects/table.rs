@@ -443,7 +443,7 @@ mod tests {
     #[test]
     fn a_file_of_objects_is_checked() {
         let one = |change: fn(&mut StatedObject)| {
-            let mut objects = vec![object(2), object(3)];
+            let mut objects = vec![object(1), object(2)];
             change(&mut objects[1]);
             let mut writer = ObjectTableWriter::with_later_categories(form()).unwrap();
             let sample = StatedObjects {

@@ -576,3 +576,189 @@ fn the_commands_print_targets() {
     ]));
     assert!(e.contains("the cache says how its objects are read"), "{e}");
 }
+
+/// JSON members and masks of tars in a store, images of a store with a file of annotations that is
+/// in a store, too.
+#[test]
+fn annotations_and_members_in_stores() {
+    let dir = scene();
+    let cache = dir.path().join("cache");
+    making(dir.path(), &cache, copied()).build().unwrap();
+    let store = dir.path().join("tars");
+    fs::create_dir(&store).unwrap();
+    for n in 0..6 {
+        let name = format!("shard-{n:06}.tar");
+        fs::copy(cache.join(&name), store.join(&name)).unwrap();
+    }
+    let fetched = |name: &str, limit| {
+        let mut options = FetchOptions::default();
+        options.dir = Some(dir.path().join(name));
+        options.limit = limit;
+        options
+    };
+    let of = |source: Source, objects: &str, masks: Option<&str>| {
+        let loader = featherload::Loader::builder(source).helper(FEATHERLOAD);
+        let loader = loader
+            .sampler(Sampler::Sequential)
+            .recipe(recipe())
+            .epochs(1);
+        let loader = loader.objects(objects.parse().unwrap()).batch_size(4);
+        match masks {
+            Some(masks) => loader.masks(masks.parse().unwrap()),
+            None => loader,
+        }
+    };
+    let (objects, masks) = (
+        r#"{"member": "objects.json"}"#,
+        Some(r#"{"member": "mask.png"}"#),
+    );
+    let tars = Index::expand_shards(&[store.join("*.tar")]).unwrap();
+    let here = of(
+        Source::Shards(tars, ShardOptions::default()),
+        objects,
+        masks,
+    );
+    let want = stream(&mut here.num_workers(0).build().unwrap(), 1);
+    assert_eq!(want.len(), COUNT as usize);
+    let pattern = format!("file://{}/shard-{{000000..000005}}.tar", store.display());
+    let address = StoreAddress::parse(Path::new(&pattern)).unwrap();
+    for workers in [1, 2] {
+        let source = Source::Store(address.clone(), fetched("fetched", None));
+        let loader = of(source, objects, masks).num_workers(workers);
+        assert_same(
+            &stream(&mut loader.build().unwrap(), 1),
+            &want,
+            "of the store",
+        );
+    }
+
+    // A file in a store, for a folder, and for images in a store.
+    let file = format!("file://{}/coco.json", dir.path().display());
+    let images = dir.path().join("images");
+    let local = of(
+        Source::detect(&images).unwrap(),
+        &annotations(dir.path()),
+        None,
+    );
+    let want = stream(&mut local.num_workers(0).build().unwrap(), 1);
+    let both = of(Source::detect(&images).unwrap(), &file, None);
+    assert_same(
+        &stream(&mut both.num_workers(1).build().unwrap(), 1),
+        &want,
+        "of a file",
+    );
+    let address = StoreAddress::parse(Path::new(&format!("file://{}", images.display()))).unwrap();
+    let remote = of(
+        Source::Store(address, fetched("images-fetched", None)),
+        &file,
+        None,
+    );
+    let got = stream(&mut remote.num_workers(2).build().unwrap(), 1);
+    let pixels = |rows: &[Row]| {
+        rows.iter()
+            .map(|row| (row.id, row.pixels))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(pixels(&got), pixels(&want));
+    let none = format!("file://{}/none.json", dir.path().display());
+    let e = of(Source::detect(&images).unwrap(), &none, None)
+        .build()
+        .unwrap_err()
+        .to_string();
+    assert!(
+        e.contains("none.json") && e.contains("no such object"),
+        "{e}"
+    );
+    let web = of(
+        Source::detect(&images).unwrap(),
+        "https://example.org/a.json",
+        None,
+    );
+    let e = web.build().unwrap_err().to_string();
+    assert!(e.contains("download the file"), "{e}");
+}
+
+/// Members that are cut, wrong or missing: the error names shard and member.
+#[test]
+fn hostile_members_of_tars_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut png = Vec::new();
+    let image = RgbImage::new(20, 10);
+    image
+        .write_to(&mut std::io::Cursor::new(&mut png), image::ImageFormat::Png)
+        .unwrap();
+    let mask = |width, height| {
+        let mut bytes = Vec::new();
+        GrayImage::new(width, height)
+            .write_to(
+                &mut std::io::Cursor::new(&mut bytes),
+                image::ImageFormat::Png,
+            )
+            .unwrap();
+        bytes
+    };
+    let good =
+        br#"{"height": 10, "width": 20, "annotations": [{"bbox": [1, 2, 3, 4], "label": 1}]}"#;
+    let run = |members: &[(&str, Vec<u8>)], objects: &str, masks: &str| {
+        let tar = dir.path().join("a.tar");
+        let mut writer = tar::Builder::new(fs::File::create(&tar).unwrap());
+        for (name, bytes) in members {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(bytes.len() as u64);
+            header.set_mode(0o644);
+            writer.append_data(&mut header, name, &bytes[..]).unwrap();
+        }
+        writer.into_inner().unwrap();
+        let loader = builder(&tar).recipe(recipe()).epochs(1).num_workers(1);
+        let loader = loader.objects(objects.parse().unwrap());
+        let mut loader = loader.masks(masks.parse().unwrap()).build()?;
+        loader
+            .epoch()
+            .collect::<featherload::Result<Vec<_>>>()
+            .map(|all| all.len())
+    };
+    let (objects, masks) = (
+        r#"{"member": "json", "strict": true}"#,
+        r#"{"member": "seg.png"}"#,
+    );
+    let sample = |json: &[u8], seg: Vec<u8>| {
+        vec![
+            ("x.png", png.clone()),
+            ("x.json", json.to_vec()),
+            ("x.seg.png", seg),
+        ]
+    };
+    assert_eq!(run(&sample(good, mask(20, 10)), objects, masks).unwrap(), 1);
+    let many = format!(r#"{{"annotations": [{}]}}"#, "1,".repeat(5_000_000) + "1");
+    let bomb = r#"{"annotations": [{"bbox": [1, 2, 3, 4], "label": 1, "segmentation":
+        {"size": [4294967295, 4294967295], "counts": "oooooooo"}}]}"#;
+    let rle = r#"{"member": "json", "strict": true, "masks": "full"}"#;
+    for (json, option) in [
+        (&good[..30], objects),
+        (many.as_bytes(), objects),
+        (bomb.as_bytes(), rle),
+    ] {
+        let e = run(&sample(json, mask(20, 10)), option, masks)
+            .unwrap_err()
+            .to_string();
+        assert!(e.contains("a.tar") && e.contains("json of x.png"), "{e}");
+    }
+    let e = run(&sample(good, mask(21, 10)), objects, masks)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        e.contains("a.tar") && e.contains("x.seg.png") && e.contains("21 x 10"),
+        "{e}"
+    );
+    let e = run(&sample(good, b"no png".to_vec()), objects, masks)
+        .unwrap_err()
+        .to_string();
+    assert!(e.contains("x.seg.png"), "{e}");
+    let e = run(&sample(good, mask(20, 10))[..2], objects, masks)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        e.contains("has no member 'seg.png'") && e.contains("json"),
+        "{e}"
+    );
+}
