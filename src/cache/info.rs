@@ -69,7 +69,7 @@ pub struct CacheInfo {
     pub column_bytes: u64,
     /// The objects that the samples have.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub objects: Option<CacheObjects>,
+    pub objects: Option<CacheObjectInfo>,
     /// How labels of masks become numbers, if a run does not say it. None without masks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub masks: Option<serde_json::Value>,
@@ -86,7 +86,7 @@ pub struct CacheInfo {
 /// The objects of a cache.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct CacheObjects {
+pub struct CacheObjectInfo {
     /// In the order of labels.
     pub categories: Vec<ObjectCategory>,
     /// Keypoints of an object; 0 without keypoints.
@@ -101,7 +101,7 @@ pub struct CacheObjects {
     pub rule: serde_json::Value,
 }
 
-impl CacheObjects {
+impl CacheObjectInfo {
     fn of(entry: &ObjectsEntry) -> Self {
         Self {
             categories: entry.form.categories.clone(),
@@ -214,7 +214,7 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
             + (SIDE_FILES.iter())
                 .map(|name| length(&path.join(name)))
                 .sum::<u64>(),
-        objects: manifest.objects.as_ref().map(CacheObjects::of),
+        objects: manifest.objects.as_ref().map(CacheObjectInfo::of),
         masks: manifest.masks.as_ref().map(|masks| masks.rule.clone()),
         ..CacheInfo::default()
     };

@@ -88,7 +88,7 @@ mod verify;
 
 pub use crate::data::shard::manifest::SourceLosses;
 pub use builder::CacheBuilder;
-pub use info::{CacheInfo, CacheObjects, ReadMeasurement, SampleBytes, info};
+pub use info::{CacheInfo, CacheObjectInfo, ReadMeasurement, SampleBytes, info};
 pub use options::{BuildOptions, BuildPart, CacheEncoding, CacheResize, OnBadSample};
 pub use report::{BuildPhase, BuildProgress, BuildReport, SendReport, SkippedSample};
 pub use verify::{

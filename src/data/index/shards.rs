@@ -18,7 +18,7 @@
 //!   `member_order`: members of a sample that are not consecutive;
 //! - `label_join`: labels of all shards;
 //! - `dali`: DALI's index beside a shard; `column_reader`: other members, read by batches;
-//!   `row_reader`: JSON members, read before a run.
+//!   `row_reader`: JSON members, read before a run; `member_parts`: members in place of images.
 
 mod column_reader;
 mod common_fields;
