@@ -101,17 +101,18 @@ class Loader:
     ``masks``
         Masks of the images: a pattern of paths such as ``"../masks/{stem}.png"``, a column of a
         table, of Parquet or of Arrow files, ``"cache"`` for those of a cache, or a list of paths or
-        of bytes of image files, one for each image. Or a dict with ``files`` and how labels become numbers: ``{"files": ...,
-        "ignore": 255, "reduce_zero_label": True}``. In place of ``files``, ``member`` names the
-        extension of masks beside images in tars. ``batch.masks`` has them, N x H x W.
+        of bytes of image files, one for each image. Or a dict with ``files`` and how labels become
+        numbers: ``{"files": ..., "ignore": 255, "reduce_zero_label": True}``. In place of
+        ``files``, ``member`` names the extension of masks beside images in tars. ``batch.masks``
+        has them, N x H x W.
         ``docs/segmentation.md`` describes them.
     ``objects``
         Objects in the images: a COCO file, a pattern of YOLO's or Pascal VOC's files such as
         ``"../labels/{stem}.txt"``, ``"cache"`` for those of a cache, or a list with a dict for each
-        image (``boxes``, ``labels``, ``keypoints``...). Or a dict with ``files`` and how objects move with their image:
-        ``{"files": ..., "style": "albumentations", "min_visibility": 0.1}``. In place of ``files``,
-        ``column`` names a column of Parquet, Arrow, JSON lines or a ``datasets.Dataset``, and
-        ``member`` JSON beside images in tars. ``batch.objects`` has them as flat arrays.
+        image (``boxes``, ``labels``, ``keypoints``...). Or a dict with ``files`` and how objects
+        move with their image: ``{"files": ..., "style": "albumentations", "min_visibility": 0.1}``. In
+        place of ``files``, ``column`` names a column of Parquet, Arrow, JSON lines or a
+        ``datasets.Dataset``, and ``member`` JSON beside images in tars. ``batch.objects`` has them as flat arrays.
         ``docs/targets.md`` describes them.
     ``targets``
         The form of objects in ``images, targets = batch``: ``"list"`` (default, a dict for each

@@ -461,7 +461,8 @@ mod tests {
         assert!(e.contains("of 1 samples"), "{e}");
         let e = ObjectTable::of_file(&good.file_bytes()[..99], 1).unwrap_err();
         assert!(e.contains("damaged"), "{e}");
-        let changes: [(fn(&mut StatedObject), &str); 4] = [
+        type Change = fn(&mut StatedObject);
+        let changes: [(Change, &str); 4] = [
             (|object| object.label = 3, "an unknown category in sample 0"),
             (|object| object.numbers[2] = f64::NAN, "a box without"),
             (|object| object.numbers[3] = 0.5, "a box without"),
