@@ -286,6 +286,14 @@ impl CacheBuilder {
             objects: (opened.zip(objects))
                 .map(|(opened, given)| KeptObjects::new(opened.table, given.given_rule())),
             masks: masks.transpose()?,
+            fields: [
+                self.objects.as_ref().and_then(|of| of.member_extension()),
+                self.masks.as_ref().and_then(|of| of.member_extension()),
+            ]
+            .into_iter()
+            .flatten()
+            .map(str::to_owned)
+            .collect(),
         };
         targets.check(&index)?;
         let source_store = fetcher.map(SourceShards::new).transpose()?;
@@ -325,11 +333,10 @@ impl CacheBuilder {
         report.seconds = began.elapsed().as_secs_f64();
         report.fetched = source_store.as_ref().map(SourceShards::report);
         let mut report = report.with_scan(scan);
-        if let Some(columns) = &columns {
-            report
-                .other_fields
-                .retain(|field, _| !columns.keeps_field(field));
-        }
+        report.other_fields.retain(|field, _| {
+            let in_columns = (columns.as_ref()).is_some_and(|columns| columns.keeps_field(field));
+            !in_columns && !targets.keeps_field(field)
+        });
         Ok(report)
     }
 

@@ -104,8 +104,8 @@ impl CacheBuild<'_> {
                 lost: self.scan.map(|scan| {
                     let mut lost = losses(scan);
                     let keeps = |field: &String| {
-                        self.columns
-                            .is_some_and(|columns| columns.keeps_field(field))
+                        self.targets.keeps_field(field)
+                            || (self.columns).is_some_and(|columns| columns.keeps_field(field))
                     };
                     lost.other_fields.retain(|field, _| !keeps(field));
                     lost

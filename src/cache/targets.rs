@@ -25,6 +25,8 @@ use crate::jobs::object_rule::ObjectRule;
 pub(super) struct CacheTargets {
     pub(super) objects: Option<KeptObjects>,
     pub(super) masks: Option<KeptMasks>,
+    /// Extensions of members of tars that have them.
+    pub(super) fields: Vec<String>,
 }
 
 /// The objects of all samples of the source.
@@ -51,6 +53,16 @@ pub(super) struct KeptMasks {
 const MASK_FORMATS: [&str; 4] = ["png", "tif", "tiff", "npy"];
 
 impl CacheTargets {
+    /// Whether this member of tar shards has targets.
+    pub(super) fn keeps_field(&self, extension: &str) -> bool {
+        let mut fields = self.fields.iter();
+        fields.any(|field| {
+            field
+                .trim_start_matches('.')
+                .eq_ignore_ascii_case(extension)
+        })
+    }
+
     /// Which targets each sample has.
     pub(super) fn members(&self) -> TargetMembers {
         TargetMembers {

@@ -87,6 +87,12 @@ impl MaskOptions {
         }
     }
 
+    /// The extension of masks beside images in tars.
+    #[must_use]
+    pub fn member_extension(&self) -> Option<&str> {
+        self.member.as_deref()
+    }
+
     /// The rule as it was given.
     pub(crate) fn given_rule(&self) -> &MaskRule {
         &self.rule

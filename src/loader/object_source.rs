@@ -228,6 +228,12 @@ impl ObjectOptions {
         ))
     }
 
+    /// The extension of the members beside images in tars that have the objects.
+    #[must_use]
+    pub fn member_extension(&self) -> Option<&str> {
+        self.reading.member.as_deref()
+    }
+
     /// Whether the objects are members beside images in tars.
     pub(crate) fn are_members(&self) -> bool {
         self.reading.member.is_some()

@@ -84,7 +84,8 @@ impl ObjectOptions {
         let annotations = opened.report.ok_or_else(|| {
             Error::option(
                 "objects",
-                "objects: a list of a program has no report: name files",
+                "objects: those of a cache or of a program have no report: name files, or use `cache \
+                 info`",
             )
         })?;
         let sizes = areas(&index, &opened.table, reads_headers)?;

@@ -323,17 +323,31 @@ fn shards_are_webdataset_with_json_and_masks() {
             to
         })
         .collect();
-    let source = Source::Shards(copies, ShardOptions::default());
+    // A cache of them has the same targets.
+    let again = dir.path().join("again");
+    let source = || Source::Shards(copies.clone(), ShardOptions::default());
+    let report = CacheBuilder::new(source(), &again, copied())
+        .objects(r#"{"member": "objects.json", "min_size": 2}"#.parse().unwrap())
+        .masks(r#"{"member": "mask.png", "ignore": 255}"#.parse().unwrap())
+        .helper(FEATHERLOAD)
+        .num_workers(1)
+        .build()
+        .unwrap();
+    assert!(report.other_fields.is_empty(), "{:?}", report.other_fields);
+    assert!(verified(&again, 1).is_good());
+    let source = source();
     let of_tars = featherload::Loader::builder(source)
         .objects(r#"{"member": "objects.json", "min_size": 2}"#.parse().unwrap())
         .masks(r#"{"member": "mask.png", "ignore": 255}"#.parse().unwrap())
         .recipe(recipe())
         .seed(11)
         .helper(FEATHERLOAD);
-    let of_cache = builder(&cache)
-        .objects(ObjectOptions::new("cache"))
-        .masks(MaskOptions::new("cache"))
-        .recipe(recipe());
+    let of_cache = |cache: &Path| {
+        builder(cache)
+            .objects(ObjectOptions::new("cache"))
+            .masks(MaskOptions::new("cache"))
+            .recipe(recipe())
+    };
     let all = |builder: LoaderBuilder| -> Vec<_> {
         let mut loader = builder
             .epochs(1)
@@ -355,7 +369,9 @@ fn shards_are_webdataset_with_json_and_masks() {
         }
         all
     };
-    assert_eq!(all(of_tars), all(of_cache));
+    let want = all(of_tars);
+    assert_eq!(all(of_cache(&cache)), want);
+    assert_eq!(all(of_cache(&again)), want);
 }
 
 #[test]

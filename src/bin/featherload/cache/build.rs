@@ -189,7 +189,11 @@ fn build(args: &BuildArgs) -> Result<CommandOutcome> {
             // The coordinator runs already, so a thread may start.
             failed = interrupt::end_the_run().err();
             print_skipped(progress.scan);
-            print_fields(progress.scan, &args.columns);
+            let objects = args.objects.as_ref().and_then(|of| of.member_extension());
+            let masks = args.masks.as_ref().and_then(|of| of.member_extension());
+            let mut kept = args.columns.clone();
+            kept.extend([objects, masks].into_iter().flatten().map(str::to_owned));
+            print_fields(progress.scan, &kept);
         }
         if progress.phase == BuildPhase::Writing && announced != Some(progress.share) {
             announced = Some(progress.share);
@@ -235,13 +239,13 @@ fn parse_share(text: &str) -> std::result::Result<BuildPart, String> {
 }
 
 /// Fields of the samples that a cache does not keep, before anything is written.
-fn print_fields(scan: Option<&ScanReport>, columns: &[String]) {
+fn print_fields(scan: Option<&ScanReport>, kept: &[String]) {
     let mut fields = scan.map_or_else(Default::default, |scan| scan.other_fields.clone());
-    fields.retain(|field, _| !columns.iter().any(|name| name.eq_ignore_ascii_case(field)));
+    fields.retain(|field, _| !kept.iter().any(|name| name.eq_ignore_ascii_case(field)));
     if let Some(fields) = progress::fields(&fields) {
         output::print_to_stderr(&format!(
             "left out: {fields}: a cache has image and label, other fields are not copied unless \
-             --columns names them"
+             --columns, --objects or --masks name them"
         ));
     }
 }
