@@ -23,6 +23,7 @@ use crate::loader::column_source::ColumnSource;
 use crate::loader::hull_room;
 use crate::loader::mask_source::{MaskOptions, MaskSource};
 use crate::loader::object_source::{ObjectOptions, OpenedObjects};
+use crate::loader::remote_targets::fetch_members;
 use crate::loader::sampler_table;
 use crate::loader::source::{DeadAddresses, Source};
 use crate::loader::upload::{UploadChoice, UploadPlanner};
@@ -125,21 +126,26 @@ impl PreparedRun {
         let column_source = ColumnSource::of(&source, request.columns)?;
         let masks = request.masks.map(|masks| MaskSource::of(masks, &source));
         let masks = masks.transpose()?;
-        let object_source = request
-            .objects
-            .map(|objects| objects.column_source(&source));
+        let objects = request.objects;
+        let objects = objects.map(|objects| objects.downloaded(request.helper));
+        let (objects, _fetched) = objects.transpose()?.unzip();
+        let options = objects.as_ref();
+        let object_source = options.map(|objects| objects.column_source(&source));
         let object_source = object_source.transpose()?.flatten();
-        let described = request
-            .objects
-            .map(|objects| objects.open_with_images(&source));
+        let described = options.map(|objects| objects.open_with_images(&source));
         let described = described.transpose()?.flatten();
         let (index, scan, fetcher, objects) = match described {
             Some((index, objects)) => (index, None, None, Some(objects)),
             None => {
-                let (index, scan, fetcher) =
+                let (index, scan, mut fetcher) =
                     source.open_with_fetcher(request.helper, TarIndexPolicy::OfWholeSets, dead)?;
-                let objects = request
-                    .objects
+                let of_objects = options.filter(|objects| objects.are_members());
+                let of_masks = masks.as_ref().filter(|masks| masks.are_members());
+                let option = (of_objects.map(|_| "objects")).or(of_masks.map(|_| "masks"));
+                if let (Some(fetcher), Some(option)) = (&mut fetcher, option) {
+                    fetch_members(fetcher, &index, option)?;
+                }
+                let objects = options
                     .map(|options| options.open(&index, object_source))
                     .transpose()?;
                 (index, scan, fetcher, objects)
@@ -158,14 +164,7 @@ impl PreparedRun {
         }
         let masks = match (masks, request.masks) {
             (Some(masks), Some(options)) => {
-                if fetcher.is_some() {
-                    return Err(Error::option(
-                        "masks",
-                        "masks: the images are in an object store, and masks are read from files \
-                         only: use a copy on this machine",
-                    ));
-                }
-                Some((masks.open(&index)?, options.rule.clone()))
+                Some(masks.open(&index, &options.rule, fetcher.is_some())?)
             }
             _ => None,
         };

@@ -102,23 +102,26 @@ class Loader:
         their JSON. ``batch["caption"]`` reads them from where they lie.
     ``masks``
         Masks of the images: a pattern of paths such as ``"../masks/{stem}.png"``, a column of a
-        table, of Parquet or of Arrow files, or a list of paths or of bytes of image files, one for
-        each image. Or a dict with ``files`` and how labels become numbers: ``{"files": ...,
-        "ignore": 255, "reduce_zero_label": True}``. ``batch.masks`` has them, N x H x W.
+        table, of Parquet or of Arrow files, ``"cache"`` for those of a cache, or a list of paths or
+        of bytes of image files, one for each image. Or a dict with ``files`` and how labels become
+        numbers: ``{"files": ..., "ignore": 255, "reduce_zero_label": True}``. In place of
+        ``files``, ``member`` names the extension of masks beside images in tars. ``batch.masks``
+        has them, N x H x W.
         ``docs/segmentation.md`` describes them.
     ``objects``
         Objects in the images: a COCO file, a pattern of YOLO's or Pascal VOC's files such as
-        ``"../labels/{stem}.txt"``, or a list with a dict for each image (``boxes``, ``labels``,
-        ``keypoints``...). Or a dict with ``files`` and how objects move with their image:
-        ``{"files": ..., "style": "albumentations", "min_visibility": 0.1}``. In place of ``files``,
-        ``column`` names a column of Parquet, Arrow, JSON lines or a ``datasets.Dataset``, and
-        ``member`` JSON beside images in tars. ``batch.objects`` has them as flat arrays.
-        A Compose of albumentations, and a detector's image processor, set their own style.
-        ``docs/targets.md`` describes them.
+        ``"../labels/{stem}.txt"``, ``"cache"`` for those of a cache, or a list with a dict for each
+        image (``boxes``, ``labels``, ``keypoints``...). Or a dict with ``files`` and how objects
+        move with their image: ``{"files": ..., "style": "albumentations", "min_visibility": 0.1}``.
+        In place of ``files``, ``column`` names a column of Parquet, Arrow, JSON lines or a
+        ``datasets.Dataset``, and ``member`` JSON beside images in tars. ``batch.objects`` has them
+        as flat arrays. A Compose of albumentations, and a detector's image processor, set their
+        own style. ``docs/targets.md`` describes them.
     ``targets``
         The form of objects in ``images, targets = batch``: ``"list"`` (default, a dict for each
         image, with boxes as the Compose of albumentations has them), ``"flat"`` (with
-        ``batch_idx``), ``"padded"`` (with ``valid``), ``"detr"`` (with ``pixel_mask``).
+        ``batch_idx``), ``"padded"`` (with ``valid``), ``"detr"`` (with ``pixel_mask``). Without
+        ``objects``, those of a cache.
     ``recipe``
         The operations on each image. ``"train224"``, ``"eval224"``, ``"full"``, a recipe file
         (.yaml, .toml, .json), a PaddleClas config, a dict as in a recipe file, torchvision's v2
@@ -269,6 +272,9 @@ class Loader:
         self._has_masks = masks is not None
         keywords["masks"] = _huggingface.with_labels(recipe, masks)
         self._masks = _masks.taken(keywords)
+        if targets is not None and objects is None and self._items is None:
+            # A cache may have objects, and says so if it has none.
+            objects = _object_lists.OF_CACHE
         form = _objects.checked_form(targets, objects is not None)
         objects = _huggingface.with_style(recipe, objects)
         keywords["objects"] = _albumentations.with_rule(recipe, objects)

@@ -70,9 +70,13 @@ impl MaskInput {
         let program = spec.program.for_labels();
         let program = program.map_err(|fault| Error::protocol(fault.message))?;
         let pattern = AccessPattern::of(&spec.plan.sampler);
+        let input = SampleInput::new(mode, spec.limits.max_scratch, pattern);
         Ok(Self {
             index,
-            input: SampleInput::new(mode, spec.limits.max_scratch, pattern),
+            input: match spec.evicts_shards {
+                true => input.without_open_shards(),
+                false => input,
+            },
             decoder: MaskDecoder::new(&program, rule, &spec.limits)?,
         })
     }
