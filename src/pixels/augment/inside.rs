@@ -50,21 +50,31 @@ impl InsidePlaces {
         let (w, h) = (src.width as f64, src.height as f64);
         // Bounds of the pixel left of and above a place.
         let (most_right, most_down) = (w - taps + before, h - taps + before + 1.0);
-        let y = y as f64 + 0.5;
-        let mut inside = true;
-        for i in 0..count.min(CHUNK) {
-            let x = (x + i) as f64 + 0.5;
-            let (right, down) = from(x, y);
+        let (first, y) = (x as f64 + 0.5, y as f64 + 0.5);
+        // Two loops, of which the compiler makes vectors.
+        let count = count.min(CHUNK);
+        let mut outside = 0;
+        for i in 0..count {
+            let (right, down) = from(first + f64::from(i as i32), y);
             let (right, down) = (right - 0.5, down - 0.5);
-            inside &= right >= before && right < most_right && down >= before && down < most_down;
-            // Not negative inside, so the cast is the floor. Outside it may be any number.
-            let (left, top) = (right as i32, down as i32);
-            self.left[i] = left.wrapping_sub(K::BEFORE as i32);
-            self.top[i] = top.wrapping_sub(K::BEFORE as i32);
-            self.right[i] = right - f64::from(left);
-            self.down[i] = down - f64::from(top);
+            let inside =
+                right >= before && right < most_right && down >= before && down < most_down;
+            outside |= u32::from(!inside);
+            self.right[i] = right;
+            self.down[i] = down;
         }
-        inside && self.right[0] != 0.0 && self.down[0] != 0.0
+        if outside != 0 {
+            return false;
+        }
+        for i in 0..count {
+            // Not negative, so the cast is the floor.
+            let (left, top) = (self.right[i] as i32, self.down[i] as i32);
+            self.left[i] = left - K::BEFORE as i32;
+            self.top[i] = top - K::BEFORE as i32;
+            self.right[i] -= f64::from(left);
+            self.down[i] -= f64::from(top);
+        }
+        self.right[0] != 0.0 && self.down[0] != 0.0
     }
 
     /// Writes the pixels of the places that [`InsidePlaces::find`] has found.
