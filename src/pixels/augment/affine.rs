@@ -5,41 +5,11 @@
 
 use std::io::Write;
 
-use super::interpolate::{CubicKernel, LinearKernel, interpolate};
+use super::interpolate::{TransformOptions, interpolate};
+use super::kernel::{CubicKernel, LinearKernel};
 use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::RgbPixel;
-use crate::recipe::{InterpolationMode, PixelRect};
-use crate::sys::cpu::CpuLevel;
-
-/// How an image is transformed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct TransformOptions {
-    /// Nearest, bilinear or bicubic; callers pass no other.
-    pub(crate) interpolation: InterpolationMode,
-    /// The colour outside the image.
-    pub(crate) fill: RgbPixel<u8>,
-    /// The pixels that are used later. Others may be anything, because they may not be computed.
-    pub(crate) shown: PixelRect,
-    /// The instruction set. It changes no pixel.
-    pub(crate) cpu: CpuLevel,
-}
-
-#[cfg(test)]
-impl TransformOptions {
-    /// Those of a whole image.
-    pub(super) fn whole(
-        src: &OrientedPixels<'_, u8>,
-        interpolation: InterpolationMode,
-        fill: RgbPixel<u8>,
-    ) -> Self {
-        Self {
-            interpolation,
-            fill,
-            shown: PixelRect::whole((src.height as u32, src.width as u32)),
-            cpu: CpuLevel::Scalar,
-        }
-    }
-}
+use crate::recipe::InterpolationMode;
 
 /// Fills `out`, which is tight, upright and of the image's size.
 ///

@@ -3,7 +3,6 @@
 
 use std::arch::x86_64::*;
 
-use super::inside::InsidePlaces;
 use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::RgbPixel;
 
@@ -11,17 +10,19 @@ const PIXEL: usize = 3;
 /// Bytes of two pixels and of a part of the third.
 const LOADED: usize = 8;
 
-/// See `InsidePlaces::mix`. All loads and stores are of slices.
+/// Mixes the four pixels at each place. `lefts`, `tops`: the first of them. `rights`, `downs`: the
+/// distances from it. All loads and stores are of slices.
 #[target_feature(enable = "avx2")]
 pub(super) fn mix_linear(
-    places: &InsidePlaces,
+    (lefts, tops): (&[i32], &[i32]),
+    (rights, downs): (&[f64], &[f64]),
     src: &OrientedPixels<'_, u8>,
     out: &mut [RgbPixel<u8>],
 ) {
     let bytes = src.bytes();
     // The first bytes of three numbers.
     let close_up = _mm_setr_epi8(0, 4, 8, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
-    let places = (places.left.iter().zip(&places.top)).zip(places.right.iter().zip(&places.down));
+    let places = (lefts.iter().zip(tops)).zip(rights.iter().zip(downs));
     for (out, ((left, top), (right, down))) in out.iter_mut().zip(places) {
         let (right, down) = (_mm256_set1_pd(*right), _mm256_set1_pd(*down));
         let line = |row: i32| {

@@ -3,22 +3,24 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::avx2;
-use super::interpolate::{CHUNK, InterpolationKernel, MOST, taps};
+use super::kernel::{InterpolationKernel, MOST, taps};
 use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::RgbPixel;
 use crate::sys::cpu::CpuLevel;
 
+/// Output pixels whose places are computed together.
+pub(super) const CHUNK: usize = 64;
 /// Channels that are computed together: three, and one that is not used.
 const LANES: usize = 4;
 
 /// The places of a run of output pixels.
 pub(super) struct InsidePlaces {
     /// The column and row of the first tap.
-    pub(super) left: [i32; CHUNK],
-    pub(super) top: [i32; CHUNK],
+    left: [i32; CHUNK],
+    top: [i32; CHUNK],
     /// The distances from the pixel left of and above the place.
-    pub(super) right: [f64; CHUNK],
-    pub(super) down: [f64; CHUNK],
+    right: [f64; CHUNK],
+    down: [f64; CHUNK],
 }
 
 impl Default for InsidePlaces {
@@ -88,7 +90,11 @@ impl InsidePlaces {
         if K::TAPS == 2 && cpu == CpuLevel::Avx2 {
             // SAFETY: `cpu` is that of an `ImageResampler`, whose constructor has checked that this
             // CPU has AVX2.
-            return unsafe { avx2::mix_linear(self, src, out) };
+            let (pixels, parts) = (
+                (&self.left[..], &self.top[..]),
+                (&self.right[..], &self.down[..]),
+            );
+            return unsafe { avx2::mix_linear(pixels, parts, src, out) };
         }
         #[cfg(not(target_arch = "x86_64"))]
         let _ = cpu;
@@ -110,8 +116,9 @@ impl InsidePlaces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pixels::augment::affine::{TransformOptions, affine};
-    use crate::pixels::augment::interpolate::LinearKernel;
+    use crate::pixels::augment::affine::affine;
+    use crate::pixels::augment::interpolate::TransformOptions;
+    use crate::pixels::augment::kernel::LinearKernel;
     use crate::pixels::pixel_view::PixelView;
     use crate::recipe::{InterpolationMode, PixelPlacement, PixelRect};
 

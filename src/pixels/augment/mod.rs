@@ -9,7 +9,8 @@
 //! - `blend`: mixes with black, a mean, grey or a smooth image;
 //! - `hue`: through Pillow's `HSV`;
 //! - `affine`: the source of each pixel, and `Image.rotate`; `perspective`: the same with vanishing
-//!   points; `interpolate`: values between pixels; `inside` and `avx2`: the same far from edges;
+//!   points; `interpolate`: values between pixels, by the sums of `kernel`; `inside` and `avx2`: the
+//!   same far from edges;
 //! - `mix`: AugMix's sum of images; `box_blur`: `ImageFilter.GaussianBlur`;
 //! - `opencv_blur`, `opencv_resize`: operations of OpenCV that PaddleClas uses;
 //! - `opencv_hsv`: OpenCV's `HSV`.
@@ -24,7 +25,8 @@ pub(crate) mod box_blur;
 pub(super) mod histogram;
 pub(super) mod hue;
 mod inside;
-mod interpolate;
+pub(super) mod interpolate;
+mod kernel;
 pub(super) mod mix;
 pub(super) mod opencv_blur;
 pub(super) mod opencv_hsv;

@@ -3,8 +3,9 @@
 //! A place outside the image or at infinity shows the unmixed fill. Near an edge, missing taps
 //! repeat the edge. Levels are truncated. Sums have Pillow's order.
 
-use super::affine::{TransformOptions, holds};
-use super::interpolate::{CubicKernel, LinearKernel, interpolate};
+use super::affine::holds;
+use super::interpolate::{TransformOptions, interpolate};
+use super::kernel::{CubicKernel, LinearKernel};
 use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::RgbPixel;
 use crate::recipe::InterpolationMode;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::affine::TransformOptions;
+use super::interpolate::TransformOptions;
 use super::{affine, hue, opencv_hsv};
 use crate::pixels::canvas::{CanvasPixels, PictureCanvas};
 use crate::pixels::oriented_pixels::OrientedPixels;

@@ -6,7 +6,7 @@
 use super::buffers::{BufferPair, PictureLayout, ensure_len, pixels_mut};
 use super::steps::PictureCanvas;
 use crate::picture::jpeg::{round_trip, round_trip_bytes};
-use crate::pixels::augment::affine::TransformOptions;
+use crate::pixels::augment::interpolate::TransformOptions;
 use crate::pixels::augment::{
     affine, blend, box_blur, histogram, hue, mix, opencv_blur, opencv_hsv, opencv_resize,
     perspective, table,
