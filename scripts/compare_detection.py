@@ -2,11 +2,11 @@
 
     compare_detection.py PHOTOS OUT [--rounds N] [--seconds S] [--side SIDE] [--only NAME,NAME]
 
-Makes a data set of 1,000 photos (copies of those below PHOTOS, or enlarged so that the longest side
-is SIDE), upright, with random boxes in OUT, as COCO and as YOLO. Each measurement is a process of its own, and
-the loaders take turns. A loader has two workers, or two threads. Prints a table of images per second
-and of CPU seconds for 1,000 images, with all processes of the loader. It is for two cores: use
-`taskset` on a machine with more.
+Makes a data set of 1,000 photos in OUT, upright, with random boxes, as COCO and as YOLO. They are
+copies of those below PHOTOS, or enlarged so that the longest side is SIDE. Each measurement is a
+process of its own, and the loaders take turns. A loader has two workers, or two threads. Prints a
+table of images per second, and of CPU seconds for 1,000 images with all processes of the loader. It
+is for two cores: use `taskset` on a machine with more.
 
 | work | content |
 |---|---|
@@ -59,20 +59,35 @@ def main():
         measure(options.one, options.out, options.seconds)
         return
     make(options.photos, options.out, options.side)
-    names = [name for name in LOADERS if not options.only or name in options.only.split(",")]
+    names = [
+        name for name in LOADERS if not options.only or name in options.only.split(",")
+    ]
     results = {name: [] for name in names}
     for turn in range(options.rounds):
         for name in names if turn % 2 == 0 else reversed(names):
-            arguments = [options.photos, options.out, "--one", name, "--seconds", options.seconds]
+            arguments = [
+                options.photos,
+                options.out,
+                "--one",
+                name,
+                "--seconds",
+                options.seconds,
+            ]
             done = subprocess.run(
-                [sys.executable, __file__, *map(str, arguments)], capture_output=True, text=True
+                [sys.executable, __file__, *map(str, arguments)],
+                capture_output=True,
+                text=True,
             )
             lines = done.stdout.strip().splitlines()
             if done.returncode:
-                print(f"{name}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+                print(
+                    f"{name}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
+                )
                 continue
             results[name].append(json.loads(lines[-1]))
-    print("| work | loader | images/s, median | least to most | CPU s for 1,000 images |")
+    print(
+        "| work | loader | images/s, median | least to most | CPU s for 1,000 images |"
+    )
     print("|---|---|---|---|---|")
     for name, rounds in results.items():
         work, loader = name.split("/")
@@ -89,11 +104,20 @@ def make(photos, out, side):
     """1,000 photos with up to 12 boxes each: `images`, `coco.json`, `labels`, `data.yaml`."""
     from PIL import Image, ImageOps
 
+    made, asked = out / "made.json", {"photos": str(photos.resolve()), "side": side}
     if (out / "data.yaml").exists():
+        if json.loads(made.read_text()) != asked:
+            raise SystemExit(
+                f"{out} has another data set: {made.read_text()}. Give a new folder"
+            )
         return
     found = sorted(
-        p for p in photos.rglob("*") if p.suffix.lower() in (".jpg", ".jpeg") and p.is_file()
+        p
+        for p in photos.rglob("*")
+        if p.suffix.lower() in (".jpg", ".jpeg") and p.is_file()
     )
+    if not found:
+        raise SystemExit(f"{photos} has no JPEGs")
     (out / "images").mkdir(parents=True, exist_ok=True)
     (out / "labels").mkdir(exist_ok=True)
     draw, images, annotations, first = random.Random(1), [], [], {}
@@ -109,14 +133,20 @@ def make(photos, out, side):
                 turned = upright.size != image.size
             width, height = upright.size
             if side is not None:
-                width, height = (round(n * side / max(upright.size)) for n in upright.size)
-                upright.resize((width, height), Image.Resampling.BICUBIC).save(to, quality=90)
+                width, height = (
+                    round(n * side / max(upright.size)) for n in upright.size
+                )
+                upright.resize((width, height), Image.Resampling.BICUBIC).save(
+                    to, quality=90
+                )
             elif turned:
                 upright.save(to, quality=90)
             else:
                 shutil.copy(photo, to)
             first[photo] = (to, (width, height))
-        images.append({"id": number + 1, "file_name": to.name, "width": width, "height": height})
+        images.append(
+            {"id": number + 1, "file_name": to.name, "width": width, "height": height}
+        )
         rows = []
         for _ in range(draw.randint(1, 12)):
             w, h = (draw.uniform(0.05, 0.6) * n for n in (width, height))
@@ -133,12 +163,15 @@ def make(photos, out, side):
                 }
             )
             shares = (x + w / 2) / width, (y + h / 2) / height, w / width, h / height
-            rows.append(" ".join([str(category - 1), *(f"{share:.6f}" for share in shares)]))
+            rows.append(
+                " ".join([str(category - 1), *(f"{share:.6f}" for share in shares)])
+            )
         (out / "labels" / f"{number:04}.txt").write_text("\n".join(rows) + "\n")
     categories = [{"id": n, "name": f"c{n}"} for n in range(1, 81)]
     coco = {"images": images, "categories": categories, "annotations": annotations}
     (out / "coco.json").write_text(json.dumps(coco))
     names = "\n".join(f"  {n - 1}: c{n}" for n in range(1, 81))
+    made.write_text(json.dumps(asked))
     (out / "data.yaml").write_text(
         f"path: {out.resolve()}\ntrain: images\nval: images\nnames:\n{names}\n"
     )
@@ -306,7 +339,9 @@ def dali(out, crops):
     import numpy as np
     from nvidia.dali import fn, pipeline_def, types
 
-    @pipeline_def(batch_size=BATCH, num_threads=WORKERS, device_id=None, prefetch_queue_depth=2)
+    @pipeline_def(
+        batch_size=BATCH, num_threads=WORKERS, device_id=None, prefetch_queue_depth=2
+    )
     def pipe():
         files, boxes, labels = fn.readers.coco(
             file_root=str(out / "images"),
@@ -331,7 +366,11 @@ def dali(out, crops):
             images = fn.decoders.image(files, output_type=types.RGB)
         side = 300 if crops else 640
         images = fn.resize(
-            images, resize_x=side, resize_y=side, interp_type=types.INTERP_LINEAR, antialias=True
+            images,
+            resize_x=side,
+            resize_y=side,
+            interp_type=types.INTERP_LINEAR,
+            antialias=True,
         )
         coin = fn.random.coin_flip()
         images = fn.crop_mirror_normalize(
@@ -362,7 +401,9 @@ def ultralytics(out, mosaic):
     from ultralytics.data.build import build_dataloader, build_yolo_dataset
     from ultralytics.data.utils import check_det_dataset
 
-    cfg = get_cfg(overrides={"task": "detect", "imgsz": 640, "mosaic": mosaic, "cache": False})
+    cfg = get_cfg(
+        overrides={"task": "detect", "imgsz": 640, "mosaic": mosaic, "cache": False}
+    )
     data = check_det_dataset(str(out / "data.yaml"))
     made = build_yolo_dataset(cfg, data["train"], BATCH, data, mode="train")
     loader = build_dataloader(made, BATCH, WORKERS, device="cpu")
@@ -373,7 +414,9 @@ def ours_yolo(out, mosaic):
     import featherload
 
     path = out / f"{'mosaic' if mosaic else 'letterbox'}.yaml"
-    canvas = "  - mosaic: {size: 640, p: 1.0}" if mosaic else "  - letterbox: {size: 640}"
+    canvas = (
+        "  - mosaic: {size: 640, p: 1.0}" if mosaic else "  - letterbox: {size: 640}"
+    )
     path.write_text(YOLO % (canvas, "  - center_crop: {size: 640}" if mosaic else ""))
     loader = featherload.Loader(
         str(out / "images"),

@@ -11,7 +11,7 @@ import pytest
 from conftest import need
 
 import featherload
-from featherload import ConfigError, DatasetError, FeatherloadError
+from featherload import ConfigError, DatasetError, Error
 
 RECIPE = {"ops": [{"resize": {"size": [24, 16]}}, "random_horizontal_flip"]}
 COUNT = 12
@@ -96,7 +96,7 @@ def test_targets_alone_take_the_objects_of_a_cache(scene: Path) -> None:
         assert loader.categories == [(3, "cat"), (4, "dog")]
         _, targets = next(iter(loader))
         assert targets[0].keys() >= {"boxes", "labels"}
-    with pytest.raises(FeatherloadError, match="in no cache"):
+    with pytest.raises(Error, match="in no cache"):
         featherload.Loader(scene / "images", RECIPE, num_workers=1, targets="list")
 
 

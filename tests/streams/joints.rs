@@ -523,13 +523,13 @@ fn cut_boxes_touch_no_object_and_bring_those_of_the_partner() {
     assert!(cuts > 10 && kept > 10, "{cuts} {kept}");
 }
 
-/// A partner that cannot be read fails the row. Its text names the partner, and the row gets a
-/// substitute with partners of its own.
+/// Also of an order whose batches have rows without a sample, and with weights of 0.
 #[test]
 fn partners_are_samples_of_the_order() {
     let dir = tempfile::tempdir().unwrap();
     write_images(dir.path(), COUNT);
-    let given = Sampler::Given { num_samples: 5 };
+    const NONE: u64 = u64::MAX;
+    let given = Sampler::Given { num_samples: 12 };
     let weighted = Sampler::Weighted {
         weights: SampleWeights::Given,
         num_samples: Some(40),
@@ -545,8 +545,10 @@ fn partners_are_samples_of_the_order() {
             let builder = builder.sampler(sampler).num_workers(workers);
             let mut loader = builder.batch_size(batch).epochs(1).build().unwrap();
             if sampler == given {
-                // The last batch is short.
-                loader.set_order(0, &[1, 3, 5, 7, 11]).unwrap();
+                let rows = [1, NONE, 3, 5, 7, NONE, 9, 11, 5, NONE, 3, 11];
+                let of_three = [1, NONE, NONE, 3, 5, NONE, 7, 9, 11, 3, NONE, NONE];
+                let order = if batch == 2 { rows } else { of_three };
+                loader.set_order(0, &order).unwrap();
             }
             loader
         };
@@ -567,6 +569,8 @@ fn partners_are_samples_of_the_order() {
     }
 }
 
+/// A partner that cannot be read fails the row. Its text names the partner, and the row gets a
+/// substitute with partners of its own.
 #[test]
 fn a_bad_partner_fails_the_row_and_is_named() {
     let dir = tempfile::tempdir().unwrap();

@@ -74,7 +74,10 @@ def batches():
             yield (
                 images.cuda(non_blocking=True),
                 [
-                    {"boxes": t["boxes"].cuda(non_blocking=True).float(), "labels": t["labels"].cuda()}
+                    {
+                        "boxes": t["boxes"].cuda(non_blocking=True).float(),
+                        "labels": t["labels"].cuda(),
+                    }
                     for t in targets
                 ],
             )

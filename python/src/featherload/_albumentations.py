@@ -31,6 +31,8 @@ class _Walk:
 
     def __init__(self) -> None:
         self.is_float = False
+        self.level = 1.0
+        """Levels of 1 in the values: 255 after ToFloat."""
         self.is_tensor = False
         self.most: int | None = None
         """The most that a side has, if a transform limits it."""
@@ -87,6 +89,7 @@ def with_rule(recipe: Any, objects: Any) -> Any:
     """The keyword ``objects`` with the parameters of boxes and keypoints of a ``Compose``."""
     if objects is None or not is_one(recipe):
         return objects
+    translate(recipe)
     params = _params(recipe, "bboxes")
     if params is None:
         raise ConfigError(
@@ -267,7 +270,7 @@ def _pad(walk: _Walk, t: Any, p: float) -> list[Op]:
         raise _cannot(
             type(t), f"position={t.position!r}: use center, top_left or bottom_right instead"
         )
-    op: Op = {"anchor": anchor, **_border(t)}
+    op: Op = {"anchor": anchor, **_border(walk, t)}
     if None in sides:
         op["multiple_of"] = steps
         walk.most = None
@@ -280,7 +283,7 @@ def _pad(walk: _Walk, t: Any, p: float) -> list[Op]:
     return [{"pad_to": op}]
 
 
-def _border(t: Any) -> dict[str, Any]:
+def _border(walk: _Walk, t: Any) -> dict[str, Any]:
     mode = _BORDERS.get(t.border_mode)
     if mode is None:
         raise _cannot(
@@ -292,7 +295,13 @@ def _border(t: Any) -> dict[str, Any]:
         raise _cannot(
             type(t), f"fill_mask={t.fill_mask}: leave it out, and give masks={{'fill': ...}}"
         )
-    fill = list(t.fill) if isinstance(t.fill, Sequence) else t.fill
+    fill: Any = t.fill
+    if walk.is_float:
+        values = fill if isinstance(fill, Sequence) else [fill]
+        fill = [float(value) * walk.level for value in values]
+        fill = fill if isinstance(t.fill, Sequence) else fill[0]
+    elif isinstance(fill, Sequence):
+        fill = list(fill)
     return {"padding_mode": mode, **({"fill": fill} if mode == "constant" else {})}
 
 
@@ -357,6 +366,7 @@ def _to_float(walk: _Walk, t: Any, p: float) -> list[Op]:
     if p != 1 or walk.is_float or t.max_value not in (None, 255):
         raise _cannot(type(t), "give it p=1, max_value=255 and once")
     walk.is_float = True
+    walk.level = 255.0
     return [{"cast": {"dtype": "f32"}}]
 
 
@@ -394,10 +404,20 @@ def _kept(walk: _Walk, outer: Any, inner: Any, is_forced: bool = True) -> list[O
     return ops
 
 
-_CHANGE_SIZE = {"resize", "pad_to", "random_rotate90", "random_sized_bbox_safe_crop"}
+_CHANGE_SIZE = {
+    "center_crop",
+    "pad_to",
+    "random_crop",
+    "random_resized_crop",
+    "random_rotate90",
+    "random_sized_bbox_safe_crop",
+    "resize",
+}
 
 
 def _as_one(ops: list[Op]) -> Op:
+    if not ops:
+        return {"random_horizontal_flip": {"p": 0}}
     return ops[0] if len(ops) == 1 else {"random_apply": {"transforms": ops, "p": 1}}
 
 

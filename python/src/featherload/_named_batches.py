@@ -36,6 +36,12 @@ class NamedBatches(Iterator[dict[str, Any]]):
         if self._failed_label is not None and is_label and batch.faults:
             labels = _masked(batch, labels, self._failed_label)
         if batch._masks is not None:
+            if isinstance(labels, Mapping):
+                raise ConfigError(
+                    "these batches have masks and objects, and the Trainer has one name for both, "
+                    "`labels`: leave masks or objects out",
+                    option="masks",
+                )
             labels = batch._masks
         if isinstance(labels, Mapping):
             named = {self._names[0]: images, **labels}

@@ -103,6 +103,10 @@ class Objects:
         for ``as_list`` and ``as_padded``: the other forms have formats of their own.
         """
         host = self._host
+        if box_format not in BOX_FORMATS:
+            raise ConfigError(
+                f"box format {box_format!r} is unknown: use one of {', '.join(BOX_FORMATS)}"
+            )
         name, is_normalized = BOX_FORMATS[box_format]
         corners, ends = host.boxes[:, :2], host.boxes[:, 2:]
         if name == "xyxy":

@@ -28,10 +28,15 @@ impl SampleDecoder {
         let want = plan.window;
         let first = want.y as usize * width + want.x as usize;
         let seen = (want.w as usize, want.h as usize);
+        let held = buffer.capacity();
         self.canvas
             .adopt_buffer(buffer, (first, width), seen, plan.fold.placement);
         let finished = self.finish(part, plan, size, out, meter);
         self.canvas.return_buffer(buffer);
+        if buffer.capacity() > held {
+            // Later steps needed more. The plan does not count that for this buffer.
+            *buffer = Vec::new();
+        }
         finished
     }
 

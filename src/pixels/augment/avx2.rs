@@ -28,6 +28,7 @@ pub(super) fn mix_linear(
         let line = |row: i32| {
             let at = PIXEL * src.index(*left as usize, row as usize);
             let loaded = bytes[at..].first_chunk::<LOADED>();
+            debug_assert!(loaded.is_some(), "the pixel right of the taps lies outside");
             let loaded = loaded.copied().unwrap_or_default();
             let loaded = _mm_cvtsi64_si128(i64::from_le_bytes(loaded));
             let p = _mm_cvtepu8_epi32(loaded);
