@@ -52,7 +52,12 @@ def _chains(A: Any) -> dict[str, list[Any]]:
             ),
             A.VerticalFlip(p=1),
         ],
-        "unit": [A.Resize(200, 180), A.ToFloat(), A.PadIfNeeded(200, 224, fill=0.5), _tensor()],
+        "padded floats": [
+            A.Resize(200, 180),
+            A.ToFloat(),
+            A.PadIfNeeded(200, 224, fill=0.5),
+            _tensor(),
+        ],
         "nothing": [A.OneOf([A.NoOp(), A.NoOp()], p=1), A.Resize(96, 96)],
         "nearest": [A.Resize(200, 256, interpolation=6), A.NoOp(p=1), A.HorizontalFlip(p=0)],
         "floats": [
