@@ -76,6 +76,8 @@ CHAINS = [
     "letterbox",
     "top_left",
     "bottom_right",
+    "padded floats",
+    "nothing",
     "nearest",
     "floats",
     "unit",
