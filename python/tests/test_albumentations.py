@@ -52,12 +52,7 @@ def _chains(A: Any) -> dict[str, list[Any]]:
             ),
             A.VerticalFlip(p=1),
         ],
-        "padded floats": [
-            A.Resize(200, 180),
-            A.ToFloat(),
-            A.PadIfNeeded(200, 224, fill=0.5),
-            _tensor(),
-        ],
+        "padded floats": [A.Resize(200, 180), A.ToFloat(), A.PadIfNeeded(200, 224, fill=0.5)],
         "nothing": [A.OneOf([A.NoOp(), A.NoOp()], p=1), A.Resize(96, 96)],
         "nearest": [A.Resize(200, 256, interpolation=6), A.NoOp(p=1), A.HorizontalFlip(p=0)],
         "floats": [
@@ -153,7 +148,8 @@ def test_boxes_and_pixels_are_those_of_albumentations(A: Any, chain: str, format
             other = np.asarray(pixels, np.float64)
             assert image.shape == other.shape
             assert str(image.dtype).split(".")[-1] == str(pixels.dtype).split(".")[-1]
-            levels = {"floats": 1 / 255 / 0.224, "unit": 1 / 255}.get(chain, 1)
+            of_floats = {"floats": 1 / 255 / 0.224, "unit": 1 / 255, "padded floats": 1 / 255}
+            levels = of_floats.get(chain, 1)
             levels = 0 if chain == "nearest" else levels
             assert np.abs(image.numpy().astype(np.float64) - other).max() <= 1.01 * levels
             assert target["labels"].tolist() == [int(label) for label in want["labels"]]
@@ -386,6 +382,7 @@ def test_what_is_not_translated_names_the_option(A: Any, photos: Path) -> None:
         (A.Normalize(normalization="image"), "normalization='image'.*use 'standard'"),
         (A.ToFloat(max_value=1000), "ToFloat.*max_value=255"),
         (A.OneOf([A.Resize(8, 8)]), "OneOf.*put Resize outside"),
+        (A.OneOf([A.RandomCrop(8, 4), A.HorizontalFlip()]), "OneOf.*put RandomCrop outside"),
         (A.Compose([], p=0.5), r"Compose.*p=0.5: give p=1"),
         (A.Compose([], additional_targets={"image2": "image"}), "no additional_targets="),
         (A.ReplayCompose([]), "ReplayCompose.*give A.Compose"),
@@ -436,3 +433,5 @@ def test_what_the_rule_of_objects_lacks_names_the_option(A: Any, photos: Path) -
     ) as refused:
         featherload.Loader(photos, A.Compose([A.Resize(8, 8)]), objects="boxes.json")
     assert refused.value.option == "recipe"
+    with pytest.raises(ConfigError, match=r"Resize.*give A.Compose"):
+        featherload.Loader(photos, A.Resize(8, 8), objects="boxes.json")

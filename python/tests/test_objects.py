@@ -519,3 +519,20 @@ def test_images_with_rare_categories_come_more_often(photos: Path) -> None:
             _loader(photos, {"files": files}, shuffle=None, sampler=sampler)
     with pytest.raises(ConfigError, match="needs the objects"):
         featherload.Loader(photos, sampler=featherload.samplers.RareObjects())
+
+
+def test_an_unknown_format_of_boxes_is_named(photos: Path) -> None:
+    with _loader(photos) as loader:
+        objects = next(iter(loader)).objects
+        with pytest.raises(ConfigError, match="'xyxy' is unknown: use one of coco, pascal_voc"):
+            objects.with_boxes_as("xyxy")
+
+
+def test_a_trainer_has_one_name_for_masks_and_objects(photos: Path) -> None:
+    from featherload._named_batches import NamedBatches
+
+    masks = [np.zeros(_size(n), np.uint8) for n in range(COUNT)]
+    with _loader(photos, masks=masks, targets="detr") as loader:
+        batches = NamedBatches(iter(loader), ("pixel_values", "labels"))
+        with pytest.raises(ConfigError, match="masks and objects.*leave masks or objects out"):
+            next(batches)
