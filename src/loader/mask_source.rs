@@ -234,8 +234,8 @@ impl MaskSource {
             return Err(Error::option(
                 "masks",
                 "masks: the images are in an object store, and masks are read from files on this \
-                 machine, from members of tars, or from a cache that has them: build one with `cache build --masks`, or \
-                 use a copy on this machine",
+                 machine, from members of tars, or from a cache that has them: build one with \
+                 `cache build --masks`, or use a copy on this machine",
             ));
         }
         Ok((self.open_files(images)?, rule.clone()))
