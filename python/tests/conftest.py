@@ -44,6 +44,15 @@ def need(module: str) -> None:
         pytest.skip(f"SKIP: {module} is not installed")
 
 
+def shared_data(name: str) -> Path:
+    """A folder of real data. Skips a test without it, and prints which folder is absent."""
+    usual = Path(__file__).parents[2] / "../shared/data"
+    folder = Path(os.environ.get("FEATHERLOAD_DATA", usual)).resolve() / name
+    if not folder.is_dir():
+        pytest.skip(f"SKIP: no folder {folder}: set FEATHERLOAD_DATA to the folder of {name}")
+    return folder
+
+
 def kill_one(workers: Callable[[], list[int]]) -> None:
     """Kills a worker. One may be gone already, and the report not know it yet."""
     for _ in range(1000):

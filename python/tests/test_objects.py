@@ -291,7 +291,7 @@ def test_errors_name_the_object(photos: Path, objects: Any, said: str) -> None:
 def test_errors_of_targets(photos: Path) -> None:
     with pytest.raises(ConfigError, match="use one of list, flat, padded, detr"):
         _loader(photos, targets="dict")
-    with pytest.raises(ConfigError, match="this loader has none"):
+    with pytest.raises(ConfigError, match="these images are in no cache.*say where they are"):
         featherload.Loader(photos, targets="list")
     with featherload.Loader(photos, num_workers=1) as loader:
         batch = next(iter(loader))
@@ -493,3 +493,46 @@ def test_keypoints_need_partners_where_a_style_exchanges_them(photos: Path) -> N
     without["keypoints"] = np.zeros((len(without["labels"]), 3, 2))
     with pytest.raises(ConfigError, match="give n x K x 3"):
         _loader(photos, [without] * COUNT)
+
+
+def test_images_with_rare_categories_come_more_often(photos: Path) -> None:
+    # Category 1 in all images with objects, 2 in one of them.
+    def item(n: int) -> dict[str, Any] | None:
+        if n == 3:
+            return None
+        boxes = [[1, 2, 20, 25]] * (2 if n == 7 else 1)
+        return {"boxes": boxes, "labels": [1, 2][: len(boxes)]}
+
+    files = [item(n) for n in range(COUNT)]
+    sampler = featherload.samplers.RareObjects(threshold=1.0, empty=0.0, num_samples=4000)
+    with _loader(photos, {"files": files}, shuffle=None, sampler=sampler) as loader:
+        ids = np.bincount(list(loader.sampler), minlength=COUNT)
+    factors = np.full(COUNT, (COUNT / (COUNT - 1)) ** 0.5)
+    factors[7], factors[3] = COUNT**0.5, 0
+    assert ids[3] == 0
+    assert ids == pytest.approx(4000 * factors / factors.sum(), rel=0.2)
+    for sampler, why in [
+        (featherload.samplers.RareObjects(threshold=2.0), "threshold is 2"),
+        (featherload.samplers.RareObjects(empty=-1.0), "empty is -1"),
+    ]:
+        with pytest.raises(ConfigError, match=why):
+            _loader(photos, {"files": files}, shuffle=None, sampler=sampler)
+    with pytest.raises(ConfigError, match="needs the objects"):
+        featherload.Loader(photos, sampler=featherload.samplers.RareObjects())
+
+
+def test_an_unknown_format_of_boxes_is_named(photos: Path) -> None:
+    with _loader(photos) as loader:
+        objects = next(iter(loader)).objects
+        with pytest.raises(ConfigError, match="'xyxy' is unknown: use one of coco, pascal_voc"):
+            objects.with_boxes_as("xyxy")
+
+
+def test_a_trainer_has_one_name_for_masks_and_objects(photos: Path) -> None:
+    from featherload._named_batches import NamedBatches
+
+    masks = [np.zeros(_size(n), np.uint8) for n in range(COUNT)]
+    with _loader(photos, masks=masks, targets="detr") as loader:
+        batches = NamedBatches(iter(loader), ("pixel_values", "labels"))
+        with pytest.raises(ConfigError, match="masks and objects.*leave masks or objects out"):
+            next(batches)

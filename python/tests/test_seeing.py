@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import sys
 import zlib
@@ -12,9 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import digest, need
+from conftest import digest, need, png
 
 import featherload
+from featherload._overlay import color_of, corners_of
 
 Make = Callable[..., featherload.Loader]
 
@@ -49,6 +51,68 @@ def test_a_preview_is_the_batch_with_normalize_taken_back(loader: Make, tmp_path
     drawn = seen._repr_html_()
     assert drawn.count("data:image/png") == 5 and seen[0].label in drawn
     assert str(seen).count("\n") == 4 and "224 x 224" in str(seen)
+
+
+def test_a_preview_draws_masks_and_objects(tmp_path: Path) -> None:
+    root = tmp_path / "images"
+    root.mkdir()
+    (root / "a.png").write_bytes(png(np.full((40, 60, 3), 100, np.uint8)))
+    (root / "b.png").write_bytes(png(np.full((40, 60, 3), 100, np.uint8)))
+    labels = np.zeros((2, 40, 60), np.uint8)
+    labels[0, 20:, :30] = 1
+    annotation = {
+        **{"id": 1, "image_id": 1, "category_id": 3, "iscrowd": 0, "area": 200},
+        **{"bbox": [10, 5, 20, 10], "keypoints": [32, 30, 2, 50, 30, 2, 5, 35, 0]},
+        "segmentation": [[40, 2, 56, 2, 56, 12, 40, 12]],
+    }
+    category = {"id": 3, "name": "c", "keypoints": ["p", "q", "r"], "skeleton": [[1, 2], [2, 3]]}
+    images = [
+        {"id": n, "file_name": f"{name}.png", "height": 40, "width": 60}
+        for n, name in ((1, "a"), (2, "b"))
+    ]
+    whole = {"images": images, "annotations": [annotation], "categories": [category]}
+    (tmp_path / "coco.json").write_text(json.dumps(whole))
+    mean = {"normalize": {"mean": [0.5] * 3, "std": [0.2] * 3}}
+    recipe = {"ops": [{"random_horizontal_flip": {"p": 1}}, {"resize": {"size": [40, 60]}}, mean]}
+    objects = {"files": str(tmp_path / "coco.json"), "masks": "full"}
+    options: dict[str, Any] = {"num_workers": 1, "batch_size": 2, "shuffle": False}
+    with featherload.Loader(root, recipe, objects=objects, **options) as one:
+        first, second = one.preview()
+        again = one.preview()[0].image
+    assert first.caption().endswith("1 object") and second.caption().endswith("0 objects")
+    assert (again == first.image).all()
+    assert (second.image == 100).all()
+    # The colour of label 3 is that of number 4 of Pascal VOC.
+    color = [0, 0, 128]
+    # The box is at 30 to 50 and 5 to 15 after the flip. Lines are three pixels wide.
+    for x, y in [(30, 5), (40, 5), (50, 15), (30, 10), (49, 10), (31, 6)]:
+        assert first.image[y, x].tolist() == color, (x, y)
+    assert first.image[10, 40].tolist() == [100] * 3
+    # The mask, half transparent, at 4 to 20.
+    assert first.image[8, 12].tolist() == [50, 50, 114]
+    assert first.image[8, 22].tolist() == [100] * 3
+    # Keypoints that are labelled are white, and the line between them has the colour.
+    assert first.image[30, 27].tolist() == first.image[30, 9].tolist() == [255] * 3
+    assert first.image[30, 18].tolist() == color
+    assert first.image[35, 54].tolist() == [100] * 3
+    with featherload.Loader(
+        root, recipe, objects={**objects, "masks": "quarter"}, **options
+    ) as one:
+        assert one.preview()[0].image[8, 12].tolist() == [50, 50, 114]
+    of_masks = {"files": [labels[0], labels[1]]}
+    with featherload.Loader(root, recipe, masks=of_masks, **options) as one:
+        drawn = one.preview()[0].image
+    assert drawn[30, 45].tolist() == [114, 50, 50]
+    assert drawn[30, 20].tolist() == drawn[10, 45].tolist() == [100] * 3
+
+
+def test_rotated_boxes_of_a_preview_have_four_corners() -> None:
+    corners = np.array(corners_of([10, 20, 4, 2, 90]))
+    assert np.allclose(corners, [[9, 22], [9, 18], [11, 18], [11, 22]])
+    assert corners_of([1.0] * 8) == [(1.0, 1.0)] * 4
+    assert corners_of([]) == []
+    colors = {0: [0, 0, 0], 1: [128, 0, 0], 15: [192, 128, 128], 255: [224, 224, 192]}
+    assert {label: color_of(label).tolist() for label in colors} == colors
 
 
 def test_a_preview_leaves_the_loader_where_it_is(loader: Make) -> None:

@@ -321,6 +321,14 @@ def test_errors_of_segmentation_sets(sets: Path, tmp_path: Path) -> None:
             "other types or fills of masks",
         ),
         (
+            ConcatDataset([_wrapped(_city, sets, usual, one) for one in ("semantic", "instance")]),
+            "other types or fills of masks",
+        ),
+        (
+            ConcatDataset([_wrapped(_voc, sets, usual), _pets(sets, None, "category")]),
+            "with labels and with masks has no common targets",
+        ),
+        (
             _wrapped(_voc, sets, v2.Compose([v2.RandomIoUCrop(), v2.Resize((8, 8)), to_image])),
             "random_iou_crop reads the boxes of objects",
         ),

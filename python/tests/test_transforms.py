@@ -1093,3 +1093,30 @@ def test_translations_decode_exactly_and_presets_at_a_part(loader: Make, photos:
         assert decodes(recipe=name) == "scaled"
         assert decodes(recipe=name, decode="full") == "full"
     assert decodes(recipe={"ops": [{"resize": {"size": [32, 32]}}]}) == "scaled"
+
+
+def test_values_by_type_are_those_of_images() -> None:
+    """v2 looks up the type of the image, which ToImage and PILToTensor change."""
+    need("torchvision")
+    import PIL.Image
+    import torch
+    from torchvision import tv_tensors
+    from torchvision.transforms import v2
+
+    fill = {PIL.Image.Image: 7, tv_tensors.Image: 8, tv_tensors.Mask: 255, "others": 9}
+    of_masks = {tv_tensors.Mask: 255, tv_tensors.Image: 8}
+    pad = v2.Pad(2, fill=fill)
+    types = {tv_tensors.Image: torch.float32, tv_tensors.Mask: torch.int64, "others": None}
+
+    def fills(*transforms: Any) -> list[Any]:
+        ops = recipes.torchvision([*transforms])["ops"]
+        return [op["pad"]["fill"] for op in ops if "pad" in op]
+
+    assert fills(pad, v2.ToImage(), pad, v2.ToPureTensor(), pad) == [7, 8, 9]
+    assert fills(v2.PILToTensor(), pad) == [9]
+    # Without an entry, v2 fills with 0.
+    assert fills(v2.Pad(2, fill=of_masks)) == [0]
+    ops = recipes.torchvision([v2.ToImage(), v2.ToDtype(types, scale=True)])["ops"]
+    assert {"cast": {"dtype": "f32"}} in ops
+    ops = recipes.torchvision([v2.PILToTensor(), v2.ToDtype(types, scale=True)])["ops"]
+    assert {"cast": {"dtype": "u8"}} in ops

@@ -13,6 +13,7 @@ use crate::cache::report::{BuildPhase, BuildProgress, BuildReport, SendReport};
 use crate::cache::shard_places::IndependentShards;
 use crate::cache::source_shards::SourceShards;
 use crate::cache::stage::{self, StoreTarget};
+use crate::cache::targets::CacheTargets;
 use crate::cache::upload::{CacheUpload, LOOK};
 use crate::data::index::{Index, ScanReport};
 use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest};
@@ -30,6 +31,8 @@ pub(super) struct CacheBuild<'a> {
     pub(super) options: &'a BuildOptions,
     /// The columns that the cache keeps, if it keeps any.
     pub(super) columns: Option<&'a CacheColumns>,
+    /// The objects and masks that the cache keeps.
+    pub(super) targets: &'a CacheTargets,
     /// The part of the cache to build.
     pub(super) part: BuildPart,
     pub(super) force: bool,

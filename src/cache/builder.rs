@@ -12,11 +12,14 @@ use crate::cache::columns::{CacheColumns, file_stamps};
 use crate::cache::overlap;
 use crate::cache::source_shards::SourceShards;
 use crate::cache::stage::{StoreTarget, default_stages};
+use crate::cache::targets::{CacheTargets, KeptMasks, KeptObjects};
 use crate::cache::{BuildOptions, BuildPart, BuildProgress, BuildReport, OnBadSample};
 use crate::data::index::{Index, ScanReport};
 use crate::error::{Error, Result};
 use crate::jobs::kinds::KINDS;
-use crate::loader::{ColumnSource, DeadAddresses, Source};
+use crate::loader::{
+    ColumnSource, DeadAddresses, MaskOptions, MaskSource, ObjectOptions, Source, fetch_members,
+};
 use crate::pool::coordinator::launch::LaunchMethod;
 use crate::pool::sandbox::Sandbox;
 use crate::pool::worker_options::WorkerOptions;
@@ -62,6 +65,8 @@ pub struct CacheBuilder {
     folder: PathBuf,
     options: BuildOptions,
     columns: Vec<String>,
+    objects: Option<ObjectOptions>,
+    masks: Option<MaskOptions>,
     force: bool,
     part: BuildPart,
     crew: WorkerOptions,
@@ -82,6 +87,8 @@ impl CacheBuilder {
             folder: folder.as_ref().to_owned(),
             options,
             columns: Vec::new(),
+            objects: None,
+            masks: None,
             force: false,
             part: BuildPart::All,
             crew: WorkerOptions::default(),
@@ -98,6 +105,28 @@ impl CacheBuilder {
     /// shard.
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Objects of the images that the cache keeps, as
+    /// [`LoaderBuilder::objects`](crate::LoaderBuilder::objects) takes them. A loader of the cache
+    /// then has them by `ObjectOptions::new("cache")`, with this rule. Outlines are kept if the rule
+    /// has [`ObjectRule::masks`](crate::ObjectRule::masks). Other annotations are another source: a
+    /// cache of the former ones is rejected, or replaced with [`CacheBuilder::force`]. Default: none.
+    ///
+    /// With a resize, coordinates are multiplied by new / old side in float64.
+    pub fn objects(mut self, objects: ObjectOptions) -> Self {
+        self.objects = Some(objects);
+        self
+    }
+
+    /// Masks of the images that the cache keeps, as
+    /// [`LoaderBuilder::masks`](crate::LoaderBuilder::masks) takes them. A loader of the cache then
+    /// has them by `MaskOptions::new("cache")`, with this rule. Default: none.
+    ///
+    /// Files are copied. With a resize, labels are resized by the rule's filter, and are PNG.
+    pub fn masks(mut self, masks: MaskOptions) -> Self {
+        self.masks = Some(masks);
         self
     }
 
@@ -169,6 +198,7 @@ impl CacheBuilder {
     /// - A folder inside the source or beside its files, a folder with another cache, or one that
     ///   another process writes.
     /// - A disk with too little space.
+    /// - Objects or masks that cannot be found or read, or are of another number of images.
     /// - A column that the source does not have, or a value that its column cannot express.
     /// - Under [`OnBadSample::Stop`] the first bad sample or damaged shard; otherwise the first
     ///   temporary fault.
@@ -215,13 +245,57 @@ impl CacheBuilder {
             OnBadSample::Stop => DeadAddresses::Refused,
             OnBadSample::Skip => DeadAddresses::Kept,
         };
-        let (index, scan, fetcher) =
-            self.source
-                .open_with_fetcher(helper, TarIndexPolicy::OfWholeSets, dead)?;
+        let masks = self.masks.as_ref();
+        let masks = masks.map(|masks| Ok((masks, MaskSource::of(masks, &self.source)?)));
+        let masks = masks.transpose()?;
+        let downloaded = self.objects.as_ref().map(|objects| {
+            objects.check_for_cache()?;
+            objects.downloaded(helper)
+        });
+        let (objects, _fetched) = downloaded.transpose()?.unzip();
+        let objects = objects.as_ref();
+        let object_source = objects.map(|objects| objects.column_source(&self.source));
+        let object_source = object_source.transpose()?.flatten();
+        let described = objects.map(|objects| objects.open_with_images(&self.source));
+        let (index, scan, fetcher, opened) = match described.transpose()?.flatten() {
+            Some((index, opened)) => (index, None, None, Some(opened)),
+            None => {
+                let policy = TarIndexPolicy::OfWholeSets;
+                let (index, scan, mut fetcher) =
+                    self.source.open_with_fetcher(helper, policy, dead)?;
+                let of_objects = objects.filter(|objects| objects.are_members());
+                let of_masks = masks.as_ref().filter(|(_, source)| source.are_members());
+                let option = (of_objects.map(|_| "objects")).or(of_masks.map(|_| "masks"));
+                if let (Some(fetcher), Some(option)) = (&mut fetcher, option) {
+                    fetch_members(fetcher, &index, option)?;
+                }
+                let opened = objects.map(|objects| objects.open(&index, object_source));
+                (index, scan, fetcher, opened.transpose()?)
+            }
+        };
         if fetcher.is_none() {
             index.check_local("a cache is not made of it")?;
         }
         index.check_in_files("a cache")?;
+        let masks = masks.map(|(options, source)| -> Result<KeptMasks> {
+            let rule = options.given_rule();
+            let (masks, rule) = source.open(&index, rule, fetcher.is_some())?;
+            Ok(KeptMasks::new(masks, &rule))
+        });
+        let targets = CacheTargets {
+            objects: (opened.zip(objects))
+                .map(|(opened, given)| KeptObjects::new(opened.table, given.given_rule())),
+            masks: masks.transpose()?,
+            fields: [
+                self.objects.as_ref().and_then(|of| of.member_extension()),
+                self.masks.as_ref().and_then(|of| of.member_extension()),
+            ]
+            .into_iter()
+            .flatten()
+            .map(str::to_owned)
+            .collect(),
+        };
+        targets.check(&index)?;
         let source_store = fetcher.map(SourceShards::new).transpose()?;
         self.options.check_with(&index)?;
         if self.options.on_error == OnBadSample::Stop {
@@ -244,6 +318,7 @@ impl CacheBuilder {
             index: &index,
             options: &self.options,
             columns: columns.as_ref(),
+            targets: &targets,
             part: self.part,
             force: self.force,
             scan: scan.as_ref(),
@@ -258,11 +333,10 @@ impl CacheBuilder {
         report.seconds = began.elapsed().as_secs_f64();
         report.fetched = source_store.as_ref().map(SourceShards::report);
         let mut report = report.with_scan(scan);
-        if let Some(columns) = &columns {
-            report
-                .other_fields
-                .retain(|field, _| !columns.keeps_field(field));
-        }
+        report.other_fields.retain(|field, _| {
+            let in_columns = (columns.as_ref()).is_some_and(|columns| columns.keeps_field(field));
+            !in_columns && !targets.keeps_field(field)
+        });
         Ok(report)
     }
 

@@ -14,7 +14,7 @@ use nix::sys::statvfs::statvfs;
 use twox_hash::xxhash3_128::Hasher;
 
 use crate::cache::disk_estimate::DiskNeed;
-use crate::cache::layout::{INDEX, ShardFile, remove_file, shard_file, shard_name};
+use crate::cache::layout::{SIDE_FILES, ShardFile, remove_file, shard_file, shard_name};
 use crate::cache::lock::FolderLock;
 use crate::cache::new_folders::NewFolders;
 use crate::cache::options::BuildPart;
@@ -200,6 +200,11 @@ impl CacheFolder {
         }
     }
 
+    /// Whether the folder has this file beside its shards, with this hash.
+    pub(super) fn has_file(&self, name: &str, hash: HexHash128) -> bool {
+        file_hash(&self.path.join(name)).is_ok_and(|found| found == hash)
+    }
+
     pub(super) fn write_manifest(&self, manifest: &CacheManifest) -> Result<()> {
         manifest.write(&self.path.join(CACHE_MANIFEST)).map(|_| ())
     }
@@ -347,13 +352,13 @@ impl CacheFolder {
         Ok(bytes)
     }
 
-    /// The index, and the files of the shards from `number` on, with their paths.
+    /// The files beside the shards, and the files of the shards from `number` on, with their paths.
     fn files_from(&self, number: u64) -> Result<Vec<CacheFile>> {
         let names = self.names()?.into_iter().filter_map(|name| {
             let file = shard_file(&name);
             let late = match file {
                 Some((n, _)) => n >= number,
-                None => name == INDEX,
+                None => SIDE_FILES.contains(&name.as_str()),
             };
             late.then(|| (file, self.path.join(name)))
         });
@@ -450,7 +455,7 @@ pub(super) fn entry(
 }
 
 fn is_cache_file(name: &str) -> bool {
-    name == INDEX || shard_file(name).is_some()
+    SIDE_FILES.contains(&name) || shard_file(name).is_some()
 }
 
 /// Adds advice to the error of a tar that may never be readable again.
@@ -570,7 +575,7 @@ mod tests {
             "shard-000002.tar",
             "shard-000002.tar.gz",
             "shard-9.tar",
-            INDEX,
+            crate::cache::layout::INDEX,
         ] {
             fs::write(dir.path().join(name), "x").unwrap();
         }

@@ -10,7 +10,7 @@ use crate::data::shard::manifest::CacheManifest;
 use crate::error::Error;
 
 /// The settings of a cache, with their names for messages.
-fn settings(manifest: &CacheManifest) -> [(&'static str, String); 10] {
+fn settings(manifest: &CacheManifest) -> [(&'static str, String); 12] {
     let options = &manifest.options;
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".into());
     let most_bytes = (!options.has_independent_shards()).then_some(options.shard_size);
@@ -30,6 +30,19 @@ fn settings(manifest: &CacheManifest) -> [(&'static str, String); 10] {
             most_samples.unwrap_or_else(|| "as many samples as fit".into()),
         ),
         ("columns", or_none(columns)),
+        (
+            "objects",
+            or_none(
+                manifest
+                    .objects
+                    .as_ref()
+                    .map(|entry| entry.rule.to_string()),
+            ),
+        ),
+        (
+            "masks",
+            or_none(manifest.masks.as_ref().map(|entry| entry.rule.to_string())),
+        ),
         ("shuffle", or_none(options.shuffle.map(|n| n.to_string()))),
         (ON_ERROR, options.on_error.clone()),
         ("max_pixels", options.max_pixels.to_string()),
@@ -60,6 +73,11 @@ pub(super) fn list_changes(there: &CacheManifest, wanted: &CacheManifest) -> Vec
         changed.push("names, labels or classes of the source have changed".into());
     } else if a.files != b.files && a.index == b.index {
         changed.push("files of the source have changed (length or time)".into());
+    }
+    if let (Some(a), Some(b)) = (&there.objects, &wanted.objects)
+        && (a.source != b.source || a.form != b.form)
+    {
+        changed.push("the objects of the source have changed".into());
     }
     if there.featherload != wanted.featherload {
         changed.push(format!(

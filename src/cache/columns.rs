@@ -80,7 +80,7 @@ fn content_hash(path: &Path, len: u64) -> io::Result<u128> {
 }
 
 /// Without further files, the fingerprint is that of the images.
-fn joined(images: HexHash128, stamps: &[u8]) -> HexHash128 {
+pub(super) fn joined_hash(images: HexHash128, stamps: &[u8]) -> HexHash128 {
     if stamps.is_empty() {
         return images;
     }
@@ -153,13 +153,13 @@ impl CacheColumns {
     /// # Errors
     /// When a file cannot be examined.
     pub(super) fn with_files(&self, images: HexHash128) -> Result<HexHash128> {
-        Ok(joined(images, &file_stamps(&self.files)?))
+        Ok(joined_hash(images, &file_stamps(&self.files)?))
     }
 
     /// Like [`CacheColumns::with_files`], with the files as they were before their columns were
     /// opened. So a later change differs from it.
     pub(super) fn with_opened_files(&self, images: HexHash128) -> HexHash128 {
-        joined(images, &self.stamps)
+        joined_hash(images, &self.stamps)
     }
 
     /// Begins the columns of a shard, to count their bytes.

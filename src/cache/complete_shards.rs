@@ -6,8 +6,9 @@
 use crate::cache::cache_folder::CacheFolder;
 use crate::cache::layout::ShardFile;
 use crate::cache::report::{BuildReport, MOST_EXAMPLES, SkippedSample};
+use crate::cache::shard_ledger::SourceSample;
 use crate::data::index::{CachedSamples, Index};
-use crate::data::shard::manifest::{ShardEntry, ShardManifest, SkippedEntry};
+use crate::data::shard::manifest::{ShardEntry, ShardManifest, SkippedEntry, TargetMembers};
 use crate::error::Result;
 
 /// The shards that are complete so far.
@@ -17,15 +18,21 @@ pub(super) struct CompleteShards<'a> {
     /// In the order of their numbers. Shards that are only counted have no entry.
     pub(super) entries: Vec<ShardEntry>,
     pub(super) samples: CachedSamples,
+    /// Their masks, if the cache has any.
+    pub(super) masks: Option<CachedSamples>,
+    /// The samples of the source in the order of the cache, if it has objects.
+    pub(super) sources: Option<Vec<SourceSample>>,
     /// Left-out samples that are in no manifest yet. Those after the last shard of an earlier call
     /// stay here until the files of the source are compared again.
     pub(super) unlisted: Vec<SkippedEntry>,
 }
 
 impl<'a> CompleteShards<'a> {
-    pub(super) fn new(index: &'a Index) -> Self {
+    pub(super) fn new(index: &'a Index, targets: TargetMembers) -> Self {
         Self {
             index,
+            masks: targets.masks.then(|| CachedSamples::of_masks(index)),
+            sources: targets.objects.then(Vec::new),
             report: BuildReport::default(),
             entries: Vec::new(),
             samples: CachedSamples::new(index),
@@ -37,6 +44,13 @@ impl<'a> CompleteShards<'a> {
     pub(super) fn add(&mut self, entry: ShardEntry, manifest: &ShardManifest) {
         let name = format!("{}.{}", entry.name, ShardFile::Tar.extension());
         self.samples.push_shard(self.index, &name, manifest);
+        if let Some(masks) = &mut self.masks {
+            masks.push_shard(self.index, &name, manifest);
+        }
+        if let Some(sources) = &mut self.sources {
+            let samples = manifest.samples.iter();
+            sources.extend(samples.map(|sample| (sample.source, sample.size)));
+        }
         self.count(&entry, manifest);
         self.entries.push(entry);
     }
@@ -53,6 +67,10 @@ impl<'a> CompleteShards<'a> {
     /// Removes all shards, so that they can be added in their order. Keeps the counts of the work
     /// of this call.
     pub(super) fn clear(&mut self) {
+        let targets = TargetMembers {
+            objects: self.sources.is_some(),
+            masks: self.masks.is_some(),
+        };
         let report = BuildReport {
             samples: 0,
             skipped: 0,
@@ -63,7 +81,7 @@ impl<'a> CompleteShards<'a> {
         };
         *self = Self {
             report,
-            ..Self::new(self.index)
+            ..Self::new(self.index, targets)
         };
     }
 

@@ -15,6 +15,7 @@ use crate::cache::sample_members::SampleMembers;
 use crate::cache::shard_ledger::{LedgerEntry, ShardLedger, idx_text};
 use crate::cache::shard_places::ShardRun;
 use crate::cache::source_headers::SourceHeaders;
+use crate::cache::targets::CacheTargets;
 use crate::cache::{BuildOptions, CacheEncoding};
 use crate::data::index::{CachedSamples, Index};
 use crate::data::shard::manifest::Manifest;
@@ -37,6 +38,7 @@ pub(super) struct DiskEstimate<'a> {
     pub(super) headers: &'a SourceHeaders<'a>,
     pub(super) members: &'a SampleMembers<'a>,
     pub(super) columns: Option<&'a CacheColumns>,
+    pub(super) targets: &'a CacheTargets,
     /// The samples of complete shards.
     pub(super) samples: CachedSamples,
     /// The unit that file sizes are rounded up to, bytes.
@@ -84,13 +86,20 @@ impl DiskEstimate<'_> {
                 None => (320, 0),
                 Some(columns) => (448, columns.names_bytes()),
             };
-            let manifests = self.round_up(MANIFESTS + 2 * (entry * shards + names));
-            bytes = bytes.saturating_add(index.saturating_add(manifests));
+            let targets = self.targets.names_bytes();
+            let manifests = self.round_up(MANIFESTS + 2 * (entry * shards + names + targets));
+            let table = self.targets.objects.as_ref().map(|kept| kept.table.bytes());
+            let masks = self.targets.masks.as_ref().map(|_| index);
+            bytes = [Some(index), Some(manifests), table, masks]
+                .into_iter()
+                .flatten()
+                .fold(bytes, |all, of| all.saturating_add(self.round_up(of)));
         }
         // While a shard is completed, its columns may be in a further file.
         Ok(Some(DiskNeed {
             bytes: bytes.saturating_add(self.largest_columns),
-            exact: !matches!(self.options.encode, CacheEncoding::Jpeg { .. }),
+            exact: !(matches!(self.options.encode, CacheEncoding::Jpeg { .. })
+                || (self.targets.masks.is_some() && self.options.resize.is_some())),
         }))
     }
 
@@ -103,7 +112,8 @@ impl DiskEstimate<'_> {
     ) -> Result<Option<(u64, u64)>> {
         let mut bytes = 0u64;
         let mut number = run.first_shard;
-        let mut ledger = ShardLedger::new(run.first_id);
+        let targets = self.targets.members();
+        let mut ledger = ShardLedger::new(run.first_id, targets);
         let begin = |columns: Option<&CacheColumns>| columns.map(CacheColumns::counted).transpose();
         let mut columns = begin(self.columns)?;
         let (most, each) = (
@@ -113,7 +123,7 @@ impl DiskEstimate<'_> {
         for position in run.places.clone() {
             let id = run.first_id + (position - run.places.start);
             if ledger.samples() > 0 && each.is_some_and(|n| position.is_multiple_of(n)) {
-                let full = std::mem::replace(&mut ledger, ShardLedger::new(id));
+                let full = std::mem::replace(&mut ledger, ShardLedger::new(id, targets));
                 let values = std::mem::replace(&mut columns, begin(self.columns)?);
                 bytes = bytes.saturating_add(self.files(full, values, number)?);
                 number += 1;
@@ -128,13 +138,22 @@ impl DiskEstimate<'_> {
                 CacheEncoding::Jpeg { quality } => estimated_jpeg(size, quality),
                 encode => encode.most_bytes(size, file),
             };
-            let names = self.members.of(id, source)?;
-            let label = names.label.as_ref();
+            let Some(in_source) = self.headers.sizes.get(source) else {
+                continue;
+            };
+            // A sample with a fault is left out, or ends the build.
+            let Ok(names) = self.members.of(id, source, in_source)? else {
+                continue;
+            };
+            let mask = names.mask.as_deref();
+            let mask = mask.map(|name| (name, self.headers.mask_bytes(source, size)));
             let entries = || {
-                let label = label.map(|(name, text)| (name.as_str(), text.len() as u64));
+                let texts = [&names.label, &names.objects].into_iter().flatten();
+                let texts = texts.map(|(name, text)| (name.as_str(), text.len() as u64));
                 [(names.picture.as_str(), picture)]
                     .into_iter()
-                    .chain(label)
+                    .chain(texts)
+                    .chain(mask)
                     .map(|(name, size)| LedgerEntry {
                         name,
                         size,
@@ -146,12 +165,12 @@ impl DiskEstimate<'_> {
             let behind = columns.as_ref().zip(row.as_ref());
             let behind = behind.map_or(0, |(columns, row)| columns.most_bytes_with(row));
             if !ledger.takes(entries(), most.saturating_sub(behind)) {
-                let full = std::mem::replace(&mut ledger, ShardLedger::new(id));
+                let full = std::mem::replace(&mut ledger, ShardLedger::new(id, targets));
                 let values = std::mem::replace(&mut columns, begin(self.columns)?);
                 bytes = bytes.saturating_add(self.files(full, values, number)?);
                 number += 1;
             }
-            ledger.add(source, entries());
+            ledger.add((source, self.members.stated_size(in_source)), entries());
             if let Some((columns, row)) = columns.as_mut().zip(row) {
                 let pushed = columns.push(row);
                 pushed.map_err(|e| Error::dataset(self.index.path(source), e.to_string()))?;

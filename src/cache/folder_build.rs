@@ -10,7 +10,7 @@ use crate::cache::OnBadSample;
 use crate::cache::build::{BuildWatch, CacheBuild};
 use crate::cache::cache_folder::{CacheFolder, file_hash};
 use crate::cache::changes;
-use crate::cache::columns::CacheColumns;
+use crate::cache::columns::{CacheColumns, joined_hash};
 use crate::cache::complete_shards::CompleteShards;
 use crate::cache::disk_estimate::DiskEstimate;
 use crate::cache::disk_full::{RemainingWork, check_room};
@@ -23,14 +23,15 @@ use crate::cache::shard_places::{IndependentShards, MissingShards, ShardRun};
 use crate::cache::source_headers::{SourceHeaders, files_hash, no_picture};
 use crate::data::index::Index;
 use crate::data::shard::manifest::{
-    COLUMNS_VERSION, CacheManifest, HexHash128, Manifest, ShardManifest, SkippedEntry, SourceEntry,
-    VERSION,
+    CACHE_MASKS, CACHE_OBJECTS, CacheManifest, HexHash128, Manifest, ShardManifest, SkippedEntry,
+    SourceEntry, version_of,
 };
 use crate::error::{Error, Result, lost_picture};
 use crate::jobs::encode::payload::CacheOrder;
 use crate::jobs::encode::run::EncodeRun;
 use crate::jobs::encode::spec::EncodeSpec;
 use crate::pool::worker_options::LaunchedWorkers;
+use crate::sys::atomic_file::replace_by;
 
 /// The build of one part of a cache in its folder.
 struct FolderBuild<'a> {
@@ -73,7 +74,7 @@ impl CacheBuild<'_> {
             folder,
             manifest,
             existing,
-            complete: CompleteShards::new(self.index),
+            complete: CompleteShards::new(self.index, self.targets.members()),
             independent: self.independent_shards(),
         };
         part.complete.report.complete = part.run(crew, watch)?.is_continue();
@@ -86,12 +87,12 @@ impl CacheBuild<'_> {
     /// When a file of the source cannot be examined.
     pub(super) fn new_manifest(&self) -> Result<CacheManifest> {
         let names = self.index.classes().iter();
+        let (objects, masks) = self.targets.entries();
         Ok(CacheManifest {
+            objects,
+            masks,
             format: CacheManifest::FORMAT.into(),
-            version: match self.columns {
-                None => VERSION,
-                Some(_) => COLUMNS_VERSION,
-            },
+            version: version_of(self.columns.is_some(), self.targets.members()),
             checksum: HexHash128(0),
             featherload: env!("CARGO_PKG_VERSION").into(),
             complete: false,
@@ -103,8 +104,8 @@ impl CacheBuild<'_> {
                 lost: self.scan.map(|scan| {
                     let mut lost = losses(scan);
                     let keeps = |field: &String| {
-                        self.columns
-                            .is_some_and(|columns| columns.keeps_field(field))
+                        self.targets.keeps_field(field)
+                            || (self.columns).is_some_and(|columns| columns.keeps_field(field))
                     };
                     lost.other_fields.retain(|field, _| !keeps(field));
                     lost
@@ -180,10 +181,23 @@ impl CacheBuild<'_> {
 
     /// Like [`CacheBuild::files_hash`], without the files that have only columns.
     fn images_hash(&self, samples: Option<&mut dyn Iterator<Item = u64>>) -> Result<HexHash128> {
-        match self.source_store {
-            Some(store) => Ok(store.fingerprint()),
-            None => files_hash(self.index, samples),
+        let Some(masks) = &self.targets.masks else {
+            return match self.source_store {
+                Some(store) => Ok(store.fingerprint()),
+                None => files_hash(self.index, samples),
+            };
+        };
+        // A source in a store has its masks in the same shards.
+        if let Some(store) = self.source_store {
+            return Ok(store.fingerprint());
         }
+        let samples: Option<Vec<u64>> = samples.map(Iterator::collect);
+        let all = [self.index, &masks.index].map(|index| match &samples {
+            None => files_hash(index, None),
+            Some(samples) => files_hash(index, Some(&mut samples.iter().copied())),
+        });
+        let [images, masks] = all;
+        Ok(joined_hash(images?, &masks?.0.to_le_bytes()))
     }
 }
 
@@ -319,6 +333,8 @@ impl<'a> FolderBuild<'a> {
                 && there.shards == self.complete.entries
                 // An index of an older version has the right hash, but cannot be read.
                 && Index::of_cache(self.folder.path(), Some(there)).is_ok()
+                && (there.side_files().iter())
+                    .all(|(name, hash)| self.folder.has_file(name, *hash))
         })
     }
 
@@ -379,11 +395,15 @@ impl<'a> FolderBuild<'a> {
             return Ok(ControlFlow::Break(()));
         }
         let to_read = read.iter().map(|places| places.end - places.start).sum();
-        let Some(headers) = self.read_headers(samples(), to_read, watch)? else {
+        let Some(mut headers) = self.read_headers(samples(), to_read, watch)? else {
             return Ok(ControlFlow::Break(()));
         };
+        if let Some(masks) = &build.targets.masks {
+            headers = headers.with_masks(&masks.index, options.resize.is_none());
+        }
         headers.check(build.source_store.is_some(), options, order, &places)?;
-        let members = SampleMembers::new(index, options.encode, &headers.formats);
+        let targets = (build.targets, options.resize);
+        let members = SampleMembers::new(index, options.encode, &headers.formats, targets);
         let (available, fragment) = folder.available()?;
         let estimate = DiskEstimate {
             index,
@@ -392,6 +412,7 @@ impl<'a> FolderBuild<'a> {
             headers: &headers,
             members: &members,
             columns: build.columns,
+            targets: build.targets,
             samples: self.complete.samples.clone(),
             fragment,
             largest_columns: 0,
@@ -503,14 +524,18 @@ impl<'a> FolderBuild<'a> {
         places: Vec<Range<u64>>,
     ) -> Result<EncodeRun> {
         let options = self.build.options;
+        let masks = self.build.targets.masks.as_ref();
         let spec = EncodeSpec {
             encode: options.encode,
             resize: options.resize,
             shuffle: options.shuffle,
             limits: options.decode_limits(),
+            masks: masks.map(|masks| masks.form),
         };
         let rooms = headers.payload_spaces(order, spec.encode, spec.resize)?;
-        EncodeRun::start(crew, spec, self.build.index, &headers.sizes, &rooms, places)
+        let index = self.build.index;
+        let masks = masks.map(|masks| &masks.index);
+        EncodeRun::start(crew, spec, index, masks, &headers.sizes, &rooms, places)
     }
 
     /// Whether the build removes the existing files that do not stay. It does not if other
@@ -606,6 +631,19 @@ impl<'a> FolderBuild<'a> {
         manifest.skipped = self.complete.report.skipped;
         manifest.shards = std::mem::take(&mut self.complete.entries);
         manifest.index = Some(file_hash(&path)?);
+        if let (Some(masks), Some(entry)) = (self.complete.masks.take(), &mut manifest.masks) {
+            let path = self.folder.path().join(CACHE_MASKS);
+            masks.seal()?.write(&path)?;
+            entry.index = Some(file_hash(&path)?);
+        }
+        let kept = self.build.targets.objects.as_ref();
+        let sources = self.complete.sources.take();
+        if let (Some(kept), Some(sources), Some(entry)) = (kept, sources, &mut manifest.objects) {
+            let table = kept.select(&sources, self.build.options.resize)?;
+            let path = self.folder.path().join(CACHE_OBJECTS);
+            replace_by(&path, table.file_bytes())?;
+            entry.table = Some(file_hash(&path)?);
+        }
         self.folder.write_manifest(manifest)
     }
 }

@@ -11,10 +11,13 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::cache::cache_folder::{absent_file, cache_manifest};
-use crate::cache::layout::{INDEX, ShardFile, length, no_such_path, shard_name};
+use crate::cache::layout::{SIDE_FILES, ShardFile, length, no_such_path, shard_name};
 use crate::data::columns::AvailableColumn;
-use crate::data::index::{ClassCount, Index};
-use crate::data::shard::manifest::{CACHE_MANIFEST, Manifest, ShardManifest, SourceLosses};
+use crate::data::index::{ClassCount, Index, open_cache_objects};
+use crate::data::objects::ObjectCategory;
+use crate::data::shard::manifest::{
+    CACHE_MANIFEST, Manifest, ObjectsEntry, ShardManifest, SourceLosses,
+};
 use crate::data::shard::read_at;
 use crate::error::{Error, Result};
 
@@ -64,6 +67,12 @@ pub struct CacheInfo {
     /// Bytes of the columns in all complete shards.
     #[serde(skip_serializing_if = "is_zero")]
     pub column_bytes: u64,
+    /// The objects that the samples have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objects: Option<CacheObjectInfo>,
+    /// How labels of masks become numbers, if a run does not say it. None without masks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub masks: Option<serde_json::Value>,
     /// Number of samples of each class, in the order of class numbers. Empty if samples have no
     /// classes, or the cache is not complete.
     pub classes: Vec<ClassCount>,
@@ -72,6 +81,37 @@ pub struct CacheInfo {
     pub largest_class: Option<ClassCount>,
     /// Speed of reading samples, measured during this call; none without samples.
     pub reading: Option<ReadMeasurement>,
+}
+
+/// The objects of a cache.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct CacheObjectInfo {
+    /// In the order of labels.
+    pub categories: Vec<ObjectCategory>,
+    /// Keypoints of an object; 0 without keypoints.
+    pub keypoints: usize,
+    /// Whether objects have outlines, from which instance masks are drawn.
+    pub outlines: bool,
+    /// Number of objects; none if the cache is not complete.
+    pub objects: Option<u64>,
+    /// Objects of the image that has most of them; none if the cache is not complete.
+    pub most_in_image: Option<usize>,
+    /// How objects move with their images, if a run does not say it.
+    pub rule: serde_json::Value,
+}
+
+impl CacheObjectInfo {
+    fn of(entry: &ObjectsEntry) -> Self {
+        Self {
+            categories: entry.form.categories.clone(),
+            keypoints: entry.form.keypoints,
+            outlines: entry.form.shapes,
+            objects: None,
+            most_in_image: None,
+            rule: entry.rule.clone(),
+        }
+    }
 }
 
 /// Sizes of samples, bytes.
@@ -170,7 +210,12 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
             .iter()
             .map(|column| AvailableColumn::new(&column.name, &column.kind))
             .collect(),
-        bytes: length(&at) + length(&path.join(INDEX)),
+        bytes: length(&at)
+            + (SIDE_FILES.iter())
+                .map(|name| length(&path.join(name)))
+                .sum::<u64>(),
+        objects: manifest.objects.as_ref().map(CacheObjectInfo::of),
+        masks: manifest.masks.as_ref().map(|masks| masks.rule.clone()),
         ..CacheInfo::default()
     };
     let due = manifest.complete.then_some(manifest.shards.len() as u64);
@@ -213,6 +258,11 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
             return Err(Error::dataset(path, what));
         }
         info.skipped = manifest.skipped;
+        if let Some(objects) = &mut info.objects {
+            let table = open_cache_objects(&Index::cache(path)?)?.table;
+            objects.objects = Some(table.objects() as u64);
+            objects.most_in_image = Some(table.most_objects());
+        }
         info.classes = Index::of_cache(path, Some(&manifest))?.class_counts();
         let ends = ClassCount::smallest_and_largest(&info.classes);
         (info.smallest_class, info.largest_class) =

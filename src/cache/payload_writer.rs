@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use crate::cache::build::{BuildWatch, CacheBuild};
 use crate::cache::cache_folder::CacheFolder;
+use crate::cache::columns::CacheColumns;
 use crate::cache::complete_shards::CompleteShards;
 use crate::cache::report::{BuildPhase, BuildProgress};
 use crate::cache::sample_members::SampleMembers;
 use crate::cache::shard_file::{MemberData, ShardFileWriter};
 use crate::cache::source_headers::SourceHeaders;
 use crate::cache::upload::LOOK;
-use crate::data::shard::manifest::SkippedEntry;
+use crate::data::shard::manifest::{SkippedEntry, TargetMembers};
 use crate::error::{Error, Result, SampleFault};
-use crate::jobs::encode::payload::CacheOrder;
+use crate::jobs::encode::payload::{CacheOrder, SamplePayload};
 use crate::jobs::encode::run::EncodeRun;
 
 /// Writes payloads into shards.
@@ -66,7 +67,7 @@ impl PayloadWriter<'_, '_> {
                             self.folder,
                             number,
                             id,
-                            self.build.columns,
+                            self.contents(),
                         )?);
                     }
                 }
@@ -133,7 +134,12 @@ impl PayloadWriter<'_, '_> {
         source.ok_or_else(|| Error::protocol("more payloads than samples came"))
     }
 
-    fn write_sample(&mut self, payload: &[u8]) -> Result<()> {
+    /// The columns and targets of shards.
+    fn contents(&self) -> (Option<&CacheColumns>, TargetMembers) {
+        (self.build.columns, self.build.targets.members())
+    }
+
+    fn write_sample(&mut self, payload: SamplePayload<'_>) -> Result<()> {
         let source = self.source_id()?;
         // In independent shards, the id of a sample is its place.
         let id = match self.build.options.shard_samples {
@@ -143,15 +149,25 @@ impl PayloadWriter<'_, '_> {
                 self.complete.report.samples + open
             }
         };
-        let names = self.members.of(id, source)?;
-        let label = names.label.as_ref();
-        let label = label.map(|(name, data)| (name.as_str(), data.as_slice()));
-        let picture: MemberData<'_> = (&names.picture, payload);
-        let members: Vec<_> = std::iter::once(picture).chain(label).collect();
+        let size = self.headers.sizes.get(source);
+        let size = size.ok_or_else(|| Error::protocol("a payload came without its header"))?;
+        let names = match self.members.of(id, source, size)? {
+            Ok(names) => names,
+            Err(fault) => return self.skip_sample(fault),
+        };
+        let texts = [&names.label, &names.objects].into_iter().flatten();
+        let texts = texts.map(|(name, data)| (name.as_str(), data.as_slice()));
+        let picture: MemberData<'_> = (&names.picture, payload.image);
+        let mask = names
+            .mask
+            .as_ref()
+            .map(|name| (name.as_str(), payload.mask));
+        let members: Vec<_> = std::iter::once(picture).chain(texts).chain(mask).collect();
         let columns = self.build.columns;
         let row = columns.map(|columns| columns.row(self.build.index, source));
         let row = row.transpose()?;
         let most = self.build.options.shard_bytes();
+        let contents = (columns, self.build.targets.members());
         let takes = |open: &ShardFileWriter| open.takes(&members, row.as_ref(), most);
         if self.open.as_ref().is_some_and(|open| !takes(open)) {
             self.end_shard()?;
@@ -160,13 +176,14 @@ impl PayloadWriter<'_, '_> {
             Some(shard) => shard,
             None => {
                 let number = self.complete.report.shards;
-                let mut shard = ShardFileWriter::begin(self.folder, number, id, columns)?;
+                let mut shard = ShardFileWriter::begin(self.folder, number, id, contents)?;
                 let unlisted = self.complete.unlisted.drain(..);
                 unlisted.for_each(|s| shard.skip(s));
                 self.open.insert(shard)
             }
         };
         let before = shard.bytes();
+        let source = (source, self.members.stated_size(size));
         let pushed = shard.push(self.folder, source, &members, row);
         self.written += shard.bytes() - before;
         pushed

@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::cache::layout::sample_key;
+use crate::cache::targets::CacheTargets;
 use crate::data::index::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, Index, Label};
-use crate::error::{Error, Result};
-use crate::jobs::encode::encoding::CacheEncoding;
+use crate::data::shard::manifest::{MASK_EXTENSION, OBJECTS_EXTENSION};
+use crate::error::{Error, Result, SampleFault};
+use crate::jobs::encode::encoding::{CacheEncoding, CacheResize};
 use crate::picture::FileFormat;
 
 /// The members of all samples of a source.
@@ -20,6 +22,8 @@ pub(super) struct SampleMembers<'a> {
     formats: &'a BTreeMap<u64, FileFormat>,
     /// Whether any sample has a class.
     classed: bool,
+    targets: &'a CacheTargets,
+    resize: Option<CacheResize>,
 }
 
 /// The members of one sample.
@@ -28,6 +32,9 @@ pub(super) struct MemberNames {
     pub(super) picture: String,
     /// Name and content of the label's member.
     pub(super) label: Option<(String, Vec<u8>)>,
+    /// Name and content of the objects' member.
+    pub(super) objects: Option<(String, Vec<u8>)>,
+    pub(super) mask: Option<String>,
 }
 
 /// The JSON of a label that is a vector.
@@ -41,6 +48,7 @@ impl<'a> SampleMembers<'a> {
         index: &'a Index,
         encode: CacheEncoding,
         formats: &'a BTreeMap<u64, FileFormat>,
+        (targets, resize): (&'a CacheTargets, Option<CacheResize>),
     ) -> Self {
         // In a flat folder all classes are -1, which means no class.
         let has_class = |id| matches!(index.label(id), Label::Class(class) if class != -1);
@@ -49,14 +57,22 @@ impl<'a> SampleMembers<'a> {
             encode,
             formats,
             classed: (0..index.len()).any(has_class),
+            targets,
+            resize,
         }
     }
 
-    /// The members of the sample with id `source` in the source, and `id` in the cache.
+    /// The members of the sample with id `source` in the source, and `id` in the cache. `size`:
+    /// height and width of its upright image in the source.
     ///
     /// # Errors
-    /// None for the numbers of an index.
-    pub(super) fn of(&self, id: u64, source: u64) -> Result<MemberNames> {
+    /// The fault of a sample whose objects do not fit its image.
+    pub(super) fn of(
+        &self,
+        id: u64,
+        source: u64,
+        size: (u32, u32),
+    ) -> Result<Result<MemberNames, SampleFault>> {
         let path = self.index.relative_path(source);
         let key = sample_key(id, path);
         let picture = match self.encode {
@@ -69,7 +85,29 @@ impl<'a> SampleMembers<'a> {
             label => label_member(label)?,
         };
         let label = label.map(|(extension, text)| (format!("{key}.{extension}"), text));
-        Ok(MemberNames { picture, label })
+        let objects = match self.targets.objects_text(source, size, self.resize) {
+            Ok(text) => text.map(|text| (format!("{key}.{OBJECTS_EXTENSION}"), text)),
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let mask = self.targets.mask_extension(source, self.resize);
+        let mask = mask.map(|extension| match extension.as_str() {
+            "" => format!("{key}.{MASK_EXTENSION}"),
+            format => format!("{key}.{MASK_EXTENSION}.{format}"),
+        });
+        Ok(Ok(MemberNames {
+            picture,
+            label,
+            objects,
+            mask,
+        }))
+    }
+
+    /// The size of an image of this height and width in the source, as the shard's manifest has it.
+    pub(super) fn stated_size(&self, size: (u32, u32)) -> Option<(u32, u32)> {
+        self.resize
+            .is_some()
+            .then_some(size)
+            .filter(|_| !self.targets.members().is_none())
     }
 
     /// The extension of a copied file: that of its name if readers of shards know it, else that of
@@ -127,9 +165,10 @@ mod tests {
         };
         let (index, _) = Index::list(&path, &options).unwrap();
         let formats = BTreeMap::from([(1, FileFormat::Png)]);
-        let members = SampleMembers::new(&index, encode, &formats);
+        let none = CacheTargets::default();
+        let members = SampleMembers::new(&index, encode, &formats, (&none, None));
         let all = (0..index.len()).map(|n| {
-            let names = members.of(n + 10, n).unwrap();
+            let names = members.of(n + 10, n, (1, 1)).unwrap().unwrap();
             let label = names.label.map(|(name, text)| {
                 let text = String::from_utf8(text).unwrap();
                 format!("{name}={text}")

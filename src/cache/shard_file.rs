@@ -10,10 +10,10 @@ use tempfile::{NamedTempFile, SpooledTempFile};
 use crate::cache::cache_folder::{CacheFolder, entry};
 use crate::cache::columns::{CacheColumns, ShardColumns};
 use crate::cache::layout::ShardFile;
-use crate::cache::shard_ledger::{LedgerEntry, ShardLedger, idx_text};
+use crate::cache::shard_ledger::{LedgerEntry, ShardLedger, SourceSample, idx_text};
 use crate::data::arrow::ArrowRow;
 use crate::data::shard::manifest::{
-    COLUMNS_MEMBER, Manifest, ShardEntry, ShardManifest, SkippedEntry,
+    COLUMNS_MEMBER, Manifest, ShardEntry, ShardManifest, SkippedEntry, TargetMembers,
 };
 use crate::data::shard::shard_writer::{ShardOutput, ShardWriter};
 use crate::error::{Error, Result};
@@ -40,17 +40,18 @@ fn entry_of<'a>((name, data): &MemberData<'a>, hash: u64) -> LedgerEntry<'a> {
 }
 
 impl ShardFileWriter {
-    /// An empty shard of `folder`. Its first sample will have id `first_id`.
+    /// An empty shard of `folder`. Its first sample will have id `first_id`, and each of them these
+    /// columns and targets.
     pub(super) fn begin(
         folder: &CacheFolder,
         number: u64,
         first_id: u64,
-        columns: Option<&CacheColumns>,
+        (columns, targets): (Option<&CacheColumns>, TargetMembers),
     ) -> Result<Self> {
         let temporary = create_temporary(&ShardFile::Tar.path(folder.path(), number))?;
         Ok(Self {
             number,
-            ledger: ShardLedger::new(first_id),
+            ledger: ShardLedger::new(first_id, targets),
             writer: ShardWriter::new(BufWriter::with_capacity(BUFFER, temporary)),
             columns: columns
                 .map(|columns| columns.spooled(folder.path()))
@@ -88,7 +89,7 @@ impl ShardFileWriter {
     pub(super) fn push(
         &mut self,
         folder: &CacheFolder,
-        source: u64,
+        source: SourceSample,
         members: &[MemberData<'_>],
         row: Option<ArrowRow>,
     ) -> Result<()> {

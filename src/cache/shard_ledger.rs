@@ -5,8 +5,8 @@
 
 use crate::data::shard::dali_index::DaliIndexText;
 use crate::data::shard::manifest::{
-    COLUMNS_MEMBER, COLUMNS_VERSION, HexHash64, HexHash128, Manifest, MemberEntry, SampleEntry,
-    ShardManifest, SkippedEntry, VERSION,
+    COLUMNS_MEMBER, HexHash64, HexHash128, Manifest, MemberEntry, SampleEntry, ShardManifest,
+    SkippedEntry, TargetMembers, version_of,
 };
 use crate::data::shard::shard_writer::{END, encode_header, member_bytes};
 use crate::error::{Error, Result};
@@ -19,8 +19,12 @@ pub(super) struct ShardLedger {
     at: u64,
     samples: Vec<SampleEntry>,
     columns: Option<MemberEntry>,
+    targets: TargetMembers,
     skipped: Vec<SkippedEntry>,
 }
+
+/// A sample of the source, and the height and width of its image there if they are kept.
+pub(super) type SourceSample = (u64, Option<(u32, u32)>);
 
 /// A member of a shard, before or after it is written.
 #[derive(Debug, Clone, Copy)]
@@ -32,10 +36,11 @@ pub(super) struct LedgerEntry<'a> {
 }
 
 impl ShardLedger {
-    /// An empty shard. Its first sample will have id `first_id`.
-    pub(super) fn new(first_id: u64) -> Self {
+    /// An empty shard. Its first sample will have id `first_id`, and each of them these targets.
+    pub(super) fn new(first_id: u64, targets: TargetMembers) -> Self {
         Self {
             first_id,
+            targets,
             ..Self::default()
         }
     }
@@ -62,9 +67,17 @@ impl ShardLedger {
     }
 
     /// Adds a sample of the source with its members, in their order.
-    pub(super) fn add<'a>(&mut self, source: u64, members: impl Iterator<Item = LedgerEntry<'a>>) {
+    pub(super) fn add<'a>(
+        &mut self,
+        (source, size): SourceSample,
+        members: impl Iterator<Item = LedgerEntry<'a>>,
+    ) {
         let members = members.map(|member| self.place(member)).collect();
-        self.samples.push(SampleEntry { source, members });
+        self.samples.push(SampleEntry {
+            source,
+            size,
+            members,
+        });
     }
 
     /// Adds the columns of all samples, which come after the last one.
@@ -94,14 +107,12 @@ impl ShardLedger {
     pub(super) fn manifest(self, hash: u128) -> ShardManifest {
         ShardManifest {
             format: ShardManifest::FORMAT.into(),
-            version: match self.columns {
-                None => VERSION,
-                Some(_) => COLUMNS_VERSION,
-            },
+            version: version_of(self.columns.is_some(), self.targets),
             checksum: HexHash128(0),
             first_id: self.first_id,
             bytes: self.bytes(),
             hash: HexHash128(hash),
+            targets: self.targets,
             samples: self.samples,
             columns: self.columns,
             skipped: self.skipped,
@@ -138,11 +149,11 @@ mod tests {
     #[test]
     fn the_ledger_says_what_the_writer_does() {
         let mut writer = ShardWriter::new(Vec::new());
-        let mut ledger = ShardLedger::new(3);
+        let mut ledger = ShardLedger::new(3, TargetMembers::default());
         let long = "n".repeat(120);
         for (i, size) in [0usize, 1, 511, 512, 513, 5000].into_iter().enumerate() {
             let members = [entry("a.jpg", size as u64), entry(&long, 3)];
-            ledger.add(i as u64, members.into_iter());
+            ledger.add((i as u64, None), members.into_iter());
             let first = writer.append("a.jpg", &vec![1; size]).unwrap();
             let second = writer.append(&long, b"abc").unwrap();
             let said = &ledger.samples[i].members;
@@ -159,10 +170,10 @@ mod tests {
 
     #[test]
     fn a_shard_takes_one_sample_at_least_and_no_more_than_fit() {
-        let mut ledger = ShardLedger::new(0);
+        let mut ledger = ShardLedger::new(0, TargetMembers::default());
         let members = || [entry("a.jpg", 10_000)].into_iter();
         assert!(ledger.takes(members(), 4096));
-        ledger.add(0, members());
+        ledger.add((0, None), members());
         // 512 + 10240 bytes each, and 1024 at the end.
         assert!(ledger.takes(members(), 2 * 10_752 + 1024));
         assert!(!ledger.takes(members(), 2 * 10_752 + 1023));
@@ -170,10 +181,10 @@ mod tests {
 
     #[test]
     fn the_idx_is_dalis() {
-        let mut ledger = ShardLedger::new(0);
+        let mut ledger = ShardLedger::new(0, TargetMembers::default());
         let members = [entry("0_a.jpg", 5), entry("0_a.cls", 1)];
-        ledger.add(0, members.into_iter());
-        ledger.add(1, [entry("1_b.jpg", 600)].into_iter());
+        ledger.add((0, None), members.into_iter());
+        ledger.add((1, None), [entry("1_b.jpg", 600)].into_iter());
         let text = idx_text(&ledger.manifest(0)).unwrap();
         assert_eq!(
             String::from_utf8(text).unwrap(),

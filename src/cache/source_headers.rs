@@ -24,10 +24,14 @@ use crate::data::survey;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::encode::encoding::{CacheEncoding, CacheResize};
 use crate::jobs::encode::payload::CacheOrder;
-use crate::jobs::encode::payload_spaces::PayloadSpaces;
+use crate::jobs::encode::payload_spaces::{PayloadSpaces, most_png_bytes};
 use crate::picture::read_header::PictureHeader;
 use crate::picture::{FileFormat, PictureLimits};
 use crate::recipe::OrientationMode;
+
+/// Pixels of a mask that take a byte in a PNG, and bytes of the rest: usual numbers.
+const PIXELS_OF_PNG_BYTE: u64 = 20;
+const PNG_HEADERS: u64 = 200;
 
 /// The time between two progress reports.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -41,6 +45,10 @@ pub(super) struct SourceHeaders<'a> {
     file_bytes: Vec<u64>,
     /// Formats of files whose names do not state one, by id.
     pub(super) formats: BTreeMap<u64, FileFormat>,
+    /// Bytes of each mask in the source, by id. Empty without masks, or if they are resized.
+    mask_bytes: Vec<u64>,
+    /// Whether images have masks.
+    has_masks: bool,
 }
 
 impl<'a> SourceHeaders<'a> {
@@ -118,7 +126,38 @@ impl<'a> SourceHeaders<'a> {
             sizes,
             file_bytes: file_bytes.into_iter().map(AtomicU64::into_inner).collect(),
             formats: formats.into_inner().unwrap_or_else(PoisonError::into_inner),
+            mask_bytes: Vec::new(),
+            has_masks: false,
         }))
+    }
+
+    /// Notes the lengths of the masks of the samples that have a header. `stay`: they are stored as
+    /// they are.
+    pub(super) fn with_masks(mut self, masks: &Index, stay: bool) -> Self {
+        self.has_masks = true;
+        if stay {
+            let length = |id: u64| match masks.part(id) {
+                Some(part) => part.bytes,
+                // Reading an absent file reports it.
+                None => masks.file(id).metadata().map_or(0, |found| found.len()),
+            };
+            let ids = 0..self.index.len();
+            let known = |id: u64| self.sizes.get(id).map_or(0, |_| length(id));
+            self.mask_bytes = ids.map(known).collect();
+        }
+        self
+    }
+
+    /// Bytes of the mask of a sample in the cache, whose image has this height and width there: its
+    /// file's, or a usual number for a PNG of labels.
+    pub(super) fn mask_bytes(&self, id: u64, (height, width): (u32, u32)) -> u64 {
+        let stored = usize::try_from(id)
+            .ok()
+            .and_then(|at| self.mask_bytes.get(at));
+        stored.copied().unwrap_or_else(|| {
+            let pixels = u64::from(height) * u64::from(width);
+            pixels / PIXELS_OF_PNG_BYTE + PNG_HEADERS
+        })
     }
 
     /// Checks the samples without a header, before anything is removed to make room for the build.
@@ -206,7 +245,17 @@ impl<'a> SourceHeaders<'a> {
                 .sample(position)
                 .and_then(|id| self.output(id, resize))
                 .map_or(0, |(size, file)| encode.most_bytes(size, file))
+                .saturating_add(self.most_mask_bytes(order.sample(position), resize))
         }))
+    }
+
+    fn most_mask_bytes(&self, id: Option<u64>, resize: Option<CacheResize>) -> u64 {
+        let output = id.and_then(|id| Some((id, self.output(id, resize)?.0)));
+        match output.filter(|_| self.has_masks) {
+            None => 0,
+            Some((_, size)) if self.mask_bytes.is_empty() => most_png_bytes(size),
+            Some((id, size)) => self.mask_bytes(id, size),
+        }
     }
 }
 

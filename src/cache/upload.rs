@@ -252,15 +252,7 @@ impl CacheUpload {
     /// Writes the first manifest to the store, before the first shard.
     fn begin(&mut self, over: Option<HexHash128>) -> Result<()> {
         let (manifest, _) = CacheManifest::read(&self.stage.join(CACHE_MANIFEST))?;
-        let begun = CacheManifest {
-            complete: false,
-            samples: 0,
-            skipped: 0,
-            shards: Vec::new(),
-            index: None,
-            ..manifest
-        };
-        let bytes = begun.to_bytes()?;
+        let bytes = manifest.begun().to_bytes()?;
         let file = create_temporary(&self.stage.join(CACHE_MANIFEST))?;
         fs::write(file.path(), &bytes).map_err(|e| Error::io_at("write", file.path(), e))?;
         let request = UploadRequest::Begin {

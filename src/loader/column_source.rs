@@ -121,7 +121,7 @@ impl ColumnSource {
                 if Index::is_cache(index.root()) {
                     return open_cache_columns(index.root(), index, names);
                 }
-                match has_tars(index) {
+                match index.has_tars() {
                     true if keeps_shards => open_shard_columns(index, names),
                     true => Err(in_store()),
                     false => Err(none_in(
@@ -133,7 +133,7 @@ impl ColumnSource {
             Self::Index => {
                 let shard = (index.shards() > 0).then(|| index.shard_path(0));
                 let folder = shard.as_deref().and_then(Path::parent);
-                match folder.filter(|_| has_tars(index)) {
+                match folder.filter(|_| index.has_tars()) {
                     Some(folder) if Index::is_cache(folder) => {
                         open_cache_columns(folder, index, names)
                     }
@@ -186,31 +186,16 @@ impl ColumnSource {
 /// The rows of JSON members beside the images of tars.
 ///
 /// # Errors
-/// Samples that are no members of tars, or whose tars are in an object store.
+/// Samples that are no members of tars.
 pub(super) fn open_members(index: &Index, extension: &str) -> Result<Box<dyn RowReader>> {
     let refused = |what| Err(Error::option("objects", what));
-    if index.is_remote() {
-        return refused(
-            "objects: `member` reads JSON beside images, and these shards are in an object store: \
-             use a copy on this machine",
-        );
-    }
-    match has_tars(index) {
+    match index.has_tars() {
         true => Ok(open_member_rows(extension)),
         false => refused(
             "objects: `member` names JSON beside images in tar shards, and these images are in \
              none: give `files` or `column`",
         ),
     }
-}
-
-/// Whether samples are members of tars.
-fn has_tars(index: &Index) -> bool {
-    index.shards() > 0
-        && !index.is_in_memory()
-        && index.page(0).is_none()
-        && index.pixels(0).is_none()
-        && index.shard_path(0).extension().is_some_and(|e| e == "tar")
 }
 
 /// The error for tar shards that do not stay on this machine.

@@ -8,6 +8,29 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 
+/// The text in place of `files` for a cache that has them itself.
+pub(super) const OF_CACHE: &str = "cache";
+
+/// The rule of a cache, with the fields that a run gives in place of its own.
+///
+/// # Errors
+/// Fields that are unknown or do not fit.
+pub(super) fn merged_rule<T: DeserializeOwned>(
+    stored: Value,
+    given: &Map<String, Value>,
+    name: &'static str,
+) -> Result<T> {
+    let mut fields = match stored {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    fields.extend(given.clone());
+    serde_json::from_value(Value::Object(fields)).map_err(|e| {
+        let what = format!("{name}: the rule of this cache is unknown here: {e}: build it again");
+        Error::option(name, what)
+    })
+}
+
 /// The field `files` of an option.
 #[derive(Debug, Clone, Default)]
 pub(super) enum FilesOption<L> {
@@ -19,6 +42,11 @@ pub(super) enum FilesOption<L> {
 }
 
 impl<L> FilesOption<L> {
+    /// Whether a cache has them itself.
+    pub(super) fn is_of_cache(&self) -> bool {
+        matches!(self, Self::Named(files) if files == OF_CACHE)
+    }
+
     /// `files` and the other fields of the option `name`: a text alone is `files`.
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,

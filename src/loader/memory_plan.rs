@@ -320,7 +320,8 @@ impl RowDrawing<'_> {
                 row: planned.size,
                 boxes: boxes.as_ref().map(|boxes| boxes as &dyn BoxSource),
             };
-            DrawnSteps::of(self.program, (&picture, self.index.len()), &random)
+            let partner = |share| self.plan.sample_at_share(at.epoch, share);
+            DrawnSteps::of(self.program, (&picture, &partner), &random)
         });
         let (steps, fault) = match steps {
             Ok(steps) => (Some(steps), None),

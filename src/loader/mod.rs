@@ -1,8 +1,10 @@
 //! Loaders: from a data set and a recipe to epochs of batches.
 //!
 //! - `builder`: the options; `source`: where samples come from; `column_source`: where their
-//!   columns are; `mask_source`: where masks are; `raster_source`: where other rasters are; `object_source`: where objects are; `object_rows`:
-//!   those that a program hands over; `files_option`: the field `files` of masks and objects;
+//!   columns are; `mask_source`: where masks are; `raster_source`: where other rasters are;
+//!   `object_source`: where objects are; `object_rows`: those that a program hands over;
+//!   `remote_targets`: annotations in object stores; `files_option`: the field `files` of masks,
+//!   rasters and objects;
 //! - `start`: starts a run: coordinator, index, ring, workers;
 //! - `prepared_run`: data, order and sizes of a run, before anything is allocated;
 //! - `sampler_table`: the table of a sampler, from index, weights and sizes;
@@ -28,6 +30,7 @@ mod object_source;
 mod object_survey;
 mod prepared_run;
 mod raster_source;
+mod remote_targets;
 mod report;
 pub(crate) mod sampler_table;
 mod source;
@@ -41,11 +44,13 @@ pub(crate) use column_source::ColumnSource;
 pub use image_loader::{Epoch, Loader};
 pub use jpeg_decoding::DecodeChoice;
 pub use mask_source::MaskOptions;
+pub(crate) use mask_source::MaskSource;
 pub use memory_plan::{DrawnRow, MemoryPlan};
 pub use object_rows::ObjectRows;
 pub use object_source::ObjectOptions;
 pub use object_survey::{ObjectSizes, ObjectSurvey};
 pub use raster_source::{RasterList, RasterOptions};
+pub(crate) use remote_targets::fetch_members;
 pub use report::LoaderReport;
 pub(crate) use source::DeadAddresses;
 pub use source::Source;

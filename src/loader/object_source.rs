@@ -2,22 +2,26 @@
 //!
 //! In the consumer.
 
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::data::annotations::{
     AnnotatedSet, AnnotationOptions, AnnotationReport, BESIDE, CATEGORY_FIELDS, CoordinateForm,
     CrowdPolicy, ObjectFiles, object_fields, read_rows,
 };
-use crate::data::index::{Index, WantedFields};
+use crate::data::index::{CachedObjects, Index, PathPattern, WantedFields, open_cache_objects};
 use crate::data::objects::{BoxForm, ObjectList, ObjectTable};
 use crate::error::{Error, Result};
 use crate::jobs::object_rule::{LabelNumbers, ObjectRule};
 use crate::loader::column_source::{ColumnSource, open_members};
-use crate::loader::files_option::{FilesOption, parse_option};
+use crate::loader::files_option::{FilesOption, merged_rule, parse_option};
+use crate::loader::remote_targets::FetchedAnnotations;
 use crate::loader::source::Source;
+use crate::remote::fetch::StoreAddress;
 
 /// The objects of a data set: where they are, and how they move with their pictures.
 ///
@@ -33,6 +37,8 @@ use crate::loader::source::Source;
 #[derive(Debug, Clone, Default)]
 pub struct ObjectOptions {
     rule: ObjectRule,
+    /// The fields of the rule that were given. They replace those of a cache.
+    given: Map<String, Value>,
     files: FilesOption<ListedObjects>,
     reading: AnnotationReading,
 }
@@ -82,17 +88,17 @@ const OF_READING: [&str; 9] = [
 
 /// The objects of a run.
 #[derive(Debug)]
-pub(super) struct OpenedObjects {
-    pub(super) table: Arc<ObjectTable>,
-    pub(super) rule: ObjectRule,
-    /// None for objects that a program lists.
-    pub(super) report: Option<AnnotationReport>,
+pub(crate) struct OpenedObjects {
+    pub(crate) table: Arc<ObjectTable>,
+    pub(crate) rule: ObjectRule,
+    /// None for objects that a program lists, and for those of a cache.
+    pub(crate) report: Option<AnnotationReport>,
 }
 
 impl ObjectOptions {
     /// Objects in files that `files` names: a COCO file (`.json`), or a pattern of paths of YOLO's
     /// (`../labels/{stem}.txt`) or Pascal VOC's files (`../Annotations/{stem}.xml`), or a
-    /// `data.yaml` of YOLO.
+    /// `data.yaml` of YOLO. `cache`: the objects of a cache, with the rule that it was built with.
     pub fn new(files: impl Into<String>) -> Self {
         Self {
             files: FilesOption::Named(files.into()),
@@ -143,7 +149,17 @@ impl ObjectOptions {
     /// How objects move, and which are dropped.
     #[must_use]
     pub fn rule(self, rule: ObjectRule) -> Self {
-        Self { rule, ..self }
+        let given = fields_of(&rule);
+        Self {
+            rule,
+            given,
+            ..self
+        }
+    }
+
+    /// The rule as it was given.
+    pub(crate) fn given_rule(&self) -> &ObjectRule {
+        &self.rule
     }
 
     /// Whether the first wrong annotation of a file is an error. Default: wrong annotations are
@@ -181,6 +197,64 @@ impl ObjectOptions {
         Ok(self.rule(other.rule))
     }
 
+    /// The same objects, with a file in an object store downloaded. The file stays until the second
+    /// value is dropped. `helper`: the helper executable, if the user named one.
+    ///
+    /// # Errors
+    /// A file that cannot be downloaded.
+    pub(crate) fn downloaded(
+        &self,
+        helper: Option<&Path>,
+    ) -> Result<(Self, Option<FetchedAnnotations>)> {
+        let address = match &self.files {
+            FilesOption::Named(files) if StoreAddress::is_address(files) => files,
+            _ => return Ok((self.clone(), None)),
+        };
+        if PathPattern::is_pattern(address) {
+            return Err(Error::option(
+                "objects",
+                "objects: a pattern names a file for each image, and files in an object store are \
+                 not read one by one: give one file for all images, such as a .json of COCO",
+            ));
+        }
+        let fetched = FetchedAnnotations::download(address, helper)?;
+        let files = FilesOption::Named(fetched.path()?);
+        Ok((
+            Self {
+                files,
+                ..self.clone()
+            },
+            Some(fetched),
+        ))
+    }
+
+    /// The extension of the members beside images in tars that have the objects.
+    #[must_use]
+    pub fn member_extension(&self) -> Option<&str> {
+        self.reading.member.as_deref()
+    }
+
+    /// Whether the objects are members beside images in tars.
+    pub(crate) fn are_members(&self) -> bool {
+        self.reading.member.is_some()
+    }
+
+    /// Checks that a cache can be built with these objects.
+    ///
+    /// # Errors
+    /// A list; the objects of another cache.
+    pub(crate) fn check_for_cache(&self) -> Result<()> {
+        self.check()?;
+        match self.files {
+            FilesOption::Listed(_) => Err(Error::option(
+                "objects",
+                "objects: a cache is built with objects of files, a column or members: write the \
+                 list to a COCO file",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn has_masks(&self) -> bool {
         self.rule.masks.is_some()
     }
@@ -204,7 +278,7 @@ impl ObjectOptions {
     ///
     /// # Errors
     /// A file that cannot be read; a rule that does not fit.
-    pub(super) fn open_with_images(
+    pub(crate) fn open_with_images(
         &self,
         source: &Source,
     ) -> Result<Option<(Index, OpenedObjects)>> {
@@ -212,6 +286,9 @@ impl ObjectOptions {
             return Ok(None);
         };
         self.check_place()?;
+        if self.files.is_of_cache() {
+            return Ok(None);
+        }
         let files = ObjectFiles::parse(files)?;
         self.check_reading(&files)?;
         let split = self.reading.split.as_deref();
@@ -240,6 +317,9 @@ impl ObjectOptions {
         if has_rows && (reading.obb || reading.split.is_some()) {
             return refused("`obb` and `split` are for YOLO's files: remove them");
         }
+        if self.files.is_of_cache() && *reading != AnnotationReading::default() {
+            return refused("the cache says how its objects are read: remove all but their rule");
+        }
         if !has_rows && (reading.box_format.is_some() || reading.normalized) {
             return refused(
                 "`box_format` and `normalized` are for a `column`, a `member` or a list: files \
@@ -254,7 +334,7 @@ impl ObjectOptions {
     ///
     /// # Errors
     /// A source without columns; options that do not fit each other.
-    pub(super) fn column_source(&self, source: &Source) -> Result<Option<ColumnSource>> {
+    pub(crate) fn column_source(&self, source: &Source) -> Result<Option<ColumnSource>> {
         self.check_place()?;
         match (&self.reading.column, &self.reading.member) {
             (Some(_), None) => ColumnSource::of_objects(source).map(Some),
@@ -343,12 +423,32 @@ impl ObjectOptions {
         })
     }
 
+    /// The objects of a cache. Fields of its rule that are not given are its own.
+    fn open_cached(&self, images: &Index) -> Result<OpenedObjects> {
+        let CachedObjects { table, rule } = open_cache_objects(images)?;
+        let rule: ObjectRule = merged_rule(rule, &self.given, "objects")?;
+        if rule.masks.is_some() && !table.form().shapes {
+            return Err(Error::dataset(
+                images.root(),
+                "this cache has objects without outlines, so there are no instance masks: build it \
+                 again with `masks` in `objects`",
+            ));
+        }
+        let options = Self {
+            rule,
+            ..self.clone()
+        };
+        options.check()?;
+        let labels = options.rule.usual_labels();
+        options.opened(Arc::new(table), None, labels)
+    }
+
     /// Objects of the images of a data set that lists its images itself. `source`: that of
     /// [`ObjectOptions::column_source`].
     ///
     /// # Errors
     /// Files that cannot be read; objects of another number of images; a rule that does not fit.
-    pub(super) fn open(
+    pub(crate) fn open(
         &self,
         images: &Index,
         source: Option<ColumnSource>,
@@ -356,6 +456,9 @@ impl ObjectOptions {
         self.check_place()?;
         if let Some((table, report)) = self.read_rows(images, source)? {
             return self.opened(Arc::new(table), Some(report), self.rule.usual_labels());
+        }
+        if self.files.is_of_cache() {
+            return self.open_cached(images);
         }
         let listed = match &self.files {
             FilesOption::Listed(listed) => listed.clone(),
@@ -413,13 +516,24 @@ impl<'de> Deserialize<'de> for ObjectOptions {
             .filter_map(|name| fields.remove_entry(name));
         let reading = serde_json::Value::Object(reading.collect());
         let reading = serde_json::from_value(reading).map_err(D::Error::custom)?;
+        let given = fields.clone();
         let rule = serde_json::from_value(serde_json::Value::Object(fields));
         let rule = rule.map_err(D::Error::custom)?;
         Ok(Self {
             rule,
+            given,
             files,
             reading,
         })
+    }
+}
+
+/// The fields of a rule.
+fn fields_of(rule: &ObjectRule) -> Map<String, Value> {
+    match serde_json::to_value(rule) {
+        Ok(Value::Object(fields)) => fields,
+        // A rule is a struct of numbers and texts.
+        _ => Map::new(),
     }
 }
 

@@ -64,19 +64,28 @@ impl ObjectOptions {
     /// object store.
     pub fn survey(&self, source: Source, reads_headers: bool) -> Result<ObjectSurvey> {
         self.check()?;
-        let columns = self.column_source(&source)?;
-        let (index, opened) = match self.open_with_images(&source)? {
+        let (own, _fetched) = self.downloaded(None)?;
+        let columns = own.column_source(&source)?;
+        let (index, opened) = match own.open_with_images(&source)? {
             Some(found) => found,
             None => {
                 let (index, _) = source.open()?;
-                let opened = self.open(&index, columns)?;
+                if index.is_remote() && self.are_members() {
+                    return Err(Error::option(
+                        "objects",
+                        "objects: `member` reads JSON beside images, and these shards are in an \
+                         object store: use a copy on this machine",
+                    ));
+                }
+                let opened = own.open(&index, columns)?;
                 (index, opened)
             }
         };
         let annotations = opened.report.ok_or_else(|| {
             Error::option(
                 "objects",
-                "objects: a list of a program has no report: name files",
+                "objects: those of a cache or of a program have no report: name files, or use `cache \
+                 info`",
             )
         })?;
         let sizes = areas(&index, &opened.table, reads_headers)?;

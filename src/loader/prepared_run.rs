@@ -24,6 +24,7 @@ use crate::loader::hull_room;
 use crate::loader::mask_source::MaskOptions;
 use crate::loader::object_source::{ObjectOptions, OpenedObjects};
 use crate::loader::raster_source::{OpenedRaster, RasterList, RasterSources};
+use crate::loader::remote_targets::fetch_members;
 use crate::loader::sampler_table;
 use crate::loader::source::{DeadAddresses, Source};
 use crate::loader::upload::{UploadChoice, UploadPlanner};
@@ -34,6 +35,7 @@ use crate::picture::PictureLimits;
 use crate::recipe::joints::JointKind;
 use crate::recipe::{JoinedStage, RowExtent, SampleProgram};
 use crate::remote::fetch::fetcher::{Fetcher, TarIndexPolicy};
+use crate::sys::memory;
 
 /// Index, order and sizes of a run.
 #[derive(Debug)]
@@ -125,21 +127,25 @@ impl PreparedRun {
         };
         let column_source = ColumnSource::of(&source, request.columns)?;
         let rasters = RasterSources::of(request.masks, request.rasters, &source)?;
-        let object_source = request
-            .objects
-            .map(|objects| objects.column_source(&source));
+        let objects = request.objects;
+        let objects = objects.map(|objects| objects.downloaded(request.helper));
+        let (objects, _fetched) = objects.transpose()?.unzip();
+        let options = objects.as_ref();
+        let object_source = options.map(|objects| objects.column_source(&source));
         let object_source = object_source.transpose()?.flatten();
-        let described = request
-            .objects
-            .map(|objects| objects.open_with_images(&source));
+        let described = options.map(|objects| objects.open_with_images(&source));
         let described = described.transpose()?.flatten();
         let (index, scan, fetcher, objects) = match described {
             Some((index, objects)) => (index, None, None, Some(objects)),
             None => {
-                let (index, scan, fetcher) =
+                let (index, scan, mut fetcher) =
                     source.open_with_fetcher(request.helper, TarIndexPolicy::OfWholeSets, dead)?;
-                let objects = request
-                    .objects
+                let of_objects = options.filter(|objects| objects.are_members());
+                let option = of_objects.map(|_| "objects").or(rasters.of_members());
+                if let (Some(fetcher), Some(option)) = (&mut fetcher, option) {
+                    fetch_members(fetcher, &index, option)?;
+                }
+                let objects = options
                     .map(|options| options.open(&index, object_source))
                     .transpose()?;
                 (index, scan, fetcher, objects)
@@ -195,7 +201,7 @@ impl PreparedRun {
             )));
         }
         let (table, mut sizes) = sampler_table::prepare(
-            &index,
+            (&index, objects.as_ref().map(|objects| &*objects.table)),
             options,
             request.sample_weights,
             &limits,
@@ -249,6 +255,8 @@ impl PreparedRun {
             .map(|section| section.joining(&program));
         let packing = packing.with_objects(section);
         let columns = column_source.open(request.columns, &index)?;
+        // What lists and annotations took while they were read is no part of the plan.
+        memory::trim_shared_heap();
         Ok(Self {
             columns,
             index,

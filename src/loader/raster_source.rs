@@ -32,6 +32,8 @@ use crate::loader::source::Source;
 pub struct RasterOptions {
     /// A list has a file for each image.
     files: FilesOption<Arc<Index>>,
+    /// The extension of rasters beside images in tars.
+    member: Option<String>,
     rule: RasterRule,
 }
 
@@ -42,6 +44,17 @@ impl RasterOptions {
     pub fn new(files: impl Into<String>, rule: RasterRule) -> Self {
         Self {
             files: FilesOption::Named(files.into()),
+            member: None,
+            rule,
+        }
+    }
+
+    /// Rasters in tar shards, beside their images: members with this extension, such as
+    /// `depth.png`.
+    pub fn member(extension: impl Into<String>, rule: RasterRule) -> Self {
+        Self {
+            files: FilesOption::Unset,
+            member: Some(extension.into()),
             rule,
         }
     }
@@ -141,6 +154,11 @@ fn read_raster(name: &str, raster: Value) -> std::result::Result<RasterOptions, 
     let said = |what: String| format!("{name}: {what}");
     let (files, mut fields) =
         FilesOption::deserialize(raster, "rasters").map_err(|e| said(e.to_string()))?;
+    let member = match fields.remove("member") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(extension)) => Some(extension),
+        Some(other) => return Err(said(format!("member is {other}, and no text"))),
+    };
     let kind = match fields.remove("kind") {
         Some(Value::String(kind)) => kind,
         Some(other) => return Err(said(format!("kind is {other}, and no text"))),
@@ -153,7 +171,11 @@ fn read_raster(name: &str, raster: Value) -> std::result::Result<RasterOptions, 
         }
     };
     let rule = RasterRule::read(&kind, fields).map_err(said)?;
-    Ok(RasterOptions { files, rule })
+    Ok(RasterOptions {
+        files,
+        member,
+        rule,
+    })
 }
 
 /// A name, `=`, and a pattern or a column alone, or a JSON object.
@@ -212,10 +234,25 @@ impl RasterSources {
                 name: name.clone(),
                 rule: raster.rule.clone(),
             };
-            let files = MaskSource::of_files(&raster.files, "rasters", source)?;
+            if raster.files.is_of_cache() {
+                let what = "caches have masks and objects, and no other rasters: name their files";
+                return Err(raster_error(name, what));
+            }
+            let member = raster.member.as_deref();
+            let files = MaskSource::of_files(&raster.files, member, "rasters", source)?;
             all.push((named, files));
         }
         Ok(Self(all))
+    }
+
+    /// The option of rasters that are members beside images in tars.
+    pub(super) fn of_members(&self) -> Option<&'static str> {
+        let mut all = self.0.iter();
+        let (named, _) = all.find(|(_, source)| source.are_members())?;
+        Some(match &*named.name {
+            MASKS => MASKS,
+            _ => "rasters",
+        })
     }
 
     /// The files of all rasters of `images`.
@@ -224,29 +261,18 @@ impl RasterSources {
     /// Files that cannot be found or read; another number of files than images; images in an object
     /// store.
     pub(super) fn open(self, images: &Index, is_remote: bool) -> Result<Vec<OpenedRaster>> {
-        let open = |(named, source): (NamedRaster, MaskSource)| {
-            let option = option_of(&named.name);
-            if is_remote {
-                return Err(Error::option(
-                    option,
-                    format!(
-                        "{option}: the images are in an object store, and {option} are read from \
-                         files only: use a copy on this machine"
-                    ),
-                ));
-            }
-            let files = source.open(images, option)?;
+        let open = |(mut named, source): (NamedRaster, MaskSource)| {
+            let files = match &mut named.rule {
+                RasterRule::Mask(rule) if named.name == MASKS => {
+                    let (files, opened) = source.open(images, rule, is_remote)?;
+                    *rule = opened;
+                    files
+                }
+                _ => source.open_files(images, "rasters", is_remote)?,
+            };
             Ok(OpenedRaster { named, files })
         };
         self.0.into_iter().map(open).collect()
-    }
-}
-
-/// The option that a raster of this name belongs to.
-fn option_of(name: &str) -> &'static str {
-    match name {
-        MASKS => MASKS,
-        _ => "rasters",
     }
 }
 

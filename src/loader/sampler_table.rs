@@ -2,12 +2,15 @@
 //!
 //! In the consumer, once, before the workers start. Making it takes 8 more bytes per sample.
 
+use std::collections::HashMap;
+
 use crate::data::index::{Index, Label};
+use crate::data::objects::ObjectTable;
 use crate::data::sample_sizes::SampleSizes;
 use crate::data::survey;
 use crate::error::{Error, Result};
 use crate::order::{
-    EpochPlan, OrderOptions, SampleWeights, Sampler, SamplerTable, identity_table,
+    EpochPlan, ObjectFrequency, OrderOptions, SampleWeights, Sampler, SamplerTable, identity_table,
     inverse_class_frequency, size_table, weight_table,
 };
 use crate::picture::PictureLimits;
@@ -20,7 +23,7 @@ use crate::recipe::OrientationMode;
 /// The index lacks what the sampler needs; weights that are given and not used, or needed and not
 /// given.
 pub(super) fn prepare(
-    index: &Index,
+    (index, objects): (&Index, Option<&ObjectTable>),
     options: &OrderOptions,
     weights: Option<&[f64]>,
     limits: &PictureLimits,
@@ -30,7 +33,7 @@ pub(super) fn prepare(
         true => Some(survey::read_sizes(index, limits, upright)?),
         false => None,
     };
-    let table = table(index, options, weights, sizes.as_ref())?;
+    let table = table((index, objects), options, weights, sizes.as_ref())?;
     Ok((table, sizes))
 }
 
@@ -43,7 +46,8 @@ pub(crate) fn plan(index: &Index, options: &OrderOptions) -> Result<EpochPlan> {
     options.check(index.len())?;
     // Only areas are used, and a rotation does not change them.
     let upright = OrientationMode::default();
-    let (table, _) = prepare(index, options, None, &PictureLimits::default(), upright)?;
+    let limits = PictureLimits::default();
+    let (table, _) = prepare((index, None), options, None, &limits, upright)?;
     EpochPlan::with_table(index.len(), options.clone(), table)
 }
 
@@ -62,7 +66,7 @@ pub(super) fn check_labelled_by(op: &str, sampler: &Sampler) -> Result<()> {
 }
 
 fn table(
-    index: &Index,
+    (index, objects): (&Index, Option<&ObjectTable>),
     options: &OrderOptions,
     weights: Option<&[f64]>,
     sizes: Option<&SampleSizes>,
@@ -89,6 +93,18 @@ fn table(
             Sampler::Identity { prob, .. } => {
                 identity_table(&classes(index, sampler)?, prob, &options.identity_ratios).map(Some)
             }
+            Sampler::Weighted {
+                weights: SampleWeights::ObjectFrequency(frequency),
+                ..
+            } => {
+                let objects = objects.ok_or_else(|| {
+                    Error::config(format!(
+                        "the sampler {sampler} needs the objects of images: give `objects`, or use \
+                         another sampler"
+                    ))
+                })?;
+                weight_table(&repeat_factors(objects, frequency), index.len()).map(Some)
+            }
             Sampler::Weighted { .. } => {
                 let weights = inverse_class_frequency(&classes(index, sampler)?);
                 weight_table(&weights, index.len()).map(Some)
@@ -107,6 +123,29 @@ fn table(
             _ => Ok(None),
         },
     }
+}
+
+/// The weight of each sample by the categories of its objects. Crowds count as objects.
+fn repeat_factors(objects: &ObjectTable, frequency: ObjectFrequency) -> Vec<f64> {
+    // Of each category: its samples, and the last of them.
+    let mut seen: HashMap<u32, (u64, u64)> = HashMap::new();
+    for id in 0..objects.samples() {
+        for label in objects.sample(id).labels {
+            let (samples, last) = seen.entry(*label).or_insert((0, u64::MAX));
+            *samples += u64::from(*last != id);
+            *last = id;
+        }
+    }
+    let all = objects.samples() as f64;
+    let factor = |label: &u32| {
+        let samples = seen.get(label).map_or(0, |(samples, _)| *samples);
+        (frequency.threshold * all / samples as f64).sqrt().max(1.0)
+    };
+    let weight = |id| {
+        let factors = objects.sample(id).labels.iter().map(factor);
+        factors.reduce(f64::max).unwrap_or(frequency.empty)
+    };
+    (0..objects.samples()).map(weight).collect()
 }
 
 /// The class of every sample.
@@ -135,4 +174,31 @@ fn classes(index: &Index, sampler: &Sampler) -> Result<Vec<i64>> {
         return Err(needed("no sample has a class (all have -1)"));
     }
     Ok(classes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::objects::{ItemObjects, ObjectList, ObjectListOptions};
+
+    #[test]
+    fn weights_are_the_repeat_factors_of_lvis() {
+        // Categories of each image: 1 in four of five images, 2 twice in one, 3 in two.
+        let labels: [&[i64]; 5] = [&[1], &[1, 2, 2], &[1, 3], &[3, 1], &[]];
+        let mut list = ObjectList::new(ObjectListOptions::default());
+        for labels in labels {
+            let item = ItemObjects {
+                boxes: labels.iter().map(|_| [0.0, 0.0, 1.0, 1.0]).collect(),
+                labels: labels.to_vec(),
+                ..ItemObjects::default()
+            };
+            list.push(&item).unwrap();
+        }
+        let table = list.finish().unwrap();
+        let factors =
+            |threshold, empty| repeat_factors(&table, ObjectFrequency { threshold, empty });
+        let (half, rare) = ((0.5f64 / 0.4).sqrt(), (0.5f64 / 0.2).sqrt());
+        assert_eq!(factors(0.5, 0.25), [1.0, rare, half, half, 0.25]);
+        assert_eq!(factors(0.0, 0.0), [1.0, 1.0, 1.0, 1.0, 0.0]);
+    }
 }

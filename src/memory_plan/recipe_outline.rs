@@ -353,10 +353,10 @@ pub struct DrawnSteps {
 }
 
 impl DrawnSteps {
-    /// `samples`: the number of all samples.
+    /// `partner`: the sample at a share of the epoch, 0 to 1.
     pub(crate) fn of(
         program: &SampleProgram,
-        (picture, samples): (&DrawnPicture<'_>, u64),
+        (picture, partner): (&DrawnPicture<'_>, &dyn Fn(f64) -> u64),
         random: &impl CropStreams,
     ) -> Result<Self, SampleFault> {
         let mut named = Vec::new();
@@ -369,7 +369,7 @@ impl DrawnSteps {
             named.append(&mut of_stage(&stage.program, &of_joined, random)?);
             let draw = stage
                 .joint
-                .draw((random, stage.stream), samples, stage.canvas);
+                .draw((random, stage.stream), partner, stage.canvas);
             joints.push((stage.name.to_owned(), draw));
             of_joined = DrawnPicture::of_size(stage.canvas);
         }

@@ -62,11 +62,12 @@ pub struct LoaderOptions {
     #[cfg_attr(feature = "cli", arg(long, value_name = "NAME,..", value_delimiter = ',', action = clap::ArgAction::Set, help_heading = cli::SOURCE))]
     pub columns: Option<Vec<String>>,
 
-    /// Masks of the images: a pattern of paths such as ../masks/{stem}.png, or a column of a
-    /// table, of Parquet or of Arrow files.
+    /// Masks of the images: a pattern of paths such as ../masks/{stem}.png, a column of a table, of
+    /// Parquet or of Arrow files, or `cache`: those that a cache was built with.
     ///
     /// Placeholders: {stem}, {name}, {dir}, {parent}. Relative paths start from the data set. Or a
-    /// JSON object with `files` and the fields of a rule: ignore, reduce_zero_label, map, fill,
+    /// JSON object with `files`, or with `member` (an extension in tar shards, such as seg.png), and
+    /// the fields of a rule: ignore, reduce_zero_label, map, fill,
     /// filter (floor, center, pillow), form (numbers, colors), dtype (uint8, int32, int64).
     #[cfg_attr(feature = "cli", arg(long, value_name = "FILES", value_parser = MaskOptions::from_str, help_heading = cli::SOURCE))]
     pub masks: Option<MaskOptions>,
@@ -82,8 +83,9 @@ pub struct LoaderOptions {
     #[serde(deserialize_with = "read_rasters")]
     pub rasters: Vec<RasterList>,
 
-    /// Objects in the images: a COCO file, a table of boxes (.csv), or a pattern of paths of YOLO's
-    /// or Pascal VOC's files, such as ../labels/{stem}.txt or ../Annotations/{stem}.xml.
+    /// Objects in the images: a COCO file, a table of boxes (.csv), a pattern of paths of YOLO's
+    /// or Pascal VOC's files, such as ../labels/{stem}.txt or ../Annotations/{stem}.xml, or `cache`:
+    /// those that a cache was built with.
     ///
     /// With a COCO file and a folder, the images are those of the file. Or a JSON object with
     /// `files`, `column` or `member` and the fields of a rule: style (torchvision, albumentations, detectron2,

@@ -38,7 +38,9 @@ pub use plan::{EpochPlan, RowPlan};
 pub use position::{EpochMark, Position, Rank};
 pub(crate) use random::PositionRandom;
 pub use row_status::RowStatus;
-pub use sampler::{IdentityProb, IdentityRatio, MultiScale, SampleWeights, Sampler};
+pub use sampler::{
+    IdentityProb, IdentityRatio, MultiScale, ObjectFrequency, SampleWeights, Sampler,
+};
 pub(crate) use sampler::{identity_table, inverse_class_frequency, size_table, weight_table};
 pub use state::State;
 pub(crate) use table::SamplerTable;

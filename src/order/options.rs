@@ -9,7 +9,7 @@ use super::tail::EpochTail;
 use crate::error::{Error, Result};
 
 /// Options of an order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OrderOptions {
     /// Rows per batch.

@@ -386,6 +386,29 @@ impl EpochPlan {
         self.row_at(at, (n - first) as u32).id
     }
 
+    /// The sample at a share of an epoch of all ranks, 0 to 1: with uniform shares each position is
+    /// equally likely. With identities: of the index. With an order that the caller gives: of this
+    /// rank's epoch, where a row without a sample stands for another of its batch.
+    pub(crate) fn sample_at_share(&self, epoch: u64, share: f64) -> u64 {
+        let positions = match self.order {
+            SampleOrder::Identity(_) => self.samples,
+            _ => self.positions(),
+        };
+        let position = ((positions as f64 * share) as u64).min(positions.saturating_sub(1));
+        match self.order.id_at(self.key(epoch), position) {
+            // Its batch has fewer rows, and its first row has a sample.
+            NO_SAMPLE => {
+                let world = u64::from(self.options.world);
+                let rows = u64::from(self.options.batch) * world;
+                let first = position - position % rows;
+                let filled = self.filled_rows_at(EpochMark::new(epoch, first));
+                let row = position % rows % (u64::from(filled.max(1)) * world);
+                self.order.id_at(self.key(epoch), first + row)
+            }
+            id => id,
+        }
+    }
+
     /// The content of a row in the batch at a mark.
     pub fn row_at(&self, at: EpochMark, row: u32) -> RowPlan {
         let o = &self.options;

@@ -20,7 +20,7 @@ use crate::recipe::NumericProfile;
 ///
 /// [`OnError`](crate::OnError) is not included. A run that stopped at a bad sample may continue
 /// with another policy; other runs should keep theirs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {
     /// Version of this format.

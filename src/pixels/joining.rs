@@ -17,7 +17,10 @@ pub(crate) struct JoinedCanvas<'a> {
 impl JoinedCanvas<'_> {
     /// One colour everywhere.
     pub(crate) fn fill(&mut self, color: [u8; 3]) {
-        self.pixels.as_chunks_mut::<PIXEL>().0.fill(color);
+        match color {
+            [r, g, b] if r == g && g == b => self.pixels.fill(r),
+            _ => self.pixels.as_chunks_mut::<PIXEL>().0.fill(color),
+        }
     }
 
     /// Puts a picture with its upper left corner at `left` and `top`. What lies outside is cut off.

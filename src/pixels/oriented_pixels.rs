@@ -50,8 +50,18 @@ impl<'a, T: Copy> OrientedPixels<'a, T> {
     /// Pixel `(y, x)` of the upright image, which must be inside it.
     #[inline(always)]
     pub(super) fn pixel(&self, x: usize, y: usize) -> RgbPixel<T> {
-        let at = self.origin + x as isize * self.right + y as isize * self.down;
-        self.pixels[at as usize]
+        self.pixels[self.index(x, y)]
+    }
+
+    /// The stored index of pixel `(y, x)`.
+    #[inline(always)]
+    pub(super) fn index(&self, x: usize, y: usize) -> usize {
+        (self.origin + x as isize * self.right + y as isize * self.down) as usize
+    }
+
+    /// The channels of all stored pixels.
+    pub(super) fn bytes(&self) -> &'a [T] {
+        self.pixels.as_flattened()
     }
 
     /// True if horizontally adjacent pixels are adjacent in memory, in the same order.

@@ -76,12 +76,12 @@ impl SampleJoint {
         }
     }
 
-    /// Draws partners among this number of samples, and all else. `canvas`: height and width of the
-    /// result.
+    /// Draws partners and all else. `partner`: the sample at a share of all, 0 to 1. `canvas`: height
+    /// and width of the result.
     pub(crate) fn draw(
         &self,
         (random, stream): (&dyn RandomStreams, u32),
-        samples: u64,
+        partner: &dyn Fn(f64) -> u64,
         canvas: HeightWidth,
     ) -> JointDraw {
         let mut random = OperationNumbers::new(random, stream);
@@ -94,9 +94,8 @@ impl SampleJoint {
         if random.next_f64() >= self.p {
             return draw;
         }
-        let below = |n: u64, u: f64| ((n as f64 * u) as u64).min(n.saturating_sub(1));
         for _ in 0..self.partners() {
-            draw.partners.push(below(samples, random.next_f64()));
+            draw.partners.push(partner(random.next_f64()));
         }
         match self.kind {
             JointKind::Mosaic { grid: 2, size, .. } => {
@@ -273,7 +272,7 @@ mod tests {
         let n = 20_000;
         for position in 0..n {
             let random = PositionRandom::new(3, 0, position);
-            let draw = joint.draw((&random, 9), 5, (22, 40));
+            let draw = joint.draw((&random, 9), &|share| (5.0 * share) as u64, (22, 40));
             if draw.partners.is_empty() {
                 assert_eq!(draw.center, None);
                 alone += 1;
@@ -309,9 +308,9 @@ mod tests {
         let (mut mean, mut square, mut area) = (0.0, 0.0, 0.0);
         for position in 0..n {
             let random = PositionRandom::new(3, 0, position);
-            let weight = mix.draw((&random, 9), 1, (8, 8)).weight.unwrap();
+            let weight = mix.draw((&random, 9), &|_| 0, (8, 8)).weight.unwrap();
             (mean, square) = (mean + weight, square + (weight - 0.5) * (weight - 0.5));
-            let draw = cut.draw((&random, 9), 1, (50, 80));
+            let draw = cut.draw((&random, 9), &|_| 0, (50, 80));
             assert_eq!((draw.partners.as_slice(), draw.boxes.len()), (&[0][..], 3));
             for rect in &draw.boxes {
                 assert!(rect.left + rect.width <= 80 && rect.top + rect.height <= 50);

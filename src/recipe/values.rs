@@ -107,6 +107,9 @@ pub enum LengthRounding {
     Nearest,
     /// To the next whole number.
     Up,
+    /// As in the image processors of Hugging Face's DETR: truncated, and where the longer side is
+    /// limited, the shorter one is rounded to the nearest. Only in a resize.
+    Detr,
 }
 
 /// How an aspect ratio is drawn from its range.

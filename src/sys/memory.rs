@@ -100,9 +100,14 @@ pub(crate) fn return_freed_memory() {
 /// not add up. Does nothing unless the process called [`return_freed_memory`], because otherwise
 /// the caller uses the heap too.
 pub(crate) fn trim_heap() {
-    if !GIVES_BACK.load(Ordering::Relaxed) {
-        return;
+    if GIVES_BACK.load(Ordering::Relaxed) {
+        trim_shared_heap();
     }
+}
+
+/// The same in a process that shares its heap with a caller. It takes some milliseconds in a large
+/// heap, so call it once for a run: after files were read whose contents are not kept.
+pub(crate) fn trim_shared_heap() {
     // SAFETY: takes no pointer, and frees nothing that is in use; safe to call
     // from any thread (malloc_trim(3)).
     #[cfg(target_env = "gnu")]

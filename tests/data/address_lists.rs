@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use featherload::{Loader, Recipe, Sampler, Source};
 use nix::sys::signal::Signal;
 
-use crate::cache::scene::{Files, assert_same as assert_same_files, files};
+use crate::cache::scene::{Files, assert_same as assert_same_files, files_that};
 use crate::common::command::{code, command, object, stderr};
 use crate::common::processes::{send, wait_for};
 use crate::common::rows::{assert_same, stream};
@@ -344,9 +344,7 @@ const BUILD: [&str; 8] = [
 
 /// The tars, their indexes and their manifests.
 fn shards(folder: &Path) -> Files {
-    let mut all = files(folder);
-    all.retain(|name, _| name.starts_with("shard-"));
-    all
+    files_that(folder, |name| name.starts_with("shard-"))
 }
 
 #[test]
@@ -877,9 +875,8 @@ fn two_runs_at_a_time_ask_once_and_make_one_cache_each() {
     let out = command.output().unwrap();
     assert!(out.status.success(), "{}", stderr(&out));
     let whole = |dst: &str| {
-        let mut all = files(&scene.at(dst));
-        all.retain(|name, _| name.starts_with("shard-") || name.ends_with(".fli"));
-        all
+        let keep = |name: &str| name.starts_with("shard-") || name.ends_with(".fli");
+        files_that(&scene.at(dst), keep)
     };
     assert_same_files(&whole("three"), &whole("one"), "elsewhere");
 }

@@ -14,7 +14,7 @@ use featherload::index::{FolderLabels, FolderOptions, ShardLabels, ShardOptions}
 use featherload::{Loader, LoaderBuilder, Recipe, Sampler, Source};
 use nix::sys::signal::Signal;
 
-use crate::cache::scene::{Files, assert_same as assert_same_files, files};
+use crate::cache::scene::{Files, assert_same as assert_same_files, files_that};
 use crate::common::command::{command, object};
 use crate::common::processes::{send, wait_for};
 use crate::common::rows::{assert_same, stream, take};
@@ -272,9 +272,7 @@ fn build_options() -> BuildOptions {
 
 /// The tars, their indexes and their manifests.
 fn shards(folder: &Path) -> Files {
-    let mut all = files(folder);
-    all.retain(|name, _| name.starts_with("shard-"));
-    all
+    files_that(folder, |name| name.starts_with("shard-"))
 }
 
 #[test]

@@ -273,6 +273,7 @@ const UNSAFE: &[&str] = &[
     "src/jobs/images/coded_batch.rs",
     "src/jobs/sample_input.rs",
     "src/pool/worker/process.rs",
+    "src/pixels/augment/inside.rs",
     "src/pixels/resample/avx2.rs",
     "src/pixels/resample/passes.rs",
     "src/pixels/resample/sse41.rs",

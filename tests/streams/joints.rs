@@ -1,12 +1,14 @@
 //! Rows of several samples: mosaics and mixed pictures with their objects. One stream for any
 //! number of workers, through deaths, and from any point on.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use featherload::internals::DrillBuilder;
 use featherload::objects::{ItemObjects, ObjectList, ObjectListOptions};
+use featherload::order::SampleWeights;
 use featherload::recipe::{
     CenterCrop, CutSamples, JointDraw, MixSamples, Mosaic, PixelRect, RandomAffine, RandomCrop,
     RandomHorizontalFlip, Resize, Span,
@@ -14,7 +16,7 @@ use featherload::recipe::{
 use featherload::targets::TargetStyle;
 use featherload::{
     Batch, DataType, Loader, LoaderBuilder, MaskOptions, MemoryLayout, ObjectOptions,
-    ObjectOverflow, ObjectRule, OnError, Position, Recipe, RowStatus, State,
+    ObjectOverflow, ObjectRule, OnError, Position, Recipe, RowStatus, Sampler, State,
 };
 use image::{Rgb, RgbImage};
 
@@ -519,6 +521,52 @@ fn cut_boxes_touch_no_object_and_bring_those_of_the_partner() {
         }
     }
     assert!(cuts > 10 && kept > 10, "{cuts} {kept}");
+}
+
+/// Also of an order whose batches have rows without a sample, and with weights of 0.
+#[test]
+fn partners_are_samples_of_the_order() {
+    let dir = tempfile::tempdir().unwrap();
+    write_images(dir.path(), COUNT);
+    const NONE: u64 = u64::MAX;
+    let given = Sampler::Given { num_samples: 12 };
+    let weighted = Sampler::Weighted {
+        weights: SampleWeights::Given,
+        num_samples: Some(40),
+    };
+    for (sampler, batch) in [(given, 2), (given, 3), (weighted, 4)] {
+        let make = |workers| {
+            let recipe = levels(base().then(mosaic(2)));
+            let builder = builder(&dir.path().join("images")).recipe(recipe);
+            let builder = match sampler == weighted {
+                true => builder.sample_weights((0..COUNT).map(|n| f64::from(n % 2)).collect()),
+                false => builder,
+            };
+            let builder = builder.sampler(sampler).num_workers(workers);
+            let mut loader = builder.batch_size(batch).epochs(1).build().unwrap();
+            if sampler == given {
+                let rows = [1, NONE, 3, 5, 7, NONE, 9, 11, 5, NONE, 3, 11];
+                let of_three = [1, NONE, NONE, 3, 5, NONE, 7, 9, 11, 3, NONE, NONE];
+                let order = if batch == 2 { rows } else { of_three };
+                loader.set_order(0, &order).unwrap();
+            }
+            loader
+        };
+        let mut seen = BTreeSet::new();
+        let mut loader = make(0);
+        for batch in loader.epoch() {
+            let batch = batch.unwrap();
+            let rows = batch.status().iter().enumerate();
+            for (row, _) in rows.filter(|(_, status)| **status == RowStatus::Ok) {
+                let pixels = row_image(&batch, row);
+                seen.extend(pixels.pixels().filter(|p| p.0 != [114; 3]).map(|p| p.0[1]));
+            }
+        }
+        assert!(seen.iter().all(|id| id % 2 == 1), "{sampler:?}: {seen:?}");
+        assert!(seen.len() >= 4, "{sampler:?}: {seen:?}");
+        let (want, got) = (stream(&mut make(0), 1), stream(&mut make(2), 1));
+        assert_same(&got, &want, &format!("{sampler:?}"));
+    }
 }
 
 /// A partner that cannot be read fails the row. Its text names the partner, and the row gets a

@@ -169,6 +169,70 @@ fn the_stream_is_the_same_for_any_number_of_workers_and_from_any_point() {
     assert!(e.contains("the rasters was depth "), "{e}");
 }
 
+/// Members of tars give the rows of files.
+#[test]
+fn members_of_tars_are_rasters() {
+    let dir = tempfile::tempdir().unwrap();
+    images(dir.path());
+    let tar = dir.path().join("a.tar");
+    let mut writer = tar::Builder::new(fs::File::create(&tar).unwrap());
+    for n in 0..COUNT {
+        for (folder, ending, member) in [
+            ("images", "png", "png"),
+            ("depth", "png", "depth.png"),
+            ("flow", "npy", "flow.npy"),
+        ] {
+            let file = dir.path().join(format!("{folder}/{n:02}.{ending}"));
+            let name = format!("{n:02}.{member}");
+            writer.append_path_with_name(file, name).unwrap();
+        }
+    }
+    writer.into_inner().unwrap();
+    let flow = || RasterRule::Flow(FlowRule::default());
+    let of_files = loader(dir.path(), augmented())
+        .raster("depth", files("depth", RasterRule::Numbers(depth())))
+        .raster("flow", files("flow", flow()));
+    let member = |name: &str| {
+        builder(&tar)
+            .recipe(augmented())
+            .shuffle(false)
+            .raster(
+                "depth",
+                RasterOptions::member("depth.png", RasterRule::Numbers(depth())),
+            )
+            .raster("flow", RasterOptions::member(name, flow()))
+    };
+    let (want, got) = (
+        batches(of_files),
+        batches(member("flow.npy").num_workers(2)),
+    );
+    assert_eq!(want.len(), got.len());
+    for (want, got) in want.iter().zip(&got) {
+        assert_eq!(
+            want.pixels().unwrap().bytes(),
+            got.pixels().unwrap().bytes()
+        );
+        for name in ["depth", "flow"] {
+            let (want, got) = (want.raster(name).unwrap(), got.raster(name).unwrap());
+            assert!(want.bytes() == got.bytes(), "{name} differs");
+        }
+    }
+    let e = member("none.npy").build().unwrap_err().to_string();
+    assert!(e.contains("has no member 'none.npy'"), "{e}");
+    let both = RasterOptions::member("depth.png", RasterRule::Numbers(depth()));
+    let e = loader(dir.path(), augmented())
+        .raster("depth", both)
+        .build();
+    let e = e.unwrap_err().to_string();
+    assert!(e.contains("rasters") && e.contains("member"), "{e}");
+    let cache = RasterOptions::new("cache", RasterRule::Numbers(depth()));
+    let e = loader(dir.path(), augmented())
+        .raster("depth", cache)
+        .build();
+    let e = e.unwrap_err().to_string();
+    assert!(e.contains("caches have masks and objects"), "{e}");
+}
+
 /// Images are equal with and without rasters.
 #[test]
 fn images_do_not_depend_on_their_rasters() {

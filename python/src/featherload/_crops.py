@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _transforms
+from . import _albumentations, _transforms
 from ._errors import ConfigError
 from ._featherload import recipe_json
 from ._huggingface import is_processor, preprocessor
@@ -43,9 +43,13 @@ class CropMaker:
 
 
 def object_recipe(given: Any) -> Recipe:
-    """The recipe of an object: an image processor of Hugging Face, a list, or transforms."""
+    """The recipe of an object: an image processor of Hugging Face, a Compose of albumentations, a
+    list, or transforms.
+    """
     if is_processor(given):
         return preprocessor(given)
+    if _albumentations.is_one(given):
+        return _albumentations.translate(given)
     return crops_recipe(given) or single_recipe(given)
 
 
@@ -111,6 +115,8 @@ def _is_recipe(entry: Any) -> bool:
         return True
     if is_processor(entry) or is_compose(entry) or lightly_view(entry) is not None:
         return True
+    if _albumentations.is_one(entry):
+        return True
     return _view_translator(entry) is not None
 
 
@@ -126,6 +132,8 @@ def _entry_crops(entry: Any, maker: CropMaker) -> list[Crop]:
         crops = [_of_mapping(dict(entry))]
     elif is_processor(entry):
         crops = [_of_mapping(preprocessor(entry))]
+    elif _albumentations.is_one(entry):
+        crops = [_of_mapping(_albumentations.translate(entry))]
     else:
         several = crops_recipe(entry, maker)
         if several is None:

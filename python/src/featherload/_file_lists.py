@@ -487,9 +487,9 @@ def recipe(files: FileList) -> tuple[Any, int]:
     for leaf, other in zip(files.leaves, recipes, strict=True):
         if other != recipes[0]:
             raise _refused(
-                f"the transforms of the {type(files.leaves[0]).__name__} and the "
-                f"{type(leaf).__name__} of a ConcatDataset differ, and a loader has one recipe: "
-                "give both the same transform, or give recipe"
+                f"the transforms of the {_name(files.leaves[0])} and the {_name(leaf)} of a "
+                "ConcatDataset differ, and a loader has one recipe: give both the same transform, "
+                "or give recipe"
             )
     return recipes[0]
 
@@ -503,10 +503,15 @@ def _other_transform(dataset: Any) -> str | None:
     return None
 
 
-def _recipe_of(dataset: Any, files: FileList) -> tuple[Any, int]:
+def _name(dataset: Any) -> str:
+    """The name of a data set's class; within torchvision's wrapper, of the wrapped one."""
     wrapped = _joint_transforms.inner(dataset)
-    name = type(dataset if wrapped is None else wrapped).__name__
-    if wrapped is not None:
+    return type(dataset if wrapped is None else wrapped).__name__
+
+
+def _recipe_of(dataset: Any, files: FileList) -> tuple[Any, int]:
+    name = _name(dataset)
+    if _joint_transforms.inner(dataset) is not None:
         transform = _joint_transforms.image_transform(dataset)
     else:
         transform = getattr(dataset, "transform", None)
@@ -530,7 +535,8 @@ def _recipe_of(dataset: Any, files: FileList) -> tuple[Any, int]:
             f"the transform of the {name} returns no tensor, so torch cannot make a batch of "
             "it: put ToTensor() or v2.ToImage() at its end"
         )
-    if wrapped is not None and not _joint_transforms.has_label_images(dataset):
+    is_wrapped = _joint_transforms.inner(dataset) is not None
+    if is_wrapped and not _joint_transforms.has_label_images(dataset):
         recipe = _detection.padded(recipe)
     for part in recipe.get("crops", [recipe]):
         part["ops"] = _of_one_size(part["ops"], files.size, name)

@@ -10,138 +10,15 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ._errors import ConfigError, DatasetError
+from ._image_processors import KINDS, ProcessorKind
 from ._transforms import Op, Recipe, as_opened, cannot
 
 # Pillow's numbers of the filters of recipes. 0 (nearest) is left out: for it, transformers takes
 # other pixels with torch than with Pillow. Recipes have no 4 (box) and 5 (hamming).
 _FILTERS = {1: "lanczos", 2: "bilinear", 3: "bicubic"}
-
-_HALVES = [0.5, 0.5, 0.5]
-_CLIP_MEAN = [0.48145466, 0.4578275, 0.40821073]
-_CLIP_STD = [0.26862954, 0.26130258, 0.27577711]
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """How one class of image processor interprets its config.
-
-    Defaults are those on which transformers 4 and 5 agree. None: the config must have the key.
-    """
-
-    number: str | None
-    """Meaning of a size that is one number: "square" or "shorter". None: it is rejected."""
-    size: Mapping[str, int] | None
-    resample: int | None
-    mean: list[float]
-    std: list[float]
-    crops: bool = False
-    """Whether it has do_center_crop and crop_size."""
-    do_center_crop: bool | None = False
-    crop: int = 224
-    """Both sides of a crop_size that is missing."""
-    crop_pct: float | None = None
-    """ConvNext's rule: below 384 pixels it resizes to size / crop_pct, then crops the middle."""
-    enlarged: float | None = None
-    """PoolFormer's rule: it resizes to size / crop_pct, with this default. No further crop."""
-    levit: bool = False
-    """The shorter side is 256 / 224 of the size."""
-    floats: bool = False
-    """Resizes values of 0 to 1, not levels."""
-    flips: bool = False
-    """Blue is the first channel, unless do_flip_channel_order is false. Never normalised."""
-    standardises: bool = False
-    """EfficientNet's rules: include_top divides by the deviation again, and rescale_offset
-    subtracts 1."""
-
-
-_SQUARE_224 = {"height": 224, "width": 224}
-_IMAGENET_MEAN, _IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-_CLIP = _Kind(
-    number="shorter",
-    size={"shortest_edge": 224},
-    resample=3,
-    mean=_CLIP_MEAN,
-    std=_CLIP_STD,
-    crops=True,
-    do_center_crop=True,
-)
-KINDS = {
-    "Beit": _Kind("square", None, 3, _HALVES, _HALVES, crops=True, do_center_crop=None),
-    "Bit": _CLIP,
-    "Blip": _Kind("square", {"height": 384, "width": 384}, 3, _CLIP_MEAN, _CLIP_STD),
-    "CLIP": _CLIP,
-    "ChineseCLIP": _CLIP,
-    "ConvNext": _Kind("shorter", {"shortest_edge": 384}, None, _HALVES, _HALVES, crop_pct=0.875),
-    "DeiT": _Kind(
-        "square",
-        {"height": 256, "width": 256},
-        3,
-        _HALVES,
-        _HALVES,
-        crops=True,
-        do_center_crop=True,
-    ),
-    "DINOv3ViT": _Kind(
-        "square", _SQUARE_224, 2, _IMAGENET_MEAN, _IMAGENET_STD, crops=True, floats=True
-    ),
-    "EfficientNet": _Kind(
-        "square",
-        {"height": 346, "width": 346},
-        None,
-        _HALVES,
-        _HALVES,
-        crops=True,
-        crop=289,
-        standardises=True,
-    ),
-    "Levit": _Kind(
-        "shorter",
-        {"shortest_edge": 224},
-        3,
-        _IMAGENET_MEAN,
-        _IMAGENET_STD,
-        crops=True,
-        do_center_crop=True,
-        levit=True,
-    ),
-    "MobileNetV2": _Kind(
-        "shorter",
-        {"shortest_edge": 256},
-        2,
-        _HALVES,
-        _HALVES,
-        crops=True,
-        do_center_crop=True,
-    ),
-    "MobileViT": _Kind(
-        "shorter",
-        {"shortest_edge": 224},
-        None,
-        _HALVES,
-        _HALVES,
-        crops=True,
-        do_center_crop=True,
-        crop=256,
-        flips=True,
-    ),
-    "PoolFormer": _Kind(
-        "shorter",
-        {"shortest_edge": 224},
-        3,
-        _IMAGENET_MEAN,
-        _IMAGENET_STD,
-        crops=True,
-        do_center_crop=True,
-        enlarged=0.9,
-    ),
-    "Pvt": _Kind("square", _SQUARE_224, None, _IMAGENET_MEAN, _IMAGENET_STD),
-    "Siglip": _Kind(None, _SQUARE_224, 3, _HALVES, _HALVES),
-    "ViT": _Kind("square", _SQUARE_224, 2, _HALVES, _HALVES),
-}
 _SUFFIXES = (
     "ImageProcessorFast",
     "ImageProcessorPil",
@@ -162,7 +39,12 @@ _NO_PIXELS = {
 _INSTEAD = {
     "Siglip2": "it cuts images of any size to patches: models of a fixed size, such as "
     "siglip2-base-patch16-224, have SiglipImageProcessor",
+    "VitPose": "it cuts the box of each person out of the image, and no operation does that",
 }
+# Keys of detectors alone.
+_OF_DETECTORS = {"do_convert_annotations", "format", "pad_and_return_pixel_mask"}
+# Keys of processors that pad a batch.
+_OF_PADDING = {"max_size", "pad_size"}
 _READ = {
     "crop_pct",
     "crop_size",
@@ -207,12 +89,24 @@ def preprocessor(config: Any) -> Recipe:
     given = {str(key): value for key, value in config.items() if value is not None}
     name, kind = _kind(given)
     for key, value in given.items():
-        if key not in _READ and key not in _NO_PIXELS:
+        if key not in _READ | _NO_PIXELS | _keys(kind):
             raise _cannot(f"{key}={value!r} of {name}", "the key is unknown")
     # Further operations. A key that a class does not know has no effect in one version of
     # transformers, and an effect in another.
-    if _flag(given, "do_pad", False):
-        raise _cannot(f"do_pad of {name}", "a recipe cannot pad in that way")
+    if kind.annotates:
+        _check_annotations(given, name, kind)
+    elif _flag(given, "do_pad", False) and _edges(given, kind) is None:
+        raise _cannot(
+            f"do_pad of {name}", "a recipe cannot pad in that way: give the processor do_pad=False"
+        )
+    for key, why in [
+        ("do_split_image", "an image would become several rows"),
+        ("keep_aspect_ratio", "images would have several sizes"),
+    ]:
+        if _flag(given, key, False):
+            raise _cannot(f"{key}=True of {name}", f"{why}: give the processor {key}=False")
+    if kind.fixed:
+        _check_size(given, name, kind)
     if given.get("data_format", "channels_first") != "channels_first":
         raise _cannot(
             f"data_format={given['data_format']!r} of {name}", "batches are N x C x H x W"
@@ -231,6 +125,27 @@ def preprocessor(config: Any) -> Recipe:
         ops[0]["decode"]["color"] = "bgr"
     if kind.floats:
         ops.append({"cast": {"dtype": "f32"}})
+    edges = _edges(given, kind)
+    ops += _steps(given, name, kind) if edges is None else _padded(given, name, kind, *edges)
+    ops.append({"layout": {"layout": "nchw"}})
+    return {"featherload": 1, "name": name, "ops": ops}
+
+
+def _padded(
+    given: Mapping[str, Any], name: str, kind: ProcessorKind, shortest: int, longest: int
+) -> list[Op]:
+    """The steps of a processor that resizes to edges and pads."""
+    [resize] = _resize(given, name, kind, shortest)
+    resize["resize"].update(max_size=longest, rounding="detr")
+    pad: Op = {"pad_to": {"size": [longest, longest]}}
+    levels = _levels(given, name, kind)
+    # EoMT pads levels. The others pad values after they are normalised.
+    return [resize, pad, *levels] if kind.pads_levels else [resize, *levels, pad]
+
+
+def _steps(given: Mapping[str, Any], name: str, kind: ProcessorKind) -> list[Op]:
+    """The steps of other processors."""
+    ops: list[Op] = []
     size = None
     if _flag(given, "do_resize", True):
         size = _size(given, name, kind)
@@ -241,12 +156,10 @@ def preprocessor(config: Any) -> Recipe:
                 f"do_center_crop of {name}", "versions of transformers differ in whether it crops"
             )
         ops.append(_center_crop(given, name, kind, size))
-    ops += _levels(given, name, kind)
-    ops.append({"layout": {"layout": "nchw"}})
-    return {"featherload": 1, "name": name, "ops": ops}
+    return ops + _levels(given, name, kind)
 
 
-def steps_text(kind: _Kind) -> str:
+def steps_text(kind: ProcessorKind) -> str:
     """The steps of a processor, for the docs."""
     steps = []
     if kind.levit:
@@ -255,19 +168,64 @@ def steps_text(kind: _Kind) -> str:
         steps.append("size / `crop_pct`")
     if kind.crop_pct is not None:
         steps.append("below 384 pixels: size / `crop_pct`, then a crop")
-    steps.append("resize of floats" if kind.floats else "resize")
+    if kind.fixed:
+        what = " of floats" if kind.floats else ""
+        what += "" if kind.antialias else " without antialias"
+        end = ", up to multiples of `size_divisor`" if kind.divisor is not None else ""
+        end += ", to multiples of `ensure_multiple_of`" if kind.multiples else ""
+        steps.append(f"resize{what} to a fixed `size`: height and width{end}")
+        if kind.pads or kind.pads_levels:
+            of = " if `do_pad`" if kind.pads_levels else ""
+            steps.append(f"or to edges, with a border{of}")
+    else:
+        steps.append("resize of floats" if kind.floats else "resize")
     if kind.crops:
         crop = {True: "crop", False: "crop if `do_center_crop`"}.get(kind.do_center_crop or False)
         steps.append(str(crop))
     if kind.flips:
         steps.append("blue first")
     else:
-        steps.append("normalise")
+        steps.append("normalise" if kind.normalizes else "normalise if `do_normalize`")
     if kind.standardises:
         steps.append("`include_top`, `rescale_offset`")
     if kind.resample is None:
         steps.append("the config must have `resample`")
     return "; ".join(steps)
+
+
+def with_style(recipe: Any, objects: Any) -> Any:
+    """The keyword ``objects`` with the style of the recipe, if that is a detector's processor and
+    ``objects`` names no style.
+    """
+    if objects is None or not is_processor(recipe):
+        return objects
+    rule = dict(objects) if isinstance(objects, Mapping) else {"files": objects}
+    name = type(_inner(recipe)).__name__
+    if rule.get("style") is None and _kind({"image_processor_type": name})[1].annotates:
+        rule["style"] = "hf"
+    return rule
+
+
+def with_labels(recipe: Any, masks: Any) -> Any:
+    """The keyword ``masks`` with the rules of the recipe, if that is an image processor: which
+    label a resized pixel takes, and whether labels are reduced. Rules that ``masks`` has stay.
+    """
+    if masks is None or not is_processor(recipe):
+        return masks
+    rule = dict(masks) if isinstance(masks, Mapping) else {"files": masks}
+    processor = _inner(recipe)
+    name = type(processor).__name__
+    ignored = getattr(processor, "ignore_index", None)
+    reduces = bool(getattr(processor, "do_reduce_labels", False))
+    if name.startswith("Eomt"):
+        reduces = ignored is not None
+    wanted = {"filter": "center", "ignore": ignored}
+    if reduces:
+        wanted |= {"reduce_zero_label": True, "ignore": 255 if ignored is None else ignored}
+    for field, value in wanted.items():
+        if rule.get(field) is None and value is not None:
+            rule[field] = value
+    return rule
 
 
 def is_processor(value: Any) -> bool:
@@ -276,8 +234,13 @@ def is_processor(value: Any) -> bool:
     return module == "transformers" and hasattr(value, "to_dict")
 
 
+def _inner(processor: Any) -> Any:
+    """The image processor of a processor of images and texts, or the given one."""
+    return getattr(processor, "image_processor", processor)
+
+
 def _of_object(processor: Any) -> Any:
-    processor = getattr(processor, "image_processor", processor)
+    processor = _inner(processor)
     if not hasattr(processor, "to_json_string"):
         raise _cannot(type(processor).__name__, "it is no image processor")
     return json.loads(processor.to_json_string())
@@ -326,7 +289,7 @@ def _read(path: str) -> Any:
         raise ConfigError(f"{path} is not JSON: {error}", path=path, option="recipe") from error
 
 
-def _kind(config: Mapping[str, Any]) -> tuple[str, _Kind]:
+def _kind(config: Mapping[str, Any]) -> tuple[str, ProcessorKind]:
     """The name of the processor, and its rules."""
     name = config.get("image_processor_type", config.get("feature_extractor_type"))
     if name is None:
@@ -355,7 +318,7 @@ def _flag(config: Mapping[str, Any], key: str, default: bool | None, name: str =
     return value
 
 
-def _size(config: Mapping[str, Any], name: str, kind: _Kind) -> int | list[int]:
+def _size(config: Mapping[str, Any], name: str, kind: ProcessorKind) -> int | list[int]:
     """The shorter side, or height and width."""
     size = config.get("size", kind.size)
     if size is None:
@@ -373,7 +336,7 @@ def _size(config: Mapping[str, Any], name: str, kind: _Kind) -> int | list[int]:
     if keys == {"shortest_edge"} and _whole(size["shortest_edge"]):
         return int(size["shortest_edge"])
     if keys == {"height", "width"} and kind.crop_pct is None and all(map(_whole, size.values())):
-        return [int(size["height"]), int(size["width"])]
+        return _rounded([int(size["height"]), int(size["width"])], config, name, kind)
     raise _cannot(
         f"size={size!r} of {name}",
         "it is not shortest_edge"
@@ -382,7 +345,124 @@ def _size(config: Mapping[str, Any], name: str, kind: _Kind) -> int | list[int]:
     )
 
 
-def _resize(config: Mapping[str, Any], name: str, kind: _Kind, size: int | list[int]) -> list[Op]:
+def _keys(kind: ProcessorKind) -> set[str]:
+    """Keys that only some processors have."""
+    keys = set(kind.keys)
+    if kind.annotates:
+        keys |= _OF_DETECTORS
+    if kind.annotates or kind.divisor is not None:
+        keys |= _OF_PADDING
+    if kind.divisor is not None:
+        keys.add("size_divisor")
+    if kind.multiples:
+        # size_divisor is of do_pad, which is rejected.
+        keys |= {"ensure_multiple_of", "keep_aspect_ratio", "size_divisor"}
+    return keys
+
+
+def _check_size(config: Mapping[str, Any], name: str, kind: ProcessorKind) -> None:
+    """Raises an error unless all rows have one size without padding."""
+    size = config.get("size", kind.size)
+    edges = size if isinstance(size, Mapping) else {}
+    if (both := _edges(config, kind)) is not None:
+        if kind.pads_levels and both[0] != both[1]:
+            raise _cannot(
+                f"size={size!r} of {name}",
+                "tall images would not fit: give the processor the same number for both edges",
+            )
+        _check_padding(config, name)
+        return
+    is_fixed = set(edges) == {"height", "width"} and all(map(_whole, edges.values()))
+    if not is_fixed or not _flag(config, "do_resize", True):
+        what = f"size={size!r}" if not is_fixed else "do_resize=False"
+        raise _cannot(
+            f"{what} of {name}",
+            "images would have several sizes, and be padded to the largest of their batch: give "
+            f"the processor a fixed size, such as {name}.from_pretrained(..., do_resize=True, "
+            "size={'height': 800, 'width': 800})",
+        )
+    height, width = _rounded([int(edges["height"]), int(edges["width"])], config, name, kind)
+    pad = config.get("pad_size")
+    wanted = {"height": height, "width": width}
+    if pad is not None and dict(pad) != wanted and _flag(config, "do_pad", True):
+        raise _cannot(
+            f"pad_size={pad!r} of {name}",
+            f"rows have the size {wanted!r}: give the processor the same pad_size, or None",
+        )
+
+
+def _edges(config: Mapping[str, Any], kind: ProcessorKind) -> tuple[int, int] | None:
+    """Shortest and longest edge, if the processor resizes to them and pads. None: another size."""
+    if not _flag(config, "do_resize", True):
+        return None
+    size = config.get("size", kind.size)
+    if _whole(size):
+        # As in the configs of transformers 4.
+        size = {"shortest_edge": size, "longest_edge": config.get("max_size", 1333)}
+    pads = kind.pads or (kind.pads_levels and _flag(config, "do_pad", False))
+    names = ("shortest_edge", "longest_edge")
+    if not pads or not isinstance(size, Mapping) or set(size) != set(names):
+        return None
+    shortest, longest = (size[name] for name in names)
+    is_valid = _whole(shortest) and _whole(longest) and 0 < shortest <= longest
+    return (shortest, longest) if is_valid else None
+
+
+def _check_padding(config: Mapping[str, Any], name: str) -> None:
+    """Raises an error unless a batch is padded to its largest image."""
+    if config.get("pad_size") is not None:
+        raise _cannot(
+            f"pad_size={config['pad_size']!r} of {name}",
+            "batches end with their largest image: give the processor pad_size=None, or a fixed "
+            "size",
+        )
+    if not _flag(config, "do_pad", _flag(config, "pad_and_return_pixel_mask", True)):
+        raise _cannot(
+            f"do_pad=False of {name}",
+            "a batch has rows of one size: give the processor do_pad=True, or a fixed size",
+        )
+
+
+def _rounded(
+    size: list[int], config: Mapping[str, Any], name: str, kind: ProcessorKind
+) -> list[int]:
+    """Height and width as multiples of the config's number."""
+    if kind.divisor is None and not kind.multiples:
+        return size
+    key = "ensure_multiple_of" if kind.multiples else "size_divisor"
+    step = config.get(key, 1 if kind.multiples else kind.divisor)
+    if not _whole(step) or (step == 0 and kind.multiples):
+        raise _cannot(f"{key}={step!r} of {name}", "it is no whole number: give one of at least 1")
+    if kind.multiples:
+        size = [round(side / step) * step for side in size]
+        if 0 in size:
+            raise _cannot(
+                f"{key}={step} of {name}", "a side would have no pixel: give a smaller number"
+            )
+        return size
+    return [-(-side // step) * step for side in size] if step else size
+
+
+def _check_annotations(config: Mapping[str, Any], name: str, kind: ProcessorKind) -> None:
+    """Raises an error unless objects are as ``targets="detr"``."""
+    if config.get("format", "coco_detection") != "coco_detection":
+        raise _cannot(
+            f"format={config['format']!r} of {name}",
+            "objects are boxes of COCO: give the processor format='coco_detection'",
+        )
+    # Without the key, classes whose images are normalised by default follow do_normalize.
+    converts = not kind.normalizes or _flag(config, "do_normalize", True)
+    if not _flag(config, "do_convert_annotations", converts):
+        raise _cannot(
+            f"do_convert_annotations=False of {name}",
+            "targets='detr' has boxes as shares of the sides: give the processor "
+            "do_convert_annotations=True",
+        )
+
+
+def _resize(
+    config: Mapping[str, Any], name: str, kind: ProcessorKind, size: int | list[int]
+) -> list[Op]:
     number = config.get("resample", kind.resample)
     if number is None:
         raise _cannot(
@@ -398,7 +478,8 @@ def _resize(config: Mapping[str, Any], name: str, kind: _Kind, size: int | list[
         size = int((256 / 224) * size)
     part = config.get("crop_pct", kind.crop_pct if kind.enlarged is None else kind.enlarged)
     if part is None:
-        return [{"resize": {"size": size, "interpolation": filter}}]
+        whole: Op = {"size": size, "interpolation": filter}
+        return [{"resize": whole if kind.antialias else {**whole, "antialias": False}}]
     if isinstance(part, bool) or not isinstance(part, (int, float)) or not 0 < part <= 1:
         raise _cannot(f"crop_pct={part!r} of {name}", "it must be above 0, at most 1")
     if kind.enlarged is not None:
@@ -417,7 +498,7 @@ def _resize(config: Mapping[str, Any], name: str, kind: _Kind, size: int | list[
 
 
 def _center_crop(
-    config: Mapping[str, Any], name: str, kind: _Kind, size: int | list[int] | None
+    config: Mapping[str, Any], name: str, kind: ProcessorKind, size: int | list[int] | None
 ) -> Op:
     given = config.get("crop_size", kind.crop)
     if _whole(given):
@@ -442,10 +523,10 @@ def _center_crop(
     return {"center_crop": {"size": crop, "rounding": "down", "pad_if_needed": False}}
 
 
-def _levels(config: Mapping[str, Any], name: str, kind: _Kind) -> list[Op]:
+def _levels(config: Mapping[str, Any], name: str, kind: ProcessorKind) -> list[Op]:
     rescales = _flag(config, "do_rescale", True)
     # MobileViT has the key and does not read it.
-    normalizes = not kind.flips and _flag(config, "do_normalize", True)
+    normalizes = not kind.flips and _flag(config, "do_normalize", kind.normalizes)
     divides = kind.standardises and _flag(config, "include_top", True)
     offset = 1.0 if kind.standardises and _flag(config, "rescale_offset", False) else 0.0
     factor = config.get("rescale_factor", 1 / 255)

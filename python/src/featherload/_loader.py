@@ -19,8 +19,10 @@ from typing import Any, Literal
 
 from . import (
     _accelerate,
+    _albumentations,
     _columns,
     _counts,
+    _huggingface,
     _items,
     _labels,
     _masks,
@@ -101,9 +103,11 @@ class Loader:
         their JSON. ``batch["caption"]`` reads them from where they lie.
     ``masks``
         Masks of the images: a pattern of paths such as ``"../masks/{stem}.png"``, a column of a
-        table, of Parquet or of Arrow files, or a list of paths or of bytes of image files, one for
-        each image. Or a dict with ``files`` and how labels become numbers: ``{"files": ...,
-        "ignore": 255, "reduce_zero_label": True}``. ``batch.masks`` has them, N x H x W.
+        table, of Parquet or of Arrow files, ``"cache"`` for those of a cache, or a list of paths or
+        of bytes of image files, one for each image. Or a dict with ``files`` and how labels become
+        numbers: ``{"files": ..., "ignore": 255, "reduce_zero_label": True}``. In place of
+        ``files``, ``member`` names the extension of masks beside images in tars. ``batch.masks``
+        has them, N x H x W.
         ``docs/segmentation.md`` describes them.
     ``rasters``
         Depths, flows, paired images and further masks by name: ``{"depth": {"files":
@@ -113,21 +117,24 @@ class Loader:
         ``batch.rasters["depth"]`` has them. ``docs/rasters.md`` describes them.
     ``objects``
         Objects in the images: a COCO file, a pattern of YOLO's or Pascal VOC's files such as
-        ``"../labels/{stem}.txt"``, or a list with a dict for each image (``boxes``, ``labels``,
-        ``keypoints``...). Or a dict with ``files`` and how objects move with their image:
-        ``{"files": ..., "style": "albumentations", "min_visibility": 0.1}``. In place of ``files``,
-        ``column`` names a column of Parquet, Arrow, JSON lines or a ``datasets.Dataset``, and
-        ``member`` JSON beside images in tars. ``batch.objects`` has them as flat arrays.
-        ``docs/targets.md`` describes them.
+        ``"../labels/{stem}.txt"``, ``"cache"`` for those of a cache, or a list with a dict for each
+        image (``boxes``, ``labels``, ``keypoints``...). Or a dict with ``files`` and how objects
+        move with their image: ``{"files": ..., "style": "albumentations", "min_visibility": 0.1}``.
+        In place of ``files``, ``column`` names a column of Parquet, Arrow, JSON lines or a
+        ``datasets.Dataset``, and ``member`` JSON beside images in tars. ``batch.objects`` has them
+        as flat arrays. A Compose of albumentations, and a detector's image processor, set their
+        own style. ``docs/targets.md`` describes them.
     ``targets``
         The form of objects in ``images, targets = batch``: ``"list"`` (default, a dict for each
-        image), ``"flat"`` (with ``batch_idx``), ``"padded"`` (with ``valid``), ``"detr"`` (with
-        ``pixel_mask``).
+        image, with boxes as the Compose of albumentations has them), ``"flat"`` (with
+        ``batch_idx``), ``"padded"`` (with ``valid``), ``"detr"`` (with ``pixel_mask``). Without
+        ``objects``, those of a cache.
     ``recipe``
         The operations on each image. ``"train224"``, ``"eval224"``, ``"full"``, a recipe file
-        (.yaml, .toml, .json), a PaddleClas config, a dict as in a recipe file, or torchvision
-        v2 transforms. Or a list of these: several crops of each image, such as
-        ``[global_1, global_2, (local, 8)]``. ``docs/python/crops.md`` describes them.
+        (.yaml, .toml, .json), a PaddleClas config, a dict as in a recipe file, torchvision's v2
+        transforms, a Compose of albumentations or an image processor of Hugging Face. Or a list of
+        these: several crops of each image, such as ``[global_1, global_2, (local, 8)]``.
+        ``docs/python/crops.md`` describes them.
     ``batch_size``
         Rows per batch. Default: 256, or the value of a PaddleClas config.
     ``num_workers``
@@ -271,11 +278,18 @@ class Loader:
             self._items = self._items._without_columns()
             keywords["columns"] = None
         self._has_masks = masks is not None
+        keywords["masks"] = _huggingface.with_labels(recipe, masks)
         self._masks = _masks.taken(keywords)
         self._rasters = _rasters.taken(keywords)
+        if targets is not None and objects is None and self._items is None:
+            # A cache may have objects, and says so if it has none.
+            objects = _object_lists.OF_CACHE
         form = _objects.checked_form(targets, objects is not None)
+        objects = _huggingface.with_style(recipe, objects)
+        keywords["objects"] = _albumentations.with_rule(recipe, objects)
         self._objects = _object_lists.taken(keywords, self._items is not None, of_column)
-        self._view = self._target_view(_objects.viewer(form, keywords["objects"]))
+        box_format = _albumentations.box_format(recipe)
+        self._view = self._target_view(_objects.viewer(form, keywords["objects"], box_format))
         self._has_one_channel: bool = getattr(self, "_has_one_channel", False)
         if sampler is not None and not isinstance(sampler, (str, Sampler)):
             sampler = keywords["sampler"] = GivenOrder(sampler)
@@ -576,7 +590,8 @@ class Loader:
 
     def preview(self, rows: int = 16) -> Preview:
         """Rows of the first batch of the current epoch as images: as the model gets them, with
-        ``normalize`` reverted.
+        ``normalize`` reverted. Masks, and boxes, keypoints and instance masks of objects, are drawn
+        over them.
 
         A notebook draws the result, ``print`` lists it, ``.save("rows.png")`` writes it. If the
         recipe makes several crops, those of a row follow each other. A separate worker makes the
@@ -597,8 +612,17 @@ class Loader:
             raw = stream.next(stream.begin_epoch())
             if raw is None:
                 return Preview([])
-            batch = Batch(TAKEN["numpy"](raw), raw, masks=masks_of("numpy", raw))
-            return _preview.of_batch(batch, self.recipe, self._class_names(), rows)
+            batch = Batch(TAKEN["numpy"](raw), raw)
+            form = json.loads(stream.object_form())
+            return _preview.of_batch(
+                batch,
+                self.recipe,
+                self._class_names(),
+                rows,
+                masks_of("numpy", raw),
+                _objects.of_batch(raw, "numpy"),
+                form["skeleton"] if form else [],
+            )
         finally:
             stream.close()
 

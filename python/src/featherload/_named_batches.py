@@ -5,7 +5,7 @@ Never in here: the loaders that make the batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ._batch import Batch
@@ -15,7 +15,8 @@ from ._values import shown
 
 class NamedBatches(Iterator[dict[str, Any]]):
     """The batches of an epoch as dicts. Without labels, or with one name, they have no entry for
-    labels. Masks are the labels, if images have masks. Columns have their own names.
+    labels. Masks are the labels, if images have masks. Targets of objects that are a dict, as with
+    ``targets="detr"``, are entries of their own names. So are columns.
 
     ``failed_label``: the label of samples that failed, in place of -1.
     """
@@ -30,10 +31,21 @@ class NamedBatches(Iterator[dict[str, Any]]):
     def __next__(self) -> dict[str, Any]:
         batch = next(self._epoch)
         images, labels = batch
-        if self._failed_label is not None and labels is not None and batch.faults:
+        # Failed rows have no objects.
+        is_label = labels is not None and batch._objects is None
+        if self._failed_label is not None and is_label and batch.faults:
             labels = _masked(batch, labels, self._failed_label)
         if batch._masks is not None:
+            if isinstance(labels, Mapping):
+                raise ConfigError(
+                    "these batches have masks and objects, and the Trainer has one name for both, "
+                    "`labels`: leave masks or objects out",
+                    option="masks",
+                )
             labels = batch._masks
+        if isinstance(labels, Mapping):
+            named = {self._names[0]: images, **labels}
+            return named | {name: batch[name] for name in batch.columns}
         pairs = zip(self._names, (images, labels), strict=False)
         entries = {name: value for name, value in pairs if value is not None}
         return entries | {name: batch[name] for name in batch.columns}

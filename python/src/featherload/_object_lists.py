@@ -14,6 +14,9 @@ from ._values import shown
 
 ObjectSource = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
+OF_CACHE = "cache"
+"""In place of files: the objects that a cache was built with."""
+
 _LISTED = {
     "boxes": (4, np.float64),
     "area": (0, np.float64),

@@ -16,6 +16,16 @@ from ._errors import ConfigError
 from ._featherload import RawBatch
 from ._values import shown
 
+BOX_FORMATS: dict[str, tuple[str, bool]] = {
+    "coco": ("xywh", False),
+    "pascal_voc": ("xyxy", False),
+    "yolo": ("cxcywh", True),
+    "albumentations": ("xyxy", True),
+}
+"""albumentations' formats of boxes: the ``box_format``, and whether they are shares of the
+sides.
+"""
+
 TargetForm = Literal["list", "flat", "padded", "detr"]
 
 
@@ -85,6 +95,32 @@ class Objects:
             target = {name: getattr(self, name)[part] for name in names}
             rows.append({**target, **self._masks_of(row), "image_id": image_id})
         return rows
+
+    def with_boxes_as(self, box_format: str) -> Objects:
+        """The same with ``boxes`` in a format of albumentations: ``"coco"`` (left, top, width,
+        height), ``"pascal_voc"`` (left, top, right, bottom), ``"yolo"`` (centre, width, height as
+        shares of the row's sides), ``"albumentations"`` (left, top, right, bottom as shares). Only
+        for ``as_list`` and ``as_padded``: the other forms have formats of their own.
+        """
+        host = self._host
+        if box_format not in BOX_FORMATS:
+            raise ConfigError(
+                f"box format {box_format!r} is unknown: use one of {', '.join(BOX_FORMATS)}"
+            )
+        name, is_normalized = BOX_FORMATS[box_format]
+        corners, ends = host.boxes[:, :2], host.boxes[:, 2:]
+        if name == "xyxy":
+            boxes = host.boxes
+        elif name == "xywh":
+            boxes = np.concatenate([corners, ends - corners], 1)
+        else:
+            boxes = np.concatenate([(corners + ends) / 2, ends - corners], 1)
+        if is_normalized:
+            sides = host.sizes[host._rows()][:, [1, 0, 1, 0]]
+            boxes = boxes / sides.astype(np.float32)
+        if self.host is None:
+            return replace(self, boxes=boxes)
+        return replace(self, boxes=self.like(boxes), host=replace(host, boxes=boxes))
 
     def as_flat(self) -> dict[str, Any]:
         """Arrays over all rows, as ultralytics' trainers take them: ``batch_idx`` float32 M,
@@ -400,16 +436,21 @@ def checked_form(targets: Any, has_objects: bool) -> TargetForm | None:
 
 
 def viewer(
-    form: TargetForm | None, rule: Any
+    form: TargetForm | None, rule: Any, box_format: str | None = None
 ) -> Callable[[Any, Any, Any, Objects | None], tuple[Any, Any]] | None:
     """What makes targets of this form, and images that fit them. With ``max_objects`` of the rule
-    padded targets have one shape in every batch.
+    padded targets have one shape in every batch. ``box_format``: that of lists and padded targets,
+    in place of pixels.
     """
     if form is None:
         return None
     most = rule.get("max_objects") if isinstance(rule, Mapping) else None
 
     def made(images: Any, labels: Any, masks: Any, objects: Objects | None) -> tuple[Any, Any]:
-        return (images, labels) if objects is None else view(objects, form, images, most)
+        if objects is None:
+            return images, labels
+        if box_format is not None and form in ("list", "padded"):
+            objects = objects.with_boxes_as(box_format)
+        return view(objects, form, images, most)
 
     return made

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _values
+from . import _overlay, _values
 from ._batch import Batch, RowStatus
 from ._featherload import printable
+from ._objects import Objects
 
 Levels = npt.NDArray[np.uint8]
 """Height x width x 3."""
@@ -43,12 +44,16 @@ class Row:
     """Why the sample failed."""
     crop: int | None = None
     """The number of the crop, if the recipe makes several."""
+    objects: int | None = None
+    """How many objects it has. None without objects."""
 
     def caption(self) -> str:
         if self.status == RowStatus.PADDING:
             return "padding"
         words = [str(self.id), *([] if self.label is None else [str(self.label)])]
         words += [] if self.crop is None else [f"crop {self.crop}"]
+        if self.objects is not None:
+            words.append(f"{self.objects} object{'' if self.objects == 1 else 's'}")
         return " ".join(words + ([] if self.status == RowStatus.OK else [self.status.name.lower()]))
 
 
@@ -111,8 +116,18 @@ class Preview(Sequence[Row]):
         return "<div>" + "".join(figures) + "</div>"
 
 
-def of_batch(batch: Batch, recipe: Mapping[str, Any], classes: Sequence[str], rows: int) -> Preview:
-    """The first ``rows`` of a batch in host memory."""
+def of_batch(
+    batch: Batch,
+    recipe: Mapping[str, Any],
+    classes: Sequence[str],
+    rows: int,
+    masks: Any,
+    objects: Objects | None,
+    skeleton: Sequence[Sequence[int]],
+) -> Preview:
+    """The first ``rows`` of a batch in host memory. ``masks``, ``objects``: arrays of NumPy, or
+    None. ``skeleton``: pairs of keypoints.
+    """
     images, labels = batch.numpy()
     why = {fault.row: fault.reason for fault in batch.faults}
     ids, paths, statuses = batch.ids, batch.paths(), batch.status
@@ -137,7 +152,12 @@ def of_batch(batch: Batch, recipe: Mapping[str, Any], classes: Sequence[str], ro
             levels = np.zeros((height, width, 3), np.uint8)
         else:
             levels = _levels(image, of)
-        return Row(levels, int(ids[i]), label_of(i), paths[i], statuses[i], why.get(i), crop)
+            if masks is not None:
+                levels = _overlay.with_mask(levels, masks[i])
+            if objects is not None:
+                levels = _overlay.with_objects(levels, objects, i, skeleton)
+        count = None if objects is None else objects.counts[i]
+        return Row(levels, int(ids[i]), label_of(i), paths[i], statuses[i], why.get(i), crop, count)
 
     return Preview(
         [

@@ -739,7 +739,7 @@ _REFUSED = {
 class Known:
     """How a class is translated. The docs' table is made of these."""
 
-    translate: Callable[[Walk, Any], list[Op]]
+    translate: Callable[..., list[Op]]
     operation: str
     condition: str = ""
     """When it translates; empty: always."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import _crops, _huggingface, _other_transforms, _timm, _transforms
+from . import _albumentations, _crops, _huggingface, _other_transforms, _timm, _transforms
+from ._image_processors import KINDS, ProcessorKind
 
 _HEAD = """\
 # Everything that translates
@@ -67,6 +68,14 @@ def page() -> str:
     )
     parts.append(
         _table(
+            "albumentations",
+            "Classes of albumentations 2 in a `Compose`:",
+            ("class", "operation", "condition"),
+            _rows(_albumentations.TRANSFORMS),
+        )
+    )
+    parts.append(
+        _table(
             "timm",
             "Keywords of `create_transform` whose other values are errors:",
             ("keyword", "accepted"),
@@ -81,7 +90,7 @@ def page() -> str:
             ("processor", "size by default", "steps"),
             [
                 (f"`{name}`", _size(kind), _huggingface.steps_text(kind))
-                for name, kind in sorted(_huggingface.KINDS.items())
+                for name, kind in sorted(KINDS.items())
             ],
         )
     )
@@ -92,7 +101,7 @@ def _rows(known: Mapping[str, _transforms.Known]) -> list[tuple[str, ...]]:
     return [(f"`{name}`", one.operation, one.condition) for name, one in sorted(known.items())]
 
 
-def _size(kind: _huggingface._Kind) -> str:
+def _size(kind: ProcessorKind) -> str:
     if kind.size is None:
         return "none"
     return ", ".join(f"{key} {value}" for key, value in kind.size.items())

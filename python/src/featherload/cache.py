@@ -8,8 +8,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from . import _columns, _progress
@@ -36,6 +37,8 @@ def build(
     finish: bool = False,
     shuffle: int | None = None,
     columns: Sequence[str] | None = None,
+    objects: str | Mapping[str, Any] | None = None,
+    masks: str | Mapping[str, Any] | None = None,
     num_workers: int | None = None,
     on_error: Literal["stop", "skip"] | None = None,
     force: bool = False,
@@ -52,6 +55,8 @@ def build(
     (default), or ``"skip"``, which leaves out failed samples. ``force``: replace a cache with
     other options or another source. ``columns``: columns of the source that the cache keeps, such
     as ``["caption", "score"]``. ``Loader(dst, columns=[...])`` then gives the values of the source.
+    ``objects``, ``masks``: those of the images, in files, a column or members, as ``Loader`` takes
+    them. ``Loader(dst, objects="cache", masks="cache")`` then gives them.
     Further keywords: those of ``Loader`` for reading a source,
     and ``sandbox``, ``row_limit``, ``max_pixels`` and ``max_scratch``.
 
@@ -80,6 +85,8 @@ def build(
         "finish": finish,
         "shuffle": None,
         "columns": _column_names(columns),
+        "objects": _target_text("objects", objects),
+        "masks": _target_text("masks", masks),
         "num_workers": whole_or_none("num_workers", num_workers, 0),
         "on_error": on_error,
         "force": force,
@@ -116,6 +123,24 @@ def _column_names(columns: Any) -> str | None:
                 option="columns",
             )
     return ",".join(names) or None
+
+
+def _target_text(name: str, value: Any) -> str | None:
+    """Objects or masks as text for the command line."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        try:
+            return json.dumps(dict(value))
+        except TypeError:
+            pass
+    elif hasattr(value, "__fspath__"):
+        return argument_text(name, value)
+    raise ConfigError(
+        f"{name} {shown(value)} is no file, pattern or column: a cache is built with {name} in "
+        "files, a column or members",
+        option=name,
+    )
 
 
 def _share(shard: Any) -> str:

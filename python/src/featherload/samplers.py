@@ -17,6 +17,7 @@ __all__ = [
     "LargestFirst",
     "Pairs",
     "Patches",
+    "RareObjects",
     "RaySampler",
     "RepeatedAugmentation",
     "Sampler",
@@ -83,6 +84,26 @@ class Weighted(Sampler):
         if self.weights is not None:
             options["sample_weights"] = numbers("sampler", self.weights)
         return options
+
+
+@dataclass(frozen=True)
+class RareObjects(Sampler):
+    """Draws with replacement. Images with objects of rare categories come more often.
+
+    A category that a share f of the images has, has the factor ``max(1, sqrt(threshold / f))``. The
+    weight of an image is the largest factor of its categories: the repeat factors of LVIS.
+    ``empty``: weight of images without objects; 0 leaves them out. ``num_samples``: draws of an
+    epoch. None: the number of samples. The loader needs ``objects``.
+    """
+
+    threshold: float = 0.001
+    empty: float = 1.0
+    num_samples: int | None = None
+
+    def _options(self) -> dict[str, Any]:
+        frequency = {"threshold": self.threshold, "empty": self.empty}
+        weights = {"object_frequency": frequency}
+        return {"sampler": {"weighted": {"weights": weights, "num_samples": self.num_samples}}}
 
 
 @dataclass(frozen=True)

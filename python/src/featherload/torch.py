@@ -46,10 +46,12 @@ class DataLoader(Loader):
         this process calls it in the order of each epoch, at most ``depth`` batches ahead. An
         exception of the method ends the epoch, and is the cause of the error.
 
-        Or torchvision's ``CocoDetection`` or ``VOCDetection`` within
-        ``wrap_dataset_for_transforms_v2``, whose ``transforms`` move boxes and masks too. Targets
-        come as a list of dicts, or as ``targets`` says. An image without objects has arrays of
-        length 0, where torchvision leaves them out.
+        Or a data set of torchvision within ``wrap_dataset_for_transforms_v2``, whose ``transforms``
+        move boxes and masks too. ``CocoDetection``, ``VOCDetection``, ``Kitti``, ``WIDERFace`` and
+        ``CelebA`` with boxes: targets come as a list of dicts, or as ``targets`` says. An image
+        without objects has arrays of length 0, where torchvision leaves them out.
+        ``VOCSegmentation``, ``SBDataset``, ``Cityscapes`` and ``OxfordIIITPet`` with masks: targets
+        are as torch's loader makes them.
 
         Or a ``datasets.Dataset`` of Hugging Face, with ``recipe``. Its images are read from its
         files. ``image_column`` and ``label_column`` name its columns, if there are several.

@@ -158,8 +158,9 @@ class _TrainerLoader:
         self.loader, self.dataset = loader, dataset
         # A flat folder has the label -1 for each file, which is no class.
         of = loader.dataset
+        has_targets = loader._has_masks or loader._view is not None
         no_labels = (
-            not loader._has_masks and isinstance(of, Dataset) and not of.classes and of[0][1] == -1
+            not has_targets and isinstance(of, Dataset) and not of.classes and of[0][1] == -1
         )
         self._names = names[:1] if no_labels else names
         self._resumed: tuple[int, dict[str, Any]] | None = None
@@ -213,7 +214,8 @@ class TrainerMixin:
     _train_batch_size: int
 
     names: tuple[str, str] = ("pixel_values", "labels")
-    """Names of images and labels, as the model takes them."""
+    """Names of images and labels, as the model takes them. Objects with ``targets="detr"`` come as
+    ``pixel_mask`` and ``labels`` instead."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         collator = options.get("data_collator", args[2] if len(args) > 2 else None)

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use featherload::options::cli;
-use featherload::order::{IdentityProb, MultiScale, SampleWeights};
+use featherload::order::{IdentityProb, MultiScale, ObjectFrequency, SampleWeights};
 use featherload::{Error, Result, Sampler};
 
 /// The order of the samples.
@@ -33,7 +33,15 @@ pub struct SamplerArgs {
     #[arg(long, value_enum, value_name = "PROB", help_heading = cli::ORDER)]
     prob: Option<Prob>,
 
-    /// weighted: draws of an epoch [the number of samples].
+    /// rare-objects: the share of images, 0 to 1, below which a category is rare [0.001].
+    #[arg(long, value_name = "SHARE", help_heading = cli::ORDER)]
+    rare_threshold: Option<f64>,
+
+    /// rare-objects: the weight of images without objects; 0 leaves them out [1].
+    #[arg(long, value_name = "WEIGHT", help_heading = cli::ORDER)]
+    empty_weight: Option<f64>,
+
+    /// weighted, rare-objects: draws of an epoch [the number of samples].
     #[arg(long, value_name = "N", help_heading = cli::ORDER)]
     num_samples: Option<u64>,
 
@@ -63,6 +71,8 @@ enum Order {
     Identity,
     /// Random draws, with probability 1 / number of samples of the class.
     Weighted,
+    /// Random draws. Images with objects of rare categories come more often.
+    RareObjects,
     /// Each sample several times in succession, spread over the ranks.
     Repeated,
     /// Large images first.
@@ -126,7 +136,24 @@ impl SamplerArgs {
             ("--shuffle-window", self.shuffle_window, Order::ShardShuffle),
             ("--per-id", self.per_id.map(u64::from), Order::Identity),
             ("--prob", self.prob.map(|_| 1), Order::Identity),
-            ("--num-samples", self.num_samples, Order::Weighted),
+            (
+                "--rare-threshold",
+                self.rare_threshold.map(|_| 1),
+                Order::RareObjects,
+            ),
+            (
+                "--empty-weight",
+                self.empty_weight.map(|_| 1),
+                Order::RareObjects,
+            ),
+            (
+                "--num-samples",
+                self.num_samples,
+                match order {
+                    Order::RareObjects => order,
+                    _ => Order::Weighted,
+                },
+            ),
             ("--repeats", self.repeats.map(u64::from), Order::Repeated),
             (
                 "--size-classes",
@@ -167,6 +194,13 @@ impl SamplerArgs {
             },
             Order::Weighted => Sampler::Weighted {
                 weights: SampleWeights::InverseClassFrequency,
+                num_samples: self.num_samples,
+            },
+            Order::RareObjects => Sampler::Weighted {
+                weights: SampleWeights::ObjectFrequency(ObjectFrequency {
+                    threshold: self.rare_threshold.unwrap_or(ObjectFrequency::THRESHOLD),
+                    empty: self.empty_weight.unwrap_or(1.0),
+                }),
                 num_samples: self.num_samples,
             },
             Order::Repeated => Sampler::RepeatedAugmentation {

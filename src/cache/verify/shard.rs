@@ -9,15 +9,20 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use twox_hash::XxHash3_64;
+
 use crate::cache::layout::{INDEX, ShardFile};
 use crate::cache::shard_ledger::idx_text;
+use crate::cache::targets::objects_json;
 use crate::cache::verify::file_window::{FileWindow, first_difference, read_whole};
 use crate::cache::verify::findings::{DamagedSample, FindingKind, FindingLog, VerifyFinding};
 use crate::cache::verify::index::{MOST_LABEL, TarLabel, compare};
 use crate::cache::verify::tar_headers;
 use crate::data::index::{Index, shown};
+use crate::data::objects::ObjectTable;
 use crate::data::shard::manifest::{
-    ColumnsPlace, HexHash128, Manifest, MemberEntry, ShardEntry, ShardManifest,
+    CACHE_OBJECTS, ColumnsPlace, HexHash128, Manifest, MemberEntry, SampleEntry, ShardEntry,
+    ShardManifest,
 };
 use crate::data::shard::shard_writer::{END, encode_header, member_bytes};
 
@@ -199,6 +204,11 @@ fn lies(manifest: &ShardManifest, source_samples: Option<u64>) -> Result<(), Str
     {
         return Err("has a sample without a picture".into());
     }
+    let targets = manifest.targets.count();
+    let lacks = |sample: &SampleEntry| sample.members.len() <= targets;
+    if manifest.samples.iter().any(lacks) {
+        return Err("has a sample without its targets".into());
+    }
     let mut at = 0u64;
     let members = manifest.samples.iter().flat_map(|s| &s.members);
     for member in members.chain(&manifest.columns) {
@@ -279,7 +289,13 @@ impl CheckedShard {
 
 impl ShardPiece {
     /// Checks all bytes of these samples, and compares their labels with the index.
-    pub(super) fn check(self, index: Option<&Index>, found: &FindingLog<'_>) {
+    /// Compares their objects with `objects`, the table of all samples.
+    pub(super) fn check(
+        self,
+        index: Option<&Index>,
+        objects: Option<&ObjectTable>,
+        found: &FindingLog<'_>,
+    ) {
         let CheckedShard {
             file,
             len,
@@ -293,6 +309,9 @@ impl ShardPiece {
         let mut bytes = FileWindow::new(file, end.min(*len), found);
         for i in self.samples.clone() {
             self.check_sample(i, index, &mut bytes, found);
+            if let Some(table) = objects {
+                self.compare_objects(i, table, found);
+            }
         }
         let is_last = self.samples.end == manifest.samples.len();
         if let Some(member) = manifest.columns.as_ref().filter(|_| is_last) {
@@ -313,15 +332,22 @@ impl ShardPiece {
         bytes: &mut FileWindow<'_>,
         found: &FindingLog<'_>,
     ) {
-        let sample = &self.shard.manifest.samples[i];
+        let manifest = &self.shard.manifest;
+        let sample = &manifest.samples[i];
+        // Targets come after the label.
+        let first_target = sample
+            .members
+            .len()
+            .saturating_sub(manifest.targets.count());
         let mut label = TarLabel::Nothing;
         for (nth, member) in sample.members.iter().enumerate() {
-            let kept = if nth == 0 { 0 } else { MOST_LABEL };
+            let is_label = nth > 0 && nth < first_target;
+            let kept = if is_label { MOST_LABEL } else { 0 };
             match self.check_member(member, Some(i), kept, bytes, found) {
                 MemberState::Cut => return,
-                MemberState::Damaged => label = TarLabel::Damaged,
-                MemberState::Good(_) if nth == 0 => label = TarLabel::Nothing,
-                MemberState::Good(first) => label = TarLabel::Label(member, first),
+                MemberState::Damaged if nth < first_target => label = TarLabel::Damaged,
+                MemberState::Good(first) if is_label => label = TarLabel::Label(member, first),
+                MemberState::Damaged | MemberState::Good(_) => {}
             }
         }
         let id = self.shard.first_in_index.map(|first| first + i as u64);
@@ -337,6 +363,34 @@ impl ShardPiece {
                 message: format!("'{}' {message}", shown(picture.name.as_bytes())),
             });
         }
+    }
+
+    /// Compares the hash of a sample's objects with that of its objects in the table.
+    fn compare_objects(&self, i: usize, table: &ObjectTable, found: &FindingLog<'_>) {
+        let manifest = &self.shard.manifest;
+        let members = &manifest.samples[i].members;
+        let at = members.len().checked_sub(manifest.targets.count());
+        let (Some(id), Some(member)) =
+            (self.shard.first_in_index, at.and_then(|at| members.get(at)))
+        else {
+            return;
+        };
+        let id = id + i as u64;
+        let text = table
+            .stated(id)
+            .and_then(|sample| objects_json(&sample, table.form()).ok());
+        let hash = text.map(|text| XxHash3_64::oneshot(&text));
+        if hash == Some(member.hash.0) {
+            return;
+        }
+        let name = shown(member.name.as_bytes());
+        found.add(VerifyFinding {
+            file: CACHE_OBJECTS.into(),
+            offset: Some(0),
+            kind: FindingKind::IndexFile,
+            sample: Some(DamagedSample::of_member(Some(id), member.name.as_bytes())),
+            message: format!("has other objects for sample {id} than '{name}'"),
+        });
     }
 
     /// Checks header, data and padding of a member, of sample `i` if it belongs to one.

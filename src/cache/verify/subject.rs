@@ -9,11 +9,13 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::cache::layout::{INDEX, ShardFile, length, no_such_path, shard_file};
+use crate::cache::layout::{INDEX, SIDE_FILES, ShardFile, length, no_such_path, shard_file};
 use crate::cache::verify::file_window::read_whole;
 use crate::data::index::{Index, check_is_tar};
+use crate::data::objects::ObjectTable;
 use crate::data::shard::manifest::{
-    CACHE_MANIFEST, CacheManifest, Manifest, ManifestDamage, ShardEntry, ShardManifest, VERSION,
+    CACHE_MANIFEST, CacheManifest, Manifest, ManifestDamage, ShardEntry, ShardManifest,
+    TARGETS_VERSION, VERSION,
 };
 use crate::data::shard::walk::HeaderWalk;
 use crate::error::{Error, Result};
@@ -35,6 +37,8 @@ pub(super) struct VerifySubject {
     pub(super) index_is_there: bool,
     /// The sealed index, after it was found intact.
     pub(super) index: OnceLock<Index>,
+    /// The table of objects, after it was found intact.
+    pub(super) objects: OnceLock<ObjectTable>,
     pub(super) complete: bool,
     pub(super) checksums: bool,
     /// Bytes of all files that are checked.
@@ -53,6 +57,7 @@ impl VerifySubject {
             foreign: Vec::new(),
             index_is_there: false,
             index: OnceLock::new(),
+            objects: OnceLock::new(),
             complete: true,
             checksums: true,
             bytes: 0,
@@ -179,7 +184,8 @@ impl VerifySubject {
                 self.there.entry(number).or_default().push(file);
             }
             self.index_is_there |= name == INDEX;
-            if is_tar || ours.is_some() || name == INDEX {
+            let is_side_file = name.to_str().is_some_and(|name| SIDE_FILES.contains(&name));
+            if is_tar || ours.is_some() || is_side_file {
                 self.bytes += length(&entry.path());
             }
         }
@@ -239,8 +245,10 @@ fn was_version<M: Manifest>(bytes: &[u8], found: u32) -> bool {
     };
     let blank = if M::PRETTY { " " } else { "" };
     let field = |version: u32| format!("\"version\":{blank}{version}");
-    let mended = text.replacen(&field(found), &field(VERSION), 1);
-    M::from_bytes(mended.as_bytes()).is_ok()
+    (VERSION..=TARGETS_VERSION).any(|version| {
+        let mended = text.replacen(&field(found), &field(version), 1);
+        M::from_bytes(mended.as_bytes()).is_ok()
+    })
 }
 
 /// The number of the shard, if `path` has the name of a shard's tar.

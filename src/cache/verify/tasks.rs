@@ -11,7 +11,8 @@ use crate::cache::verify::shard::{self, ShardExpectation, ShardPiece};
 use crate::cache::verify::subject::VerifySubject;
 use crate::cache::verify::tar_headers;
 use crate::data::index::Index;
-use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, HexHash128};
+use crate::data::objects::ObjectTable;
+use crate::data::shard::manifest::{CACHE_MANIFEST, CACHE_OBJECTS, CacheManifest, HexHash128};
 use crate::error::Error;
 use crate::sys::memory;
 
@@ -68,6 +69,11 @@ impl VerifySubject {
             true => self.check_index(found),
             false if self.complete => found.missing(INDEX),
             false => {}
+        }
+        let stated = self.manifest.as_ref().filter(|m| m.complete);
+        let stated = stated.map(CacheManifest::side_files).unwrap_or_default();
+        for (name, hash) in stated.into_iter().filter(|(name, _)| *name != INDEX) {
+            self.check_target_file(name, hash, found);
         }
         let due: Vec<u64> = match self.entries() {
             Some(entries) => {
@@ -144,7 +150,7 @@ impl VerifySubject {
                 let pieces = shard::begin(&self.folder, number, there, said, found);
                 return pieces.into_iter().map(Task::Piece).collect();
             }
-            Task::Piece(piece) => piece.check(self.index.get(), found),
+            Task::Piece(piece) => piece.check(self.index.get(), self.objects.get(), found),
         }
         Vec::new()
     }
@@ -174,6 +180,38 @@ impl VerifySubject {
                     // It is set only once.
                     Ok(index) => _ = self.index.set(index),
                 }
+            }
+        }
+    }
+
+    /// Checks the table of objects, or the index of masks, against its hash in the manifest. Keeps a
+    /// good table for the checks of shards.
+    fn check_target_file(&self, name: &'static str, hash: HexHash128, found: &FindingLog<'_>) {
+        let path = self.folder.join(name);
+        if path.symlink_metadata().is_err() {
+            return found.missing(name);
+        }
+        let tell =
+            |what: String| found.add_file_finding(name, FindingKind::IndexFile, Some(0), what);
+        let most = memory::available_bytes().map_or(u64::MAX, |bytes| bytes / 2);
+        let bytes = match read_whole(&path, most) {
+            Ok(bytes) => bytes,
+            Err(what) => return found.add_file_finding(name, FindingKind::Unreadable, None, what),
+        };
+        found.read(bytes.len() as u64);
+        if HexHash128::of(&bytes) != hash {
+            let what = "damaged, or from another cache: its hash differs from the manifest";
+            return tell(what.into());
+        }
+        if name == CACHE_OBJECTS {
+            let samples = self
+                .manifest
+                .as_ref()
+                .map_or(0, |manifest| manifest.samples);
+            match ObjectTable::of_file(&bytes, samples) {
+                Err(what) => tell(what),
+                // It is set only once.
+                Ok(table) => _ = self.objects.set(table),
             }
         }
     }

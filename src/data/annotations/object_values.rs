@@ -1,6 +1,7 @@
 //! The objects of a row: a list of structs, or a struct of lists, with usual names of fields.
 
 use super::category_finder::CategoryFinder;
+use super::coco::run_text_fills;
 use super::label_files::{FileObjects, LabelFault};
 use super::object_checks::{check_box, check_share_box, outline};
 use super::options::{AnnotationOptions, CrowdPolicy};
@@ -27,14 +28,29 @@ const CATEGORIES: [&str; 10] = [
 const AREAS: [&str; 2] = ["area", "areas"];
 const IDS: [&str; 4] = ["id", "ids", "bbox_id", "annotation_id"];
 const CROWDS: [&str; 3] = ["iscrowd", "is_crowd", "crowd"];
+const KEYPOINTS: [&str; 1] = ["keypoints"];
 const SHAPES: [&str; 3] = ["segmentation", "segmentations", "polygons"];
+/// Fields of run lengths, inside of a shape.
+const RUNS: [&str; 2] = ["size", "counts"];
+
+/// Keypoints of an object.
+const MOST_KEYPOINTS: usize = 1000;
 
 /// Fields that may be classes with names.
 pub(crate) const CATEGORY_FIELDS: &[&str] = &CATEGORIES;
 /// All fields that are read, with outlines at the end.
-const FIELDS: [&str; 26] = {
-    let parts: [&[&str]; 6] = [&BOXES, &CATEGORIES, &AREAS, &IDS, &CROWDS, &SHAPES];
-    let mut all = [""; 26];
+const FIELDS: [&str; 29] = {
+    let parts: [&[&str]; 8] = [
+        &BOXES,
+        &CATEGORIES,
+        &AREAS,
+        &IDS,
+        &CROWDS,
+        &KEYPOINTS,
+        &SHAPES,
+        &RUNS,
+    ];
+    let mut all = [""; 29];
     let (mut part, mut at) = (0, 0);
     while part < parts.len() {
         let mut n = 0;
@@ -50,7 +66,7 @@ const FIELDS: [&str; 26] = {
 /// The fields that are read of objects.
 pub(crate) fn object_fields(shapes: bool) -> &'static [&'static str] {
     const WITH: &[&str] = &FIELDS;
-    let (without, _) = WITH.split_at(FIELDS.len() - SHAPES.len());
+    let (without, _) = WITH.split_at(FIELDS.len() - SHAPES.len() - RUNS.len());
     if shapes { WITH } else { without }
 }
 
@@ -70,6 +86,7 @@ struct ObjectFields<'a> {
     area: Option<&'a RowValue>,
     id: Option<&'a RowValue>,
     crowd: Option<&'a RowValue>,
+    keypoints: Option<&'a RowValue>,
     shape: Option<&'a RowValue>,
 }
 
@@ -86,17 +103,19 @@ impl<'a> ObjectFields<'a> {
             area: first(&AREAS),
             id: first(&IDS),
             crowd: first(&CROWDS),
+            keypoints: first(&KEYPOINTS),
             shape: first(&SHAPES),
         }
     }
 
-    fn all(self) -> [Option<&'a RowValue>; 6] {
+    fn all(self) -> [Option<&'a RowValue>; 7] {
         [
             self.sides,
             self.category,
             self.area,
             self.id,
             self.crowd,
+            self.keypoints,
             self.shape,
         ]
     }
@@ -121,7 +140,7 @@ impl<'a> ObjectFields<'a> {
 
     /// Entry `at` of each list.
     fn entry(self, at: usize) -> Self {
-        let [sides, category, area, id, crowd, shape] = self.all().map(|field| {
+        let [sides, category, area, id, crowd, keypoints, shape] = self.all().map(|field| {
             let value = field.and_then(RowValue::list).and_then(|list| list.get(at));
             value.filter(|value| **value != RowValue::Null)
         });
@@ -131,6 +150,7 @@ impl<'a> ObjectFields<'a> {
             area,
             id,
             crowd,
+            keypoints,
             shape,
         }
     }
@@ -239,7 +259,12 @@ fn object(
         }
     };
     let shape = fields.shape.filter(|_| options.shapes);
-    let shape = shape.map_or(Ok(ObjectShape::None), |value| outlines(value, wrong))?;
+    let shape = shape.map_or(Ok(ObjectShape::None), |value| match value {
+        RowValue::Fields(_) => runs(value, size).ok_or(AnnotationFault::WrongRuns),
+        _ => outlines(value, wrong),
+    })?;
+    let keypoints = fields.keypoints.filter(|_| options.keypoints);
+    let keypoints = keypoints.map_or(Ok(Vec::new()), points)?;
     if is_partly {
         wrong(AnnotationFault::PartlyOutside);
     }
@@ -249,6 +274,7 @@ fn object(
         id: fields.id.and_then(RowValue::whole).unwrap_or(-1),
         area,
         crowd,
+        keypoints,
         shape,
         ..StatedObject::default()
     }))
@@ -259,7 +285,57 @@ fn four(value: &RowValue) -> Option<[f64; 4]> {
     numbers?.try_into().ok()
 }
 
-/// Outlines: lists of x and y in turns, or one such list. Run lengths cannot be read here.
+/// Keypoints: x, y and visibility in turns, or a list of such triples.
+fn points(value: &RowValue) -> Result<Vec<[f32; 3]>, AnnotationFault> {
+    let list = value.list().ok_or(AnnotationFault::WrongKeypoints)?;
+    let mut numbers = Vec::with_capacity(list.len().min(3 * MOST_KEYPOINTS));
+    for value in list {
+        let inner = value.list().unwrap_or(std::slice::from_ref(value));
+        let has_three = inner.len() == 3 || value.list().is_none();
+        if !has_three || numbers.len() >= 3 * MOST_KEYPOINTS {
+            return Err(AnnotationFault::WrongKeypoints);
+        }
+        for value in inner {
+            numbers.push(value.number().ok_or(AnnotationFault::WrongKeypoints)? as f32);
+        }
+    }
+    if !numbers.iter().all(|v| v.is_finite()) {
+        return Err(AnnotationFault::NotFinite);
+    }
+    match numbers.as_chunks::<3>() {
+        (points, []) => Ok(points.to_vec()),
+        _ => Err(AnnotationFault::WrongKeypoints),
+    }
+}
+
+/// Run lengths that fill a mask of the size they state, which is the picture's.
+fn runs(value: &RowValue, picture: Option<(u32, u32)>) -> Option<ObjectShape> {
+    let side = |value: &RowValue| u32::try_from(value.whole()?).ok().filter(|n| *n > 0);
+    let size = match value.field("size")?.list()? {
+        [height, width] => (side(height)?, side(width)?),
+        _ => return None,
+    };
+    if picture.is_some_and(|picture| picture != size) {
+        return None;
+    }
+    let pixels = u64::from(size.0) * u64::from(size.1);
+    match value.field("counts")? {
+        RowValue::Text(text) => {
+            let text = text.clone().into_bytes();
+            run_text_fills(&text, pixels).then_some(ObjectShape::RunText { size, text })
+        }
+        counts => {
+            let counts = counts.list()?.iter();
+            let counts = counts.map(|n| u32::try_from(n.whole()?).ok());
+            let counts: Vec<u32> = counts.collect::<Option<_>>()?;
+            let sum: u64 = counts.iter().map(|n| u64::from(*n)).sum();
+            let fits = sum == pixels && counts.len() as u64 <= pixels + 1;
+            fits.then_some(ObjectShape::Runs { size, counts })
+        }
+    }
+}
+
+/// Outlines: lists of x and y in turns, or one such list.
 fn outlines(
     value: &RowValue,
     wrong: &mut impl FnMut(AnnotationFault),
@@ -346,6 +422,60 @@ mod tests {
             r#"{"bbox": null}"#,
         ] {
             assert_eq!(objects(none), (vec![], vec![]), "{none}");
+        }
+    }
+
+    #[test]
+    fn keypoints_and_run_lengths_are_read() {
+        let (found, faults) = objects(
+            r#"[{"bbox": [1, 2, 3, 4], "label": 1, "keypoints": [1, 2.5, 2, 0, 0, 0],
+                 "segmentation": {"size": [40, 60], "counts": [100, 300, 2000]}},
+                {"bbox": [1, 2, 3, 4], "label": 1, "keypoints": [[1, 2.5, 2], [0, 0, 0]]},
+                {"bbox": [1, 2, 3, 4], "label": 1,
+                 "segmentation": {"counts": "T3\\9`n1", "size": [40, 60]}}]"#,
+        );
+        let points = vec![[1.0, 2.5, 2.0], [0.0; 3]];
+        let runs = ObjectShape::Runs {
+            size: (40, 60),
+            counts: vec![100, 300, 2000],
+        };
+        assert_eq!((&found[0].keypoints, &found[0].shape), (&points, &runs));
+        assert_eq!(found[1].keypoints, points);
+        let text = ObjectShape::RunText {
+            size: (40, 60),
+            text: br"T3\9`n1".to_vec(),
+        };
+        assert_eq!((&found[2].shape, faults), (&text, vec![]));
+        let of = |field: &str| {
+            let text = format!(r#"[{{"bbox": [1, 2, 3, 4], "label": 1, {field}}}]"#);
+            objects(&text).1
+        };
+        let wrong = |fault| vec![(fault, Some(1))];
+        let many = format!(r#""keypoints": [{}1]"#, "1,".repeat(5999));
+        for field in [
+            r#""keypoints": [1, 2]"#,
+            r#""keypoints": 7"#,
+            r#""keypoints": [[1, 2]]"#,
+            &many,
+        ] {
+            assert_eq!(of(field), wrong(AnnotationFault::WrongKeypoints), "{field}");
+        }
+        let long = "o".repeat(100_000);
+        for counts in [
+            "[2401]",
+            "[2399]",
+            "[-1, 2401]",
+            r#""zz""#,
+            "null",
+            "7",
+            &format!("\"{long}\""),
+        ] {
+            let field = format!(r#""segmentation": {{"size": [40, 60], "counts": {counts}}}"#);
+            assert_eq!(of(&field), wrong(AnnotationFault::WrongRuns), "{counts}");
+        }
+        for size in ["[60, 40]", "[40]", "[0, 60]", "[4294967295, 4294967295]"] {
+            let field = format!(r#""segmentation": {{"size": {size}, "counts": [2400]}}"#);
+            assert_eq!(of(&field), wrong(AnnotationFault::WrongRuns), "{size}");
         }
     }
 

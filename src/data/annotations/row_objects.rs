@@ -28,6 +28,8 @@ pub(crate) struct RowObjects {
     options: AnnotationOptions,
     categories: CategoryFinder,
     report: ReportBuilder,
+    /// Keypoints of each object, by the first row that has any. 0 before it.
+    keypoints: usize,
     writer: ObjectTableWriter,
 }
 
@@ -65,6 +67,7 @@ impl RowObjects {
             categories: CategoryFinder::new(names),
             report: ReportBuilder::new(options.strict),
             options: options.clone(),
+            keypoints: 0,
             writer,
         })
     }
@@ -126,7 +129,34 @@ impl RowObjects {
         let mut read =
             object_values::read(&record.objects, size, form, options, &mut self.categories)?;
         read.sample.image_id = record.image_id.unwrap_or(-1);
+        self.fit_keypoints(&mut read);
         Ok(read)
+    }
+
+    /// Gives all objects the same number of keypoints. Objects without any have zeros: not labelled.
+    fn fit_keypoints(&mut self, read: &mut FileObjects) {
+        let objects = &mut read.sample.objects;
+        let found = objects.iter().map(|object| object.keypoints.len());
+        if self.keypoints == 0
+            && let Some(count) = found.max().filter(|count| *count > 0)
+        {
+            self.keypoints = count;
+            self.writer.set_keypoints(count);
+        }
+        let count = self.keypoints;
+        let before = objects.len();
+        objects.retain_mut(|object| {
+            if object.keypoints.is_empty() {
+                object.keypoints.resize(count, [0.0; 3]);
+            }
+            object.keypoints.len() == count
+        });
+        let wrong = LabelFault {
+            fault: AnnotationFault::WrongKeypoints,
+            place: None,
+        };
+        let dropped = before - objects.len();
+        read.faults.extend(std::iter::repeat_n(wrong, dropped));
     }
 
     fn record(&self, row: RowValue) -> RowRecord {

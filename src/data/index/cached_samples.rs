@@ -14,6 +14,8 @@ use crate::error::Result;
 #[derive(Debug, Clone)]
 pub(crate) struct CachedSamples {
     content: IndexContent,
+    /// Its members are masks. Otherwise they are images.
+    of_masks: bool,
 }
 
 impl CachedSamples {
@@ -30,16 +32,30 @@ impl CachedSamples {
         let mut content = IndexContent::default();
         content.labels = labels;
         content.classes = source.classes().clone();
-        Self { content }
+        Self {
+            content,
+            of_masks: false,
+        }
     }
 
-    /// Adds the images of a shard of this name in the folder of the cache. They are samples of
-    /// `source`.
+    /// The same for masks: each in place of its image.
+    pub(crate) fn of_masks(source: &Index) -> Self {
+        Self {
+            of_masks: true,
+            ..Self::new(source)
+        }
+    }
+
+    /// Adds the images (or the masks) of a shard of this name in the folder of the cache. They are
+    /// samples of `source`.
     pub(crate) fn push_shard(&mut self, source: &Index, name: &str, shard: &ShardManifest) {
         self.begin_shard(name);
         for sample in &shard.samples {
-            // The other member is the label.
-            if let Some(m) = sample.members.first() {
+            let member = match self.of_masks {
+                true => sample.mask(),
+                false => sample.members.first(),
+            };
+            if let Some(m) = member {
                 self.push(source, sample.source, &m.name, m.data_at, m.size);
             }
         }

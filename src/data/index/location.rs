@@ -20,6 +20,15 @@ use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::sys::regular_file::{FileStamp, keeps_inodes, keeps_inodes_of, open_stamped};
 
 impl Index {
+    /// Whether samples are members of tars.
+    pub(crate) fn has_tars(&self) -> bool {
+        self.shards() > 0
+            && !self.is_in_memory()
+            && self.page(0).is_none()
+            && self.pixels(0).is_none()
+            && self.shard_path(0).extension().is_some_and(|e| e == "tar")
+    }
+
     /// The number of shards that hold the samples. 0 if samples are files.
     pub fn shards(&self) -> u64 {
         self.layout.shards()

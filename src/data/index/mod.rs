@@ -37,7 +37,7 @@
 //! - `binary_form`: the binary form; `index_file`: that form in a file;
 //! - `index_cache`: the saved index of shards, for later runs; `remote_index`: the same for shards
 //!   in an object store; `cached_samples`: the index of a cache, made during the build;
-//!   `cache_columns`: the columns that a cache keeps;
+//!   `cache_columns`: the columns that a cache keeps; `cache_targets`: its objects and masks;
 //! - `agreement`: whether an index fits its shards.
 //! ```
 //! # fn main() -> featherload::Result<()> {
@@ -64,6 +64,7 @@ mod arrow;
 mod binary_form;
 mod boxes;
 mod cache_columns;
+mod cache_targets;
 mod cached_samples;
 mod cifar;
 mod class_counts;
@@ -116,6 +117,9 @@ pub(crate) use arrow::{open_columns as open_arrow_columns, open_rows as open_arr
 pub(crate) use binary_form::SampleLocation;
 pub use binary_form::{Label, LabelVector};
 pub(crate) use cache_columns::open_columns as open_cache_columns;
+pub(crate) use cache_targets::{
+    CachedMasks, CachedObjects, open_masks as open_cache_masks, open_objects as open_cache_objects,
+};
 pub(crate) use cached_samples::CachedSamples;
 pub use cifar::{CifarClasses, CifarOptions};
 pub use class_counts::ClassCount;
@@ -147,7 +151,8 @@ pub use samples::Index;
 pub(crate) use shards::check_is_tar;
 pub use shards::{JSON_EXTENSION, KeepIndex, ShardLabels, ShardOptions};
 pub(crate) use shards::{
-    PROBED as PROBED_SAMPLES, open_columns as open_shard_columns, open_rows as open_member_rows,
+    PROBED as PROBED_SAMPLES, open_columns as open_shard_columns, open_parts as open_member_parts,
+    open_rows as open_member_rows,
 };
 pub(crate) use table::{
     CsvRecords, open_columns as open_table_columns, open_records, open_rows as open_table_rows,

@@ -65,7 +65,7 @@ pub(crate) fn damaged_manifest(folder: &Path) -> Option<Error> {
     }
 }
 
-fn see_verify(folder: &Path, what: String) -> Error {
+pub(super) fn see_verify(folder: &Path, what: String) -> Error {
     Error::dataset(
         folder,
         format!("{what}: see `featherload cache verify`, or build the cache again"),
@@ -75,15 +75,25 @@ fn see_verify(folder: &Path, what: String) -> Error {
 /// Loads the sealed index in `folder`, with the root `/`. If `manifest` is given, the index must
 /// have the hash that it states, and must agree with it.
 pub(crate) fn load(folder: &Path, manifest: Option<&CacheManifest>) -> Result<Index> {
-    let path = folder.join(CACHE_INDEX);
-    let is_due = |hash: HexHash128| manifest.is_none_or(|m| m.index == Some(hash));
+    load_file(folder, CACHE_INDEX, manifest)
+}
+
+/// Like [`load`], for the file `name`: the index of images, or of masks.
+pub(super) fn load_file(
+    folder: &Path,
+    name: &str,
+    manifest: Option<&CacheManifest>,
+) -> Result<Index> {
+    let path = folder.join(name);
+    let files = manifest.map(CacheManifest::side_files);
+    let is_due = |hash: HexHash128| (files.as_ref()).is_none_or(|all| all.contains(&(name, hash)));
     let damaged = |damage: IndexDamage| {
         let again = "run the same `featherload cache build` again";
         Error::dataset(&path, format!("{damage}; {again}"))
     };
     let index = index_file::open(&path).map_err(|unusable| match unusable {
         LoadFailure::Failed(e) => match path.symlink_metadata() {
-            Err(_) => see_verify(folder, format!("its {CACHE_INDEX} is missing")),
+            Err(_) => see_verify(folder, format!("its {name} is missing")),
             Ok(_) => e,
         },
         // A path that is not a regular file must not be read: a FIFO has no end.
@@ -95,7 +105,7 @@ pub(crate) fn load(folder: &Path, manifest: Option<&CacheManifest>) -> Result<In
         LoadFailure::Damaged(damage) => damaged(damage),
     })?;
     if !is_due(HexHash128::of(index.sealed.bytes())) {
-        let what = format!("its {CACHE_INDEX} belongs to another cache");
+        let what = format!("its {name} belongs to another cache");
         return Err(see_verify(folder, what));
     }
     let agrees = manifest.map_or(Ok(()), |manifest| index.check_cache(manifest));
@@ -103,7 +113,7 @@ pub(crate) fn load(folder: &Path, manifest: Option<&CacheManifest>) -> Result<In
         Ok(()) => Ok(index),
         Err(what) => Err(Error::dataset(
             folder,
-            format!("its {CACHE_INDEX} {what}: build the cache again"),
+            format!("its {name} {what}: build the cache again"),
         )),
     }
 }

@@ -18,7 +18,7 @@
 //!   `member_order`: members of a sample that are not consecutive;
 //! - `label_join`: labels of all shards;
 //! - `dali`: DALI's index beside a shard; `column_reader`: other members, read by batches;
-//!   `row_reader`: JSON members, read before a run.
+//!   `row_reader`: JSON members, read before a run; `member_parts`: members in place of images.
 
 mod column_reader;
 mod common_fields;
@@ -27,6 +27,7 @@ mod fields;
 mod group;
 mod label_join;
 mod member_order;
+mod member_parts;
 mod options;
 mod row_reader;
 mod shard_scan;
@@ -50,6 +51,7 @@ use fields::{FieldCounts, MOST_ALTERNATIVES};
 pub(crate) use group::check_is_tar;
 use group::relative;
 use label_join::LabelJoin;
+pub(crate) use member_parts::open_parts;
 pub use options::{JSON_EXTENSION, KeepIndex, ShardLabels, ShardOptions};
 pub(crate) use row_reader::open_rows;
 use shard_scan::RawLabel;

@@ -9,6 +9,7 @@ use bytemuck::{AnyBitPattern, Pod, Zeroable};
 
 use super::object_form::ObjectForm;
 use super::shape_bytes::ObjectShape;
+use super::stated::{StatedObject, StatedObjects};
 use crate::error::{Error, Result};
 use crate::sys::sealed_bytes::SealedBytes;
 
@@ -118,6 +119,98 @@ impl ObjectTable {
             true => Ok(table),
             false => Err(damaged()),
         }
+    }
+
+    /// The table of a file, whose bytes any program may have written. `samples`: their number.
+    ///
+    /// # Errors
+    /// Bytes that are no such table, in words; no memory.
+    pub(crate) fn of_file(bytes: &[u8], samples: u64) -> Result<Self, String> {
+        let sealed = SealedBytes::new("featherload-objects", &[bytes]);
+        let table = Self::of_sealed(sealed.map_err(|e| e.to_string())?);
+        let table = table.map_err(|_| "is damaged, or of another version".to_owned())?;
+        if table.samples() != samples {
+            return Err(format!(
+                "has the objects of {} samples, and there are {samples}",
+                table.samples()
+            ));
+        }
+        table.check_values()?;
+        Ok(table)
+    }
+
+    /// The bytes of a file, which [`ObjectTable::of_file`] reads.
+    pub(crate) fn file_bytes(&self) -> &[u8] {
+        self.sealed.bytes()
+    }
+
+    /// Checks each value, as readers of annotations do.
+    fn check_values(&self) -> Result<(), String> {
+        let ends = [
+            (self.object_ends(), self.objects() as u64),
+            (
+                self.section(TableSection::ShapeEnds),
+                self.section::<u8>(TableSection::Shapes).len() as u64,
+            ),
+        ];
+        for (ends, most) in ends {
+            if !ends.is_sorted() || ends.last().is_some_and(|last| *last > most) {
+                return Err("has objects in a wrong order".into());
+            }
+        }
+        let categories = self.form.categories.len();
+        let is_swapped = |to: &usize| *to < self.form.keypoints;
+        if !self.form.keypoint_swap.iter().all(is_swapped) {
+            return Err("has keypoints in its mirror that do not exist".into());
+        }
+        for id in 0..self.samples() {
+            let wrong = |what: &str| Err(format!("has {what} in sample {id}"));
+            let sample = self.sample(id);
+            if sample.labels.iter().any(|of| *of as usize >= categories) {
+                return wrong("an unknown category");
+            }
+            let boxes = sample.numbers.iter().map(|of| self.form.boxes.corners(*of));
+            let is_box = |[x0, y0, x1, y1]: [f64; 4]| {
+                [x0, y0, x1, y1].iter().all(|v| v.is_finite()) && x0 <= x1 && y0 <= y1
+            };
+            if !boxes.into_iter().all(is_box) {
+                return wrong("a box without a width or height");
+            }
+            let points = sample.keypoints.iter().flatten().map(|v| f64::from(*v));
+            let mut values =
+                (points.chain(sample.rotated.iter().copied())).chain(sample.areas.iter().copied());
+            if !values.all(f64::is_finite) {
+                return wrong("a number that is not finite");
+            }
+            if (0..sample.len()).any(|object| sample.shape(object).is_none()) {
+                return wrong("a damaged outline");
+            }
+        }
+        Ok(())
+    }
+
+    /// The objects of a sample as annotations state them. None if the table is damaged.
+    pub(crate) fn stated(&self, id: u64) -> Option<StatedObjects> {
+        let sample = self.sample(id);
+        let rotated = self.form.rotated.map_or(0, |form| form.numbers());
+        let object = |at: usize| {
+            let keypoints = at * self.form.keypoints..(at + 1) * self.form.keypoints;
+            Some(StatedObject {
+                numbers: *sample.numbers.get(at)?,
+                label: *sample.labels.get(at)?,
+                id: *sample.ids.get(at)?,
+                area: sample.areas.get(at).copied().unwrap_or_default(),
+                crowd: *sample.crowds.get(at)? != 0,
+                keypoints: sample.keypoints.get(keypoints)?.to_vec(),
+                rotated: (sample.rotated.get(at * rotated..(at + 1) * rotated))?.to_vec(),
+                shape: sample.shape(at)?,
+            })
+        };
+        Some(StatedObjects {
+            size: self.stated_size(id),
+            image_id: self.image_id(id),
+            objects: (0..sample.len()).map(object).collect::<Option<_>>()?,
+        })
     }
 
     /// Maps the objects of `samples` samples, received from another process.
@@ -326,7 +419,11 @@ mod tests {
             let size = (id % 2 == 0).then_some((480, 640 + id as u32));
             assert_eq!(other.stated_size(id), size);
             assert_eq!(other.image_id(id), id as i64 * 10);
+            let stated = other.stated(id).unwrap();
+            assert_eq!((stated.size, stated.image_id), (size, id as i64 * 10));
+            assert_eq!(stated.objects.len(), count as usize);
             for n in (0..count).step_by(997) {
+                assert_eq!(stated.objects[n as usize], object(n % 100));
                 let (want, at) = (object(n % 100), n as usize);
                 assert_eq!(sample.numbers[at], want.numbers);
                 assert_eq!(sample.labels[at], want.label);
@@ -340,6 +437,40 @@ mod tests {
         }
         for id in [6, u64::MAX] {
             assert_eq!(other.sample(id).len(), 0);
+        }
+    }
+
+    #[test]
+    fn a_file_of_objects_is_checked() {
+        let one = |change: fn(&mut StatedObject)| {
+            let mut objects = vec![object(1), object(2)];
+            change(&mut objects[1]);
+            let mut writer = ObjectTableWriter::with_later_categories(form()).unwrap();
+            let sample = StatedObjects {
+                objects,
+                ..StatedObjects::default()
+            };
+            writer.push(&sample).unwrap();
+            writer.finish().unwrap()
+        };
+        let good = one(|_| {});
+        let back = ObjectTable::of_file(good.file_bytes(), 1).unwrap();
+        assert_eq!(back.hash(), good.hash());
+        assert_eq!(back.stated(0), good.stated(0));
+        let e = ObjectTable::of_file(good.file_bytes(), 2).unwrap_err();
+        assert!(e.contains("of 1 samples"), "{e}");
+        let e = ObjectTable::of_file(&good.file_bytes()[..99], 1).unwrap_err();
+        assert!(e.contains("damaged"), "{e}");
+        type Change = fn(&mut StatedObject);
+        let changes: [(Change, &str); 4] = [
+            (|object| object.label = 3, "an unknown category in sample 0"),
+            (|object| object.numbers[2] = f64::NAN, "a box without"),
+            (|object| object.numbers[3] = 0.5, "a box without"),
+            (|object| object.rotated[0] = f64::INFINITY, "not finite"),
+        ];
+        for (change, what) in changes {
+            let e = ObjectTable::of_file(one(change).file_bytes(), 1).unwrap_err();
+            assert!(e.contains(what), "{e}");
         }
     }
 

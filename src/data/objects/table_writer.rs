@@ -68,6 +68,13 @@ impl ObjectTableWriter {
         })
     }
 
+    /// Sets the number of keypoints of each object. Those of objects so far are not labelled: zeros.
+    pub(crate) fn set_keypoints(&mut self, count: usize) {
+        self.form.keypoints = count;
+        let all = self.labels.len().saturating_mul(count);
+        self.keypoints.resize(all, [0.0; 3]);
+    }
+
     /// Adds the objects of the next sample.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use twox_hash::xxhash3_128::Hasher;
 
+use crate::data::objects::ObjectForm;
 pub(crate) use crate::data::shard::hash::{HexHash64, HexHash128};
 use crate::error::{Error, Result, size_rounded_down, size_rounded_up};
 use crate::sys::atomic_file::replace_by;
@@ -33,10 +34,24 @@ pub(crate) fn shard_name(shard: u64) -> String {
     format!("shard-{shard:06}")
 }
 
-/// The version of both kinds of manifest, for caches without columns.
+/// The table of objects in a cache's folder, as a run maps it. Only in caches with objects.
+pub(crate) const CACHE_OBJECTS: &str = "objects.flo";
+
+/// The index of all masks in a cache's folder. Only in caches with masks.
+pub(crate) const CACHE_MASKS: &str = "masks.fli";
+
+/// The extension of the member that has the objects of a sample.
+pub(crate) const OBJECTS_EXTENSION: &str = "objects.json";
+
+/// The extension of the member that has the mask of a sample, without that of its format.
+pub(crate) const MASK_EXTENSION: &str = "mask";
+
+/// The version of both kinds of manifest, for caches without columns and targets.
 pub(crate) const VERSION: u32 = 2;
-/// The version of both kinds of manifest, for caches with columns.
+/// The version of both kinds of manifest, for caches with columns and without targets.
 pub(crate) const COLUMNS_VERSION: u32 = 3;
+/// The version of both kinds of manifest, for caches with targets: objects or masks.
+pub(crate) const TARGETS_VERSION: u32 = 4;
 
 /// The name of the member that has the columns of a shard: an Arrow file. Readers of WebDataset pass
 /// over hidden names.
@@ -58,6 +73,9 @@ pub(crate) struct ShardManifest {
     pub(crate) bytes: u64,
     /// XXH3-128 of the whole tar.
     pub(crate) hash: HexHash128,
+    /// Which targets each sample has.
+    #[serde(default, skip_serializing_if = "TargetMembers::is_none")]
+    pub(crate) targets: TargetMembers,
     /// In the cache's order. The n-th has id `first_id + n`, unless the shard stands alone.
     pub(crate) samples: Vec<SampleEntry>,
     /// The member after all samples: an Arrow file with a row for each sample. None without columns,
@@ -75,8 +93,38 @@ pub(crate) struct ShardManifest {
 pub(crate) struct SampleEntry {
     /// Its id in the source.
     pub(crate) source: u64,
-    /// The image first, then the label, if there is one.
+    /// Upright height and width of the image in the source, if the cache has targets and resizes
+    /// images.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) size: Option<(u32, u32)>,
+    /// The image first, then the label, the objects and the mask, if there are any.
     pub(crate) members: Vec<MemberEntry>,
+}
+
+impl SampleEntry {
+    /// The member with its mask, in a shard with masks.
+    pub(crate) fn mask(&self) -> Option<&MemberEntry> {
+        self.members.last().filter(|_| self.members.len() > 1)
+    }
+}
+
+/// Which targets each sample of a shard has, as members of its tar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TargetMembers {
+    pub(crate) objects: bool,
+    pub(crate) masks: bool,
+}
+
+impl TargetMembers {
+    pub(crate) fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The members of a sample that are targets. They are its last ones.
+    pub(crate) fn count(self) -> usize {
+        usize::from(self.objects) + usize::from(self.masks)
+    }
 }
 
 /// One member of a shard.
@@ -127,6 +175,12 @@ pub(crate) struct CacheManifest {
     /// Columns of the source that the shards have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) columns: Vec<ColumnEntry>,
+    /// The objects of the samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) objects: Option<ObjectsEntry>,
+    /// The masks of the samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) masks: Option<MasksEntry>,
     /// Samples in all shards.
     pub(crate) samples: u64,
     /// Samples of the source that are in no shard.
@@ -134,6 +188,71 @@ pub(crate) struct CacheManifest {
     /// In order. The n-th is named by [`shard_name`].
     pub(crate) shards: Vec<ShardEntry>,
     /// Hash of the file `index.fli`.
+    pub(crate) index: Option<HexHash128>,
+}
+
+impl CacheManifest {
+    /// The files beside the shards, with their hashes: the index, and those of targets. A file
+    /// whose hash is not known is left out.
+    pub(crate) fn side_files(&self) -> Vec<(&'static str, HexHash128)> {
+        let objects = self.objects.as_ref().and_then(|entry| entry.table);
+        let masks = self.masks.as_ref().and_then(|entry| entry.index);
+        let all = [
+            (CACHE_INDEX, self.index),
+            (CACHE_OBJECTS, objects),
+            (CACHE_MASKS, masks),
+        ];
+        let known = all
+            .into_iter()
+            .filter_map(|(name, hash)| Some((name, hash?)));
+        known.collect()
+    }
+
+    /// Which targets the samples have.
+    pub(crate) fn targets(&self) -> TargetMembers {
+        TargetMembers {
+            objects: self.objects.is_some(),
+            masks: self.masks.is_some(),
+        }
+    }
+
+    /// The same manifest, of a build that has not ended.
+    pub(crate) fn begun(mut self) -> Self {
+        self.complete = false;
+        (self.samples, self.skipped) = (0, 0);
+        self.shards.clear();
+        self.index = None;
+        if let Some(objects) = &mut self.objects {
+            objects.table = None;
+        }
+        if let Some(masks) = &mut self.masks {
+            masks.index = None;
+        }
+        self
+    }
+}
+
+/// The objects of a cache.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ObjectsEntry {
+    /// Fingerprint of the objects of the source.
+    pub(crate) source: HexHash128,
+    /// How objects move with their images, if a run does not say it: fields of an `ObjectRule`.
+    pub(crate) rule: serde_json::Value,
+    /// What all objects have in common: categories, keypoints and others.
+    pub(crate) form: ObjectForm,
+    /// Hash of the file `objects.flo`. None until the build has ended.
+    pub(crate) table: Option<HexHash128>,
+}
+
+/// The masks of a cache.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MasksEntry {
+    /// How labels become numbers, if a run does not say it: fields of a `MaskRule`.
+    pub(crate) rule: serde_json::Value,
+    /// Hash of the file `masks.fli`. None until the build has ended.
     pub(crate) index: Option<HexHash128>,
 }
 
@@ -261,8 +380,8 @@ impl fmt::Display for ManifestDamage {
             Self::Format { found } => write!(f, "a manifest of another kind: `{found}`"),
             Self::Version { found } => write!(
                 f,
-                "a manifest of version {found}, but this featherload reads versions {VERSION} and \
-                 {COLUMNS_VERSION}: build the cache again (in this folder with `force`), or use the featherload \
+                "a manifest of version {found}, but this featherload reads versions {VERSION} to \
+                 {TARGETS_VERSION}: build the cache again (in this folder with `force`), or use the featherload \
                  that built it"
             ),
             Self::Checksum => f.write_str("damaged: its checksum is wrong"),
@@ -284,6 +403,8 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
     /// Format, version and checksum.
     fn head(&self) -> (&str, u32, HexHash128);
     fn has_columns(&self) -> bool;
+    /// Which targets samples have.
+    fn target_members(&self) -> TargetMembers;
     fn set_checksum(&mut self, checksum: HexHash128);
 
     /// The file's bytes, with the right checksum in them.
@@ -316,7 +437,7 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
             (false, _) => Err(ManifestDamage::Format {
                 found: format.to_owned(),
             }),
-            (true, VERSION | COLUMNS_VERSION) => Ok(()),
+            (true, VERSION..=TARGETS_VERSION) => Ok(()),
             (true, found) => Err(ManifestDamage::Version { found }),
         };
         // A good manifest is parsed once: it may have a million shards.
@@ -330,14 +451,12 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
         };
         let (format, version, checksum) = manifest.head();
         check(format, version)?;
-        let written = match manifest.has_columns() {
-            true => COLUMNS_VERSION,
-            false => VERSION,
-        };
+        let written = version_of(manifest.has_columns(), manifest.target_members());
         if version != written {
-            let what = match manifest.has_columns() {
-                true => "columns, which only a manifest of another version has",
-                false => "no columns, which every manifest of its version has",
+            let what = match (manifest.target_members().is_none(), manifest.has_columns()) {
+                (false, _) => "targets, which only a manifest of another version has",
+                (true, true) => "columns, which only a manifest of another version has",
+                (true, false) => "no columns, which every manifest of its version has",
             };
             return Err(ManifestDamage::Text {
                 what: format!("it is of version {version} with {what}"),
@@ -392,6 +511,15 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
         }
         replace_by(path, &bytes)?;
         Ok(HexHash128::of(&bytes))
+    }
+}
+
+/// The version of a manifest with these contents.
+pub(crate) fn version_of(has_columns: bool, targets: TargetMembers) -> u32 {
+    match (targets.is_none(), has_columns) {
+        (false, _) => TARGETS_VERSION,
+        (true, true) => COLUMNS_VERSION,
+        (true, false) => VERSION,
     }
 }
 
@@ -468,6 +596,10 @@ impl Manifest for ShardManifest {
         self.columns.is_some()
     }
 
+    fn target_members(&self) -> TargetMembers {
+        self.targets
+    }
+
     fn set_checksum(&mut self, checksum: HexHash128) {
         self.checksum = checksum;
     }
@@ -485,6 +617,10 @@ impl Manifest for CacheManifest {
 
     fn has_columns(&self) -> bool {
         !self.columns.is_empty()
+    }
+
+    fn target_members(&self) -> TargetMembers {
+        self.targets()
     }
 
     fn set_checksum(&mut self, checksum: HexHash128) {
@@ -537,8 +673,10 @@ mod tests {
             first_id: 4,
             bytes: 3072,
             hash: HexHash128(u128::MAX / 3),
+            targets: TargetMembers::default(),
             samples: vec![SampleEntry {
                 source: 9,
+                size: None,
                 members: vec![member("00000004_a.jpg", 0), member("00000004_a.cls", 1024)],
             }],
             columns: None,
@@ -581,6 +719,8 @@ mod tests {
             classes: vec!["cat".into(), "dog".into()],
             label_width: 1,
             columns: Vec::new(),
+            objects: None,
+            masks: None,
             samples: 2,
             skipped: 1,
             shards: vec![ShardEntry {
@@ -651,6 +791,18 @@ mod tests {
         cache.shards[0].columns = Some(ColumnsPlace { at: 1, bytes: 2 });
         cache.version = COLUMNS_VERSION;
         check(&cache);
+        shard.targets.objects = true;
+        shard.samples[0].size = Some((3, 4));
+        shard.version = TARGETS_VERSION;
+        check(&shard);
+        cache.objects = Some(ObjectsEntry {
+            source: HexHash128(8),
+            rule: serde_json::json!({"style": "hf", "min_size": 0.1}),
+            form: ObjectForm::default(),
+            table: Some(HexHash128(9)),
+        });
+        cache.version = TARGETS_VERSION;
+        check(&cache);
     }
 
     /// A manifest with a right checksum, as nothing of this program writes it.
@@ -679,10 +831,10 @@ mod tests {
     #[test]
     fn another_version_is_named() {
         let mut newer = cache();
-        newer.version = 4;
+        newer.version = 5;
         let e = CacheManifest::from_bytes(&newer.to_bytes().unwrap()).unwrap_err();
-        assert_eq!(e, ManifestDamage::Version { found: 4 });
-        assert!(e.to_string().contains("version 4"), "{e}");
+        assert_eq!(e, ManifestDamage::Version { found: 5 });
+        assert!(e.to_string().contains("version 5"), "{e}");
     }
 
     #[test]

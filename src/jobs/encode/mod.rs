@@ -5,16 +5,19 @@
 //! - `payload`: the content of a row; `payload_spaces`: where rows are in a slot.
 //!
 //! The worker side, in workers and in the consumer with zero workers:
-//! - `worker`: makes a payload from its place in the cache's order.
+//! - `worker`: makes a payload from its place in the cache's order; `mask_payload`: its mask.
 //!
 //! The consumer side:
-//! - `run`: payloads in order.
+//! - `run`: payloads in order; `resized_objects`: the objects of a resized image.
 //!
 //! Never in here: files of the cache, names of members, labels.
 
 pub(crate) mod encoding;
+#[cfg(feature = "codecs")]
+pub(crate) mod mask_payload;
 pub(crate) mod payload;
 pub(crate) mod payload_spaces;
+pub(crate) mod resized_objects;
 pub(crate) mod run;
 pub(crate) mod spec;
 #[cfg(feature = "codecs")]

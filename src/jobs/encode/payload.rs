@@ -3,7 +3,7 @@
 //! Used in the consumer and in workers. Only sizes and numbers: no pixel, no file.
 //!
 //! ```text
-//! row    head: length u64, .. (64 bytes) | payload | unused
+//! row    head: length u64, length of the mask u64, .. (64 bytes) | image | mask | unused
 //! ```
 
 use crate::order::KeyedPermutation;
@@ -11,18 +11,31 @@ use crate::order::KeyedPermutation;
 /// Bytes before the payload in a row.
 pub(crate) const HEAD: usize = 64;
 
-/// Writes the length of a payload to the head of its row.
-pub(crate) fn write_length(length: u64, head: &mut [u8]) {
-    if let Some(to) = head.first_chunk_mut() {
+/// Writes the lengths of an image and of its mask to the head of its row.
+pub(crate) fn write_lengths(image: u64, mask: u64, head: &mut [u8]) {
+    for (to, length) in head.as_chunks_mut().0.iter_mut().zip([image, mask]) {
         *to = length.to_le_bytes();
     }
 }
 
-/// The payload of a row. None if its length exceeds the row.
-pub(crate) fn payload_of(row: &[u8]) -> Option<&[u8]> {
+/// The bytes of a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SamplePayload<'a> {
+    pub(crate) image: &'a [u8],
+    /// Empty without masks.
+    pub(crate) mask: &'a [u8],
+}
+
+/// The payload of a row. None if its lengths exceed the row.
+pub(crate) fn payload_of(row: &[u8]) -> Option<SamplePayload<'_>> {
     let (head, payload) = row.split_at_checked(HEAD)?;
-    let length = u64::from_le_bytes(*head.first_chunk()?);
-    payload.get(..usize::try_from(length).ok()?)
+    let [image, mask, ..] = head.as_chunks().0 else {
+        return None;
+    };
+    let length = |bytes: &[u8; 8]| usize::try_from(u64::from_le_bytes(*bytes)).ok();
+    let (image, rest) = payload.split_at_checked(length(image)?)?;
+    let mask = rest.get(..length(mask)?)?;
+    Some(SamplePayload { image, mask })
 }
 
 /// The order of samples in a cache.
@@ -61,12 +74,20 @@ mod tests {
     #[test]
     fn a_head_says_no_more_than_there_is() {
         let mut row = vec![9; 70];
-        write_length(5, &mut row);
-        assert_eq!(payload_of(&row), Some(&[9; 5][..]));
+        write_lengths(4, 2, &mut row);
+        let whole = SamplePayload {
+            image: &[9; 4],
+            mask: &[9; 2],
+        };
+        assert_eq!(payload_of(&row), Some(whole));
         for bytes in [7, u64::from(u32::MAX), 1 << 32, u64::MAX] {
-            write_length(bytes, &mut row);
-            assert_eq!(payload_of(&row), None, "{bytes}");
+            for (image, mask) in [(bytes, 0), (0, bytes), (bytes, bytes)] {
+                write_lengths(image, mask, &mut row);
+                assert_eq!(payload_of(&row), None, "{bytes}");
+            }
         }
+        write_lengths(4, 3, &mut row);
+        assert_eq!(payload_of(&row), None);
         assert_eq!(payload_of(&row[..63]), None);
     }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::data::index::Index;
 use crate::data::sample_sizes::SampleSizes;
 use crate::error::{self, Error, FaultKind, Result, SampleFault};
-use crate::jobs::encode::payload::payload_of;
+use crate::jobs::encode::payload::{SamplePayload, payload_of};
 use crate::jobs::encode::payload_spaces::PayloadSpaces;
 use crate::jobs::encode::spec::EncodeSpec;
 use crate::pool::batch_request::BatchRequest;
@@ -72,6 +72,7 @@ impl EncodeRun {
         launched: LaunchedWorkers,
         spec: EncodeSpec,
         index: &Index,
+        masks: Option<&Index>,
         sizes: &SampleSizes,
         rooms: &PayloadSpaces,
         parts: Vec<Range<u64>>,
@@ -91,7 +92,7 @@ impl EncodeRun {
                 parts.len()
             ))
         })?;
-        let order = spec.order(index, sizes, &rooms)?;
+        let order = spec.order(index, sizes, &rooms, masks)?;
         let filler = launched.start(&order, shape, at, |needed, free| {
             format!(
                 "the workers' shared memory needs {} ({} slots of {}, as large as the largest \
@@ -168,7 +169,7 @@ impl PayloadBatch {
     ///
     /// # Errors
     /// Why its sample failed.
-    pub(crate) fn row(&self, row: usize) -> Result<&[u8], SampleFault> {
+    pub(crate) fn row(&self, row: usize) -> Result<SamplePayload<'_>, SampleFault> {
         // The cache has no substitutes: a bad row has failed.
         if let Some(bad) = self.filled.bad.iter().find(|bad| bad.row as usize == row) {
             return Err(bad.fault.clone());
@@ -190,7 +191,7 @@ impl PayloadBatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::encode::payload::{HEAD, write_length};
+    use crate::jobs::encode::payload::{HEAD, write_lengths};
     use crate::pool::buffers::BufferPool;
     use crate::pool::filled_batch::RowMemory;
 
@@ -217,7 +218,7 @@ mod tests {
     #[test]
     fn a_row_that_was_destroyed_is_a_fault_and_nobodys_payload() {
         let mut good = vec![0; HEAD + 4];
-        write_length(4, &mut good);
+        write_lengths(4, 0, &mut good);
         good[HEAD..].copy_from_slice(b"abcd");
         // More bytes than the row has room for.
         let mut damaged = good.clone();
@@ -234,7 +235,7 @@ mod tests {
                 bad: Vec::new(),
             },
         };
-        assert_eq!(payloads.row(0).unwrap(), b"abcd");
+        assert_eq!(payloads.row(0).unwrap().image, b"abcd");
         for destroyed in [1, 2, 3] {
             let fault = payloads.row(destroyed).unwrap_err();
             assert_eq!(fault.kind, FaultKind::Unknown, "{destroyed}");

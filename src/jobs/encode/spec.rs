@@ -11,8 +11,9 @@ use crate::data::sample_sizes::SampleSizes;
 use crate::error::Result;
 use crate::jobs::encode::encoding::{CacheEncoding, CacheResize};
 use crate::jobs::encode::payload_spaces::PayloadSpaces;
-use crate::picture::PictureLimits;
+use crate::picture::{LabelForm, PictureLimits};
 use crate::pool::job::JobRequest;
+use crate::recipe::LabelFilter;
 
 /// Name of the job.
 pub(crate) const NAME: &str = "encode";
@@ -25,6 +26,15 @@ pub(crate) struct EncodeSpec {
     /// The seed of the order. None: the index's order.
     pub(crate) shuffle: Option<u64>,
     pub(crate) limits: PictureLimits,
+    /// None: images have no masks.
+    pub(crate) masks: Option<EncodedMasks>,
+}
+
+/// How masks are stored, and resized with their images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct EncodedMasks {
+    pub(crate) form: LabelForm,
+    pub(crate) filter: LabelFilter,
 }
 
 impl EncodeSpec {
@@ -34,8 +44,14 @@ impl EncodeSpec {
         index: &'a Index,
         sizes: &'a SampleSizes,
         rooms: &'a PayloadSpaces,
+        masks: Option<&'a Index>,
     ) -> Result<JobRequest<'a>> {
-        let descriptors = vec![index.as_fd(), sizes.as_fd(), rooms.as_fd()];
-        Ok(JobRequest::new(NAME, self, 0, descriptors)?.reading(index))
+        let mut descriptors = vec![index.as_fd(), sizes.as_fd(), rooms.as_fd()];
+        descriptors.extend(masks.map(AsFd::as_fd));
+        let order = JobRequest::new(NAME, self, 0, descriptors)?.reading(index);
+        Ok(match masks {
+            Some(masks) => order.reading(masks),
+            None => order,
+        })
     }
 }

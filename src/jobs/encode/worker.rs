@@ -12,7 +12,8 @@ use crate::data::index::Index;
 use crate::data::sample_sizes::SampleSizes;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::encode::encoding::{CacheEncoding, CacheResize, RAW_HEADER};
-use crate::jobs::encode::payload::{CacheOrder, HEAD, write_length};
+use crate::jobs::encode::mask_payload::MaskPayloadMaker;
+use crate::jobs::encode::payload::{CacheOrder, HEAD, write_lengths};
 use crate::jobs::encode::payload_spaces::PayloadSpaces;
 use crate::jobs::encode::spec::{EncodeSpec, NAME};
 use crate::jobs::open_shards::{AccessPattern, HomeShard};
@@ -42,6 +43,7 @@ pub(crate) struct EncodeJob {
     decoder: SampleDecoder,
     /// The pixels from which a JPEG is encoded.
     pixels: Vec<u8>,
+    masks: Option<MaskPayloadMaker>,
     home: HomeShard,
 }
 
@@ -51,7 +53,8 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     // An invalid `FEATHERLOAD_CPU` ends the run before an image is decoded.
     CpuLevel::detect()?;
     let spec: EncodeSpec = parts.spec()?;
-    let fds = std::mem::take(&mut parts.descriptors);
+    let mut fds = std::mem::take(&mut parts.descriptors);
+    let masks = (spec.masks.is_some()).then(|| fds.pop()).flatten();
     let Ok([index, sizes, rooms]) = <[OwnedFd; 3]>::try_from(fds) else {
         return Err(Error::protocol(
             "an encoding job needs descriptors of index, sizes and payload spaces, and got others",
@@ -60,23 +63,30 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     let index = Index::from_fd(index)?;
     let sizes = SampleSizes::from_fd(sizes, index.len())?;
     let rooms = PayloadSpaces::from_fd(rooms, index.len())?;
+    let masks = masks.map(Index::from_fd).transpose()?;
     let mode = InputMode::of(parts.runs_in);
-    Ok(Box::new(EncodeJob::new(&spec, index, sizes, rooms, mode)?))
+    let parts = (sizes, rooms, masks);
+    Ok(Box::new(EncodeJob::new(&spec, index, parts, mode)?))
 }
 
 impl EncodeJob {
     pub(crate) fn new(
         spec: &EncodeSpec,
         index: Index,
-        sizes: SampleSizes,
-        rooms: PayloadSpaces,
+        (sizes, rooms, masks): (SampleSizes, PayloadSpaces, Option<Index>),
         mode: InputMode,
     ) -> Result<Self> {
         let pattern = match spec.shuffle {
             Some(_) => AccessPattern::Shuffled,
             None => AccessPattern::InOrder,
         };
+        let program = program(spec.resize)?;
+        let resizing = spec.resize.map(|_| &program);
+        let masks = spec.masks.zip(masks).map(|(form, index)| {
+            MaskPayloadMaker::new(form, index, resizing, &spec.limits, (mode, pattern))
+        });
         Ok(Self {
+            masks: masks.transpose()?,
             home: HomeShard::new(&index, pattern),
             spec: *spec,
             order: CacheOrder::new(index.len(), spec.shuffle),
@@ -84,7 +94,7 @@ impl EncodeJob {
             sizes,
             rooms,
             input: SampleInput::new(mode, spec.limits.max_scratch, pattern),
-            decoder: SampleDecoder::new(&program(spec.resize)?, &spec.limits)?,
+            decoder: SampleDecoder::new(&program, &spec.limits)?,
             pixels: Vec::new(),
         })
     }
@@ -192,7 +202,17 @@ impl Job for EncodeJob {
                 bytes
             }
         };
-        write_length(bytes as u64, head);
+        drop(file);
+        let mask = match &mut self.masks {
+            None => 0,
+            Some(masks) => {
+                let room = payload.get_mut(bytes..).ok_or_else(too_small)?;
+                let of_mask = masks.fill(id, size, output.unwrap_or(size), room, meter)?;
+                meter.lap(stages::EMIT);
+                of_mask
+            }
+        };
+        write_lengths(bytes as u64, mask as u64, head);
         Ok(())
     }
 
@@ -210,6 +230,14 @@ impl Job for EncodeJob {
             CacheEncoding::Jpeg { .. } => self.rooms.largest().saturating_mul(2),
             CacheEncoding::Copy | CacheEncoding::Raw => 0,
         };
+        // A mask is decoded when its image is done. Its labels and its PNG are as large as its row.
+        let masks = match (&self.masks, self.spec.resize) {
+            (Some(_), Some(_)) => (self.rooms.largest().saturating_mul(3))
+                .saturating_add(self.spec.limits.max_scratch)
+                .saturating_add(sample::KEEP as u64),
+            (Some(_), None) => self.spec.limits.max_scratch,
+            (None, _) => 0,
+        };
         // Buffers of earlier samples may exist in addition to the whole of this one's.
         self.spec
             .limits
@@ -218,6 +246,7 @@ impl Job for EncodeJob {
             .saturating_add(sample::BESIDE_SCRATCH)
             .saturating_add(self.index.largest_page())
             .saturating_add(pixels)
+            .saturating_add(masks)
     }
 
     fn describe(&self, ticket: &Ticket, row: u32, _attempt: u32) -> String {
@@ -290,17 +319,18 @@ mod tests {
             resize: None,
             shuffle: None,
             limits: PictureLimits::default(),
+            masks: None,
         };
         let sizes = SampleSizes::seal(&sizes).unwrap();
         let rooms = PayloadSpaces::seal([room, room].into_iter()).unwrap();
-        EncodeJob::new(&spec, index, sizes, rooms, InputMode::Read).unwrap()
+        EncodeJob::new(&spec, index, (sizes, rooms, None), InputMode::Read).unwrap()
     }
 
     fn fill(job: &mut EncodeJob, batch: u64, row: u32) -> Result<Vec<u8>, SampleFault> {
         let place = job.row_range(&ticket(batch), row);
         let mut out = vec![0; place.len()];
         job.fill(&ticket(batch), row, 0, &mut out, &mut StageMeter::default())?;
-        Ok(payload_of(&out).unwrap().to_vec())
+        Ok(payload_of(&out).unwrap().image.to_vec())
     }
 
     #[test]

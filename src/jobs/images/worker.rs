@@ -72,13 +72,17 @@ struct RasterInput {
 impl RasterInput {
     fn new(spec: &ImageSpec, raster: &NamedRaster, index: Index, mode: InputMode) -> Result<Self> {
         let pattern = AccessPattern::of(&spec.plan.sampler);
+        let input = SampleInput::new(mode, spec.limits.max_scratch, pattern);
         Ok(Self {
             what: match &*raster.name {
                 MASKS => "mask".to_owned(),
                 name => format!("raster {name}"),
             },
             index,
-            input: SampleInput::new(mode, spec.limits.max_scratch, pattern),
+            input: match spec.evicts_shards {
+                true => input.without_open_shards(),
+                false => input,
+            },
             maker: RasterMaker::new(&spec.program, &raster.rule, &spec.limits)?,
         })
     }
@@ -107,9 +111,11 @@ impl RasterInput {
     }
 }
 
-/// The files of the data set.
+/// The files of the data set in an epoch.
 struct OpenedFiles<'a> {
     index: &'a Index,
+    plan: &'a EpochPlan,
+    epoch: u64,
     input: &'a mut SampleInput,
 }
 
@@ -129,8 +135,8 @@ impl SampleFiles for OpenedFiles<'_> {
         self.index.path(id).display().to_string()
     }
 
-    fn samples(&self) -> u64 {
-        self.index.len()
+    fn partner(&self, share: f64) -> u64 {
+        self.plan.sample_at_share(self.epoch, share)
     }
 }
 
@@ -293,6 +299,8 @@ impl ImageJob {
         };
         let mut files = OpenedFiles {
             index: &self.index,
+            plan: &self.plan,
+            epoch: at.epoch,
             input: &mut self.input,
         };
         let record = out.further.first_mut().map(|record| &mut **record);

@@ -43,8 +43,8 @@ pub(crate) trait SampleFiles {
     /// The sample in messages.
     fn name(&self, id: u64) -> String;
 
-    /// The number of all samples.
-    fn samples(&self) -> u64;
+    /// The sample at a share of the epoch, 0 to 1.
+    fn partner(&self, share: f64) -> u64;
 }
 
 /// Makes rows of several pictures.
@@ -129,10 +129,10 @@ impl SampleAssembler {
         let make = || {
             let mut source = RowSource { files, objects };
             let joined = join(&mut self.stages, own, request.random, &mut source, meter)?;
-            let Some(stage) = self.stages.last() else {
+            let Some(stage) = self.stages.last_mut() else {
                 return Err(FaultKind::Corrupt.fault("its recipe joins no samples"));
             };
-            let canvas = (&stage.canvas[..], stage.stage.canvas);
+            let canvas = (&mut stage.canvas, stage.stage.canvas);
             last.fill_from_canvas(canvas, request, out, meter)?;
             match (objects, joined, record) {
                 (Some(objects), Some(joined), Some(record)) => {
@@ -155,17 +155,17 @@ impl SampleAssembler {
 }
 
 impl SampleDecoder {
-    /// Fills a row from a canvas.
+    /// Fills a row from a canvas, whose pixels change.
     fn fill_from_canvas(
         &mut self,
-        (pixels, size): (&[u8], (u32, u32)),
+        (pixels, size): (&mut Vec<u8>, (u32, u32)),
         request: &RowRequest<'_, impl RandomStreams>,
         out: &mut [u8],
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
         let plan = self.plan_row(StoredPicture::canvas(size), request)?;
         let pixels = (pixels, size.1 as usize);
-        self.fill_from_raw(ONLY, pixels, &plan, request.size, out, meter)
+        self.fill_from_buffer(ONLY, pixels, &plan, request.size, out, meter)
     }
 }
 
@@ -187,7 +187,8 @@ fn join<R: CropStreams>(
         canvas: size,
         ..
     } = of_stage.stage;
-    let draw = joint.draw((random, stream), source.files.samples(), size);
+    let partner = |share| source.files.partner(share);
+    let draw = joint.draw((random, stream), &partner, size);
     let own = of_stage.make_picture(before, id, random, source, meter)?;
     of_stage.canvas.resize(bytes_of(size), 0);
     let mut layout = match joint.kind {
@@ -227,10 +228,10 @@ impl StageMaker {
             return self.decode_picture(id, random, source, meter);
         }
         let objects = join(before, id, random, source, meter)?;
-        let Some(from) = before.last() else {
+        let Some(from) = before.last_mut() else {
             return Err(FaultKind::Corrupt.fault("its recipe joins no samples"));
         };
-        let (canvas, size) = (&from.canvas[..], from.stage.canvas);
+        let (canvas, size) = (&mut from.canvas, from.stage.canvas);
         let request = RowRequest {
             random,
             size: None,

@@ -11,6 +11,35 @@ use crate::pixels::resample::{PixelSource, ResizeAxes};
 use crate::pool::worker::meter::StageMeter;
 
 impl SampleDecoder {
+    /// As [`SampleDecoder::fill_from_raw`] from pixels that are not needed afterwards: steps after the
+    /// decoding work in `buffer`, which then has other pixels.
+    pub(crate) fn fill_from_buffer(
+        &mut self,
+        part: usize,
+        (buffer, width): (&mut Vec<u8>, usize),
+        plan: &DecodePlan,
+        size: Option<(u32, u32)>,
+        out: &mut [u8],
+        meter: &mut StageMeter,
+    ) -> Result<(), SampleFault> {
+        if plan.axes.is_some() || self.parts[part].device.is_some() {
+            return self.fill_from_raw(part, (buffer, width), plan, size, out, meter);
+        }
+        let want = plan.window;
+        let first = want.y as usize * width + want.x as usize;
+        let seen = (want.w as usize, want.h as usize);
+        let held = buffer.capacity();
+        self.canvas
+            .adopt_buffer(buffer, (first, width), seen, plan.fold.placement);
+        let finished = self.finish(part, plan, size, out, meter);
+        self.canvas.return_buffer(buffer);
+        if buffer.capacity() > held {
+            // Later steps needed more. The plan does not count that for this buffer.
+            *buffer = Vec::new();
+        }
+        finished
+    }
+
     /// Fills the row from the stored pixels of an image that is `width` pixels wide. `part`: the
     /// crop, if a sample has several.
     pub(crate) fn fill_from_raw(

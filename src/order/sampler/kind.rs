@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 
 /// The order of samples in an epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Sampler {
@@ -80,7 +80,7 @@ pub struct IdentityRatio {
 }
 
 /// The source of sample weights.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SampleWeights {
     /// One for each sample, from
@@ -89,6 +89,35 @@ pub enum SampleWeights {
     /// 1 / number of samples of the class: every class comes equally often.
     #[default]
     InverseClassFrequency,
+    /// Samples with objects of rare categories come more often.
+    ObjectFrequency(ObjectFrequency),
+}
+
+/// Weights by the categories of objects: the repeat factors of LVIS.
+///
+/// A category that a share f of the samples has, has the factor max(1, sqrt(threshold / f)). A sample
+/// has the largest factor of its categories.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObjectFrequency {
+    /// The share of samples, 0 to 1, below which a category is rare.
+    pub threshold: f64,
+    /// The weight of a sample without objects, 0 or more. 0: it never comes.
+    pub empty: f64,
+}
+
+impl ObjectFrequency {
+    /// The share in the sampler of LVIS.
+    pub const THRESHOLD: f64 = 0.001;
+}
+
+impl Default for ObjectFrequency {
+    fn default() -> Self {
+        Self {
+            threshold: Self::THRESHOLD,
+            empty: 1.0,
+        }
+    }
 }
 
 /// The forms of a [`SamplerTable`](crate::order::table::SamplerTable).
@@ -184,7 +213,26 @@ impl Sampler {
                     )));
                 }
             }
-            Self::Weighted { num_samples, .. } => {
+            Self::Weighted {
+                num_samples,
+                weights,
+            } => {
+                if let SampleWeights::ObjectFrequency(ObjectFrequency { threshold, empty }) =
+                    weights
+                {
+                    if !(0.0..=1.0).contains(&threshold) {
+                        return Err(Error::config(format!(
+                            "threshold is {threshold}: use a share of the samples, 0 to 1, such as \
+                             {}",
+                            ObjectFrequency::THRESHOLD
+                        )));
+                    }
+                    if !(empty >= 0.0 && empty.is_finite()) {
+                        return Err(Error::config(format!(
+                            "empty is {empty}: use a weight of 0 or more, such as 1"
+                        )));
+                    }
+                }
                 let n = num_samples.unwrap_or(1);
                 at_least_one("num_samples", n)?;
                 if n > u64::MAX >> 2 {
@@ -241,11 +289,16 @@ impl fmt::Display for Sampler {
                 weights,
                 num_samples,
             } => {
-                let weights = match weights {
-                    SampleWeights::Given => "given weights",
-                    SampleWeights::InverseClassFrequency => "inverse class frequency",
-                };
-                write!(f, "weighted ({weights}")?;
+                f.write_str("weighted (")?;
+                match weights {
+                    SampleWeights::Given => f.write_str("given weights")?,
+                    SampleWeights::InverseClassFrequency => {
+                        f.write_str("inverse class frequency")?
+                    }
+                    SampleWeights::ObjectFrequency(ObjectFrequency { threshold, empty }) => {
+                        write!(f, "object frequency, threshold {threshold}, empty {empty}")?;
+                    }
+                }
                 match num_samples {
                     Some(n) => write!(f, ", num_samples {n})"),
                     None => f.write_str(")"),

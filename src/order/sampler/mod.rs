@@ -32,7 +32,7 @@ mod weighted;
 
 pub(crate) use identity::{DrawPosition, identity_table};
 pub(crate) use kind::TableForm;
-pub use kind::{IdentityProb, IdentityRatio, SampleWeights, Sampler};
+pub use kind::{IdentityProb, IdentityRatio, ObjectFrequency, SampleWeights, Sampler};
 pub(crate) use largest_first::size_table;
 pub use multi_scale::MultiScale;
 pub(crate) use multi_scale::{BatchScale, ScaleCycle};

@@ -5,7 +5,8 @@
 
 use std::io::Write;
 
-use super::interpolate::{CubicKernel, LinearKernel, interpolate};
+use super::interpolate::{TransformOptions, interpolate};
+use super::kernel::{CubicKernel, LinearKernel};
 use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::RgbPixel;
 use crate::recipe::InterpolationMode;
@@ -13,23 +14,21 @@ use crate::recipe::InterpolationMode;
 /// Fills `out`, which is tight, upright and of the image's size.
 ///
 /// `matrix` = a, b, c, d, e, f: the centre of pixel `(y, x)` comes from `a x + b y + c` to the
-/// right and `d x + e y + f` down. Interpolation is nearest, bilinear or bicubic; callers pass no
-/// other.
+/// right and `d x + e y + f` down.
 pub(crate) fn affine(
     src: &OrientedPixels<'_, u8>,
     matrix: [f64; 6],
-    interpolation: InterpolationMode,
-    fill: RgbPixel<u8>,
+    options: TransformOptions,
     out: &mut [RgbPixel<u8>],
 ) {
     let [a, b, c, d, e, f] = matrix;
     let from = |x: f64, y: f64| (a * x + b * y + c, d * x + e * y + f);
-    match interpolation {
-        InterpolationMode::Nearest => nearest(src, matrix, fill, out),
-        InterpolationMode::Bicubic => interpolate::<CubicKernel>(src, from, fill, out),
-        _ => {
-            debug_assert_eq!(interpolation, InterpolationMode::Bilinear);
-            interpolate::<LinearKernel>(src, from, fill, out);
+    match options.interpolation {
+        InterpolationMode::Nearest => nearest(src, matrix, options.fill, out),
+        InterpolationMode::Bicubic => interpolate::<CubicKernel>(src, from, options, out),
+        mode => {
+            debug_assert_eq!(mode, InterpolationMode::Bilinear);
+            interpolate::<LinearKernel>(src, from, options, out);
         }
     }
 }

@@ -3,68 +3,43 @@
 //! Most operations of policies shift pixels along rows or along columns (shears and shifts). Their
 //! places are at the centre of a row or column. There Pillow's sum over the other axis returns its
 //! input, bit for bit. So only one axis is summed, for as many pixels at a time as have adjacent
-//! taps. All other transforms are computed pixel by pixel.
+//! taps. All other transforms are computed pixel by pixel: by `inside` where all taps lie inside the
+//! image.
 
+use super::inside::{CHUNK, InsidePlaces};
+use super::kernel::{InterpolationKernel, MOST, cut, taps};
 use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::RgbPixel;
+use crate::recipe::{InterpolationMode, PixelRect};
+use crate::sys::cpu::CpuLevel;
 
-/// Output pixels whose places are computed together.
-const CHUNK: usize = 64;
-/// Taps of the widest kernel.
-const MOST: usize = 4;
-
-/// Interpolates the levels beside a place. Sums have Pillow's order.
-pub(super) trait InterpolationKernel {
-    /// Taps along an axis. The rest of the `MOST` taps is unused.
-    const TAPS: usize;
-    /// Taps before the pixel left of or above the place.
-    const BEFORE: i64 = Self::TAPS as i64 / 2 - 1;
-
-    /// `part`: distance of the place from that pixel, as a part of the distance to the next one.
-    fn of(taps: [f64; MOST], part: f64) -> f64;
-
-    /// The same for levels, whose differences are exact in integers.
-    fn of_levels(taps: [u8; MOST], part: f64) -> f64;
+/// How an image is transformed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TransformOptions {
+    /// Nearest, bilinear or bicubic; callers pass no other.
+    pub(crate) interpolation: InterpolationMode,
+    /// The colour outside the image.
+    pub(crate) fill: RgbPixel<u8>,
+    /// The pixels that are used later. Others may be anything, because they may not be computed.
+    pub(crate) shown: PixelRect,
+    /// The instruction set. It changes no pixel.
+    pub(crate) cpu: CpuLevel,
 }
 
-pub(super) struct LinearKernel;
-
-impl InterpolationKernel for LinearKernel {
-    const TAPS: usize = 2;
-
-    #[inline(always)]
-    fn of([p, q, ..]: [f64; MOST], part: f64) -> f64 {
-        p + (q - p) * part
-    }
-
-    #[inline(always)]
-    fn of_levels([p, q, ..]: [u8; MOST], part: f64) -> f64 {
-        let [p, q] = [p, q].map(i32::from);
-        f64::from(p) + f64::from(q - p) * part
-    }
-}
-
-/// Keys' cubic kernel with a = -1.
-pub(super) struct CubicKernel;
-
-impl InterpolationKernel for CubicKernel {
-    const TAPS: usize = 4;
-
-    #[inline(always)]
-    fn of([p, q, r, s]: [f64; MOST], part: f64) -> f64 {
-        let first = -p + r;
-        let second = 2.0 * (p - q) + r - s;
-        let third = -p + q - r + s;
-        q + part * (first + part * (second + part * third))
-    }
-
-    #[inline(always)]
-    fn of_levels(taps: [u8; MOST], part: f64) -> f64 {
-        let [p, q, r, s] = taps.map(i32::from);
-        let first = f64::from(r - p);
-        let second = f64::from(2 * (p - q) + r - s);
-        let third = f64::from(q - p - r + s);
-        f64::from(q) + part * (first + part * (second + part * third))
+#[cfg(test)]
+impl TransformOptions {
+    /// Those of a whole image.
+    pub(super) fn whole(
+        src: &OrientedPixels<'_, u8>,
+        interpolation: InterpolationMode,
+        fill: RgbPixel<u8>,
+    ) -> Self {
+        Self {
+            interpolation,
+            fill,
+            shown: PixelRect::whole((src.height as u32, src.width as u32)),
+            cpu: CpuLevel::Scalar,
+        }
     }
 }
 
@@ -80,21 +55,34 @@ struct SourcePlaces {
 }
 
 /// Fills `out` as [`affine`](super::affine::affine) does. `from` returns the source of an output
-/// pixel's centre: to the right and down.
+/// pixel's centre: to the right and down. Each pixel is computed by itself, so those of
+/// `options.shown` are those of the whole image.
 pub(super) fn interpolate<K: InterpolationKernel>(
     src: &OrientedPixels<'_, u8>,
     from: impl Fn(f64, f64) -> (f64, f64),
-    fill: RgbPixel<u8>,
+    options: TransformOptions,
     out: &mut [RgbPixel<u8>],
 ) {
+    let TransformOptions {
+        fill, shown, cpu, ..
+    } = options;
     let mut places = SourcePlaces {
         at: [None; CHUNK],
         right: [[0.0; 3]; CHUNK],
         down: [[0.0; 3]; CHUNK],
     };
-    for (y, row) in out.chunks_exact_mut(src.width.max(1)).enumerate() {
-        for (i, out) in row.chunks_mut(CHUNK).enumerate() {
-            places.find(&from, (i * CHUNK, y), (src.width, src.height), out.len());
+    let mut inside = InsidePlaces::default();
+    let left = (shown.left as usize).min(src.width);
+    let right = (left + shown.width as usize).min(src.width);
+    let rows = out.chunks_exact_mut(src.width.max(1)).enumerate();
+    for (y, row) in rows.skip(shown.top as usize).take(shown.height as usize) {
+        for (i, out) in row[left..right].chunks_mut(CHUNK).enumerate() {
+            let first = (left + i * CHUNK, y);
+            if inside.find::<K>(&from, first, src, out.len()) {
+                inside.mix::<K>(src, cpu, out);
+                continue;
+            }
+            places.find(&from, first, (src.width, src.height), out.len());
             places.look::<K>(src, fill, out);
         }
     }
@@ -196,12 +184,6 @@ impl SourcePlaces {
     }
 }
 
-/// Calls `of` for each tap of the kernel; unused taps repeat the last.
-#[inline(always)]
-fn taps<K: InterpolationKernel, T>(of: impl Fn(usize) -> T) -> [T; MOST] {
-    std::array::from_fn(|tap| of(tap.min(K::TAPS - 1)))
-}
-
 #[inline(always)]
 fn sum<K: InterpolationKernel>(taps: [&[u8]; MOST], parts: &[f64], out: &mut [u8]) {
     let [p, q, r, s] = taps.map(|tap| &tap[..out.len()]);
@@ -242,33 +224,4 @@ fn one<K: InterpolationKernel>(
 fn floor(v: f64) -> i32 {
     let cut = v as i32;
     cut - i32::from(v < f64::from(cut))
-}
-
-/// Truncates and clamps like a cast, but the compiler can vectorise it.
-#[inline(always)]
-fn cut(v: f64) -> u8 {
-    // From 2^52 on a double has no fraction, so the addition rounds.
-    const WHOLE: f64 = 4_503_599_627_370_496.0;
-    let v = v.clamp(0.0, 255.0);
-    let near = v + WHOLE - WHOLE;
-    let below = if near > v { near - 1.0 } else { near };
-    (below + WHOLE).to_bits() as u8
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn levels_are_cut_as_by_a_cast() {
-        for i in -40..4400 {
-            let whole = f64::from(i) / 16.0;
-            for v in [whole, whole.next_up(), whole.next_down()] {
-                assert_eq!(cut(v), v as u8, "{v}");
-            }
-        }
-        for v in [1e300, -1e300, f64::INFINITY, f64::NEG_INFINITY, -0.0] {
-            assert_eq!(cut(v), v as u8, "{v}");
-        }
-    }
 }

@@ -9,7 +9,8 @@
 //! - `blend`: mixes with black, a mean, grey or a smooth image;
 //! - `hue`: through Pillow's `HSV`;
 //! - `affine`: the source of each pixel, and `Image.rotate`; `perspective`: the same with vanishing
-//!   points; `interpolate`: values between pixels;
+//!   points; `interpolate`: values between pixels, by the sums of `kernel`; `inside` and `avx2`: the
+//!   same far from edges;
 //! - `mix`: AugMix's sum of images; `box_blur`: `ImageFilter.GaussianBlur`;
 //! - `opencv_blur`, `opencv_resize`: operations of OpenCV that PaddleClas uses;
 //! - `opencv_hsv`: OpenCV's `HSV`.
@@ -17,11 +18,15 @@
 //! `tests/goldens/augment.tar` has Pillow's results for the same images.
 
 pub(super) mod affine;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 pub(super) mod blend;
 pub(crate) mod box_blur;
 pub(super) mod histogram;
 pub(super) mod hue;
-mod interpolate;
+mod inside;
+pub(super) mod interpolate;
+mod kernel;
 pub(super) mod mix;
 pub(super) mod opencv_blur;
 pub(super) mod opencv_hsv;

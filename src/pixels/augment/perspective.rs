@@ -4,7 +4,8 @@
 //! repeat the edge. Levels are truncated. Sums have Pillow's order.
 
 use super::affine::holds;
-use super::interpolate::{CubicKernel, LinearKernel, interpolate};
+use super::interpolate::{TransformOptions, interpolate};
+use super::kernel::{CubicKernel, LinearKernel};
 use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::RgbPixel;
 use crate::recipe::InterpolationMode;
@@ -12,13 +13,11 @@ use crate::recipe::InterpolationMode;
 /// Fills `out`, which is tight, upright and of the image's size.
 ///
 /// `coefficients` = a, b, c, d, e, f, g, h: the centre of pixel `(y, x)` comes from `(a x + b y +
-/// c) / (g x + h y + 1)` to the right and `(d x + e y + f) / (g x + h y + 1)` down. Interpolation
-/// is nearest, bilinear or bicubic; callers pass no other.
+/// c) / (g x + h y + 1)` to the right and `(d x + e y + f) / (g x + h y + 1)` down.
 pub(crate) fn perspective(
     src: &OrientedPixels<'_, u8>,
     coefficients: [f64; 8],
-    interpolation: InterpolationMode,
-    fill: RgbPixel<u8>,
+    options: TransformOptions,
     out: &mut [RgbPixel<u8>],
 ) {
     let [a, b, c, d, e, f, g, h] = coefficients;
@@ -26,22 +25,22 @@ pub(crate) fn perspective(
         let depth = g * x + h * y + 1.0;
         ((a * x + b * y + c) / depth, (d * x + e * y + f) / depth)
     };
-    match interpolation {
+    match options.interpolation {
         InterpolationMode::Nearest => {
             for (y, row) in out.chunks_exact_mut(src.width.max(1)).enumerate() {
                 for (x, out) in row.iter_mut().enumerate() {
                     let (right, down) = from(x as f64 + 0.5, y as f64 + 0.5);
                     *out = match (holds(right, src.width), holds(down, src.height)) {
                         (Some(x), Some(y)) => src.pixel(x, y),
-                        _ => fill,
+                        _ => options.fill,
                     };
                 }
             }
         }
-        InterpolationMode::Bicubic => interpolate::<CubicKernel>(src, from, fill, out),
-        _ => {
-            debug_assert_eq!(interpolation, InterpolationMode::Bilinear);
-            interpolate::<LinearKernel>(src, from, fill, out);
+        InterpolationMode::Bicubic => interpolate::<CubicKernel>(src, from, options, out),
+        mode => {
+            debug_assert_eq!(mode, InterpolationMode::Bilinear);
+            interpolate::<LinearKernel>(src, from, options, out);
         }
     }
 }
@@ -69,8 +68,9 @@ mod tests {
         let [a, b, c, d, e, f] = matrix;
         for how in [InterpolationMode::Bilinear, InterpolationMode::Bicubic] {
             let (mut got, mut want) = (vec![[0; 3]; 88], vec![[1; 3]; 88]);
-            perspective(&shown, [a, b, c, d, e, f, 0.0, 0.0], how, FILL, &mut got);
-            affine(&shown, matrix, how, FILL, &mut want);
+            let options = TransformOptions::whole(&shown, how, FILL);
+            perspective(&shown, [a, b, c, d, e, f, 0.0, 0.0], options, &mut got);
+            affine(&shown, matrix, options, &mut want);
             assert_eq!(got, want);
         }
     }
@@ -90,14 +90,16 @@ mod tests {
         ] {
             for coefficients in [far, divided] {
                 let mut out = vec![[0; 3]; 88];
-                perspective(&shown, coefficients, how, FILL, &mut out);
+                let options = TransformOptions::whole(&shown, how, FILL);
+                perspective(&shown, coefficients, options, &mut out);
                 assert!(out.iter().all(|pixel| *pixel == FILL), "{how:?}");
             }
         }
         // Every pixel comes from the corner.
         for how in [InterpolationMode::Nearest, InterpolationMode::Bilinear] {
             let mut out = vec![[0; 3]; 88];
-            perspective(&shown, no_number, how, FILL, &mut out);
+            let options = TransformOptions::whole(&shown, how, FILL);
+            perspective(&shown, no_number, options, &mut out);
             assert!(out.iter().all(|pixel| *pixel == pixels[0]), "{how:?}");
         }
     }

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::interpolate::TransformOptions;
 use super::{affine, hue, opencv_hsv};
 use crate::pixels::canvas::{CanvasPixels, PictureCanvas};
 use crate::pixels::oriented_pixels::OrientedPixels;
@@ -226,7 +227,8 @@ fn places_that_fixed_point_does_not_reach_are_pillows() {
         panic!("another step");
     };
     let mut out = vec![[1; 3]; 2 * far.width];
-    affine::affine(&shown, matrix, InterpolationMode::Nearest, fill, &mut out);
+    let options = TransformOptions::whole(&shown, InterpolationMode::Nearest, fill);
+    affine::affine(&shown, matrix, options, &mut out);
     const SEEN: usize = 64;
     let want = pixels("augment", "far", far.expected, 2 * SEEN);
     assert!(want.iter().any(|p| *p != fill) && want.contains(&fill));

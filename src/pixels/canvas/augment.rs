@@ -6,6 +6,7 @@
 use super::buffers::{BufferPair, PictureLayout, ensure_len, pixels_mut};
 use super::steps::PictureCanvas;
 use crate::picture::jpeg::{round_trip, round_trip_bytes};
+use crate::pixels::augment::interpolate::TransformOptions;
 use crate::pixels::augment::{
     affine, blend, box_blur, histogram, hue, mix, opencv_blur, opencv_hsv, opencv_resize,
     perspective, table,
@@ -15,12 +16,27 @@ use crate::pixels::pixel_view::{PixelView, PixelViewMut, RgbPixel};
 use crate::pixels::{erase, tensor};
 use crate::recipe::geometry::{PixelRect, pillow_quarter_turns};
 use crate::recipe::{AugmentStep, BoxFill, InterpolationMode, PixelPlacement};
+use crate::sys::cpu::CpuLevel;
 
 impl PictureCanvas {
     /// Applies the step. Pixels are bytes: `recipe::check` rejects other recipes.
-    pub(super) fn augment(&mut self, step: AugmentStep) {
+    /// `window`: the part of the result that the next step keeps, if it is a crop.
+    pub(super) fn augment(
+        &mut self,
+        step: AugmentStep,
+        (window, cpu): (Option<PixelRect>, CpuLevel),
+    ) {
         debug_assert!(!self.at.is_floats, "{step:?} of floats");
         let at = self.at;
+        let (width, height) = self.upright_size();
+        let whole = || PixelRect::whole((height as u32, width as u32));
+        let window = window.unwrap_or_else(whole);
+        let options = |interpolation, fill| TransformOptions {
+            interpolation,
+            fill,
+            shown: window,
+            cpu,
+        };
         match step {
             AugmentStep::AutoContrast => histogram::autocontrast(self.bytes_mut()),
             AugmentStep::Equalize => histogram::equalize(self.bytes_mut()),
@@ -73,20 +89,20 @@ impl PictureCanvas {
                 interpolation,
                 fill,
             } => self.transform(interpolation, |picture, to| {
-                affine::affine(picture, matrix, interpolation, fill, to);
+                affine::affine(picture, matrix, options(interpolation, fill), to);
             }),
             AugmentStep::Perspective {
                 coefficients,
                 interpolation,
                 fill,
             } => self.transform(interpolation, |picture, to| {
-                perspective::perspective(picture, coefficients, interpolation, fill, to);
+                perspective::perspective(picture, coefficients, options(interpolation, fill), to);
             }),
             AugmentStep::Rotate {
                 degrees,
                 interpolation,
                 fill,
-            } => self.rotate(degrees, interpolation, fill),
+            } => self.rotate(degrees, options(interpolation, fill)),
             AugmentStep::GaussianBlur { width, height } => {
                 self.blur(|picture, to| opencv_blur::gaussian(picture, (width, height), to));
             }
@@ -243,12 +259,12 @@ impl PictureCanvas {
         }
     }
 
-    fn rotate(&mut self, degrees: f64, interpolation: InterpolationMode, fill: RgbPixel<u8>) {
+    fn rotate(&mut self, degrees: f64, options: TransformOptions) {
         let (width, height) = self.upright_size();
         let Some(quarters) = pillow_quarter_turns(degrees, width == height) else {
             let matrix = affine::rotation(degrees, (width, height));
-            return self.transform(interpolation, |picture, to| {
-                affine::affine(picture, matrix, interpolation, fill, to);
+            return self.transform(options.interpolation, |picture, to| {
+                affine::affine(picture, matrix, options, to);
             });
         };
         self.at.placement = self.at.placement.turned(quarters);

@@ -278,7 +278,14 @@ impl PictureCanvas {
                 }
             }
             Step::Cast(dtype) => self.cast(dtype),
-            Step::Augment(step) => self.augment(step),
+            Step::Augment(step) => {
+                let next = steps.take(most).nth(1);
+                let shown = next.and_then(|next| match next {
+                    Step::Crop(rect) => Some(*rect),
+                    _ => None,
+                });
+                self.augment(step, (shown, resampler.cpu()));
+            }
         }
         1
     }

@@ -85,6 +85,11 @@ impl ImageResampler {
         }
     }
 
+    /// The instruction set, which this CPU has.
+    pub(crate) fn cpu(&self) -> CpuLevel {
+        self.cpu
+    }
+
     /// Bytes of rows and tables.
     pub(crate) fn scratch_bytes(&self) -> usize {
         self.rows.capacity()

@@ -32,7 +32,7 @@ described! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub ratio: Option<f64>,
         /// How half of an odd margin is rounded: `nearest` as in torchvision, `down` as in
-        /// PaddleClas.
+        /// PaddleClas. Not `detr`.
         #[serde(default = "nearest", skip_serializing_if = "is_nearest")]
         pub rounding: LengthRounding,
         /// Pads an image that is smaller than `size` with 0, by the same number on both sides. An
@@ -86,7 +86,8 @@ impl CenterCrop {
             LengthRounding::Nearest => {
                 (f64::from(all.saturating_sub(some)) / 2.0).round_ties_even() as u32
             }
-            LengthRounding::Down => all.saturating_sub(some) / 2,
+            // `check` rejects the last one.
+            LengthRounding::Down | LengthRounding::Detr => all.saturating_sub(some) / 2,
             LengthRounding::Up => all.saturating_sub(some).div_ceil(2),
         };
         PixelRect {
@@ -118,6 +119,9 @@ impl Operation for CenterCrop {
     const DRAWS: bool = false;
 
     fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        if self.rounding == LengthRounding::Detr {
+            return Err("rounding: detr is of a resize: use nearest, down or up".into());
+        }
         match (self.size, self.ratio) {
             (Some(size), None) => {
                 sides(size)?;

@@ -37,7 +37,8 @@ described! {
         #[serde(default = "yes")]
         pub antialias: bool,
         /// How the side that keeps the ratio is rounded: `down` as in torchvision, `nearest` as in
-        /// PaddleClas, `up` as in ultralytics.
+        /// PaddleClas, `up` as in ultralytics. `detr`: as in the image processors of Hugging Face's
+        /// DETR, which round the shorter side to the nearest where `max_size` limits the longer one.
         #[serde(default = "down", skip_serializing_if = "is_down")]
         pub rounding: LengthRounding,
     }
@@ -75,11 +76,21 @@ impl Resize {
     /// with `rounding: nearest` as in PaddleClas, except that no side is 0.
     pub(crate) fn output(&self, (height, width): HeightWidth) -> HeightWidth {
         let (short, long) = (height.min(width), height.max(width));
+        if let (LengthRounding::Detr, Some(ResizeTo::Shorter(side)), Some(max)) =
+            (self.rounding, self.size, self.max_size)
+            && let Some((short, long)) = limited_as_detr((short, long), side, max)
+        {
+            return if height <= width {
+                (short, long)
+            } else {
+                (long, short)
+            };
+        }
         // `b` times the factor from `c` to `a`.
         let scaled = |a: u32, b: u32, c: u32| match self.rounding {
             // In whole numbers, as torchvision's int(): a float quotient may fall just below a
             // whole number.
-            LengthRounding::Down => {
+            LengthRounding::Down | LengthRounding::Detr => {
                 let v = u64::from(a) * u64::from(b) / u64::from(c.max(1));
                 v.clamp(1, u64::from(u32::MAX)) as u32
             }
@@ -145,7 +156,13 @@ impl Operation for Resize {
             )),
             (Some(ResizeTo::Shorter(side)), max) => {
                 check_side("size", side)?;
-                if let Some(max) = max.filter(|max| *max <= side) {
+                if self.rounding == LengthRounding::Detr && max.is_none() {
+                    return Err("rounding: detr needs a max_size, such as 1333".into());
+                }
+                // DETR's rule also fits images into a square.
+                let fits_square = self.rounding == LengthRounding::Detr;
+                if let Some(max) = max.filter(|max| *max <= side && !(fits_square && *max == side))
+                {
                     return Err(format!(
                         "max_size is {max}, which limits the longer side: use more than size {side}"
                     ));
@@ -159,6 +176,10 @@ impl Operation for Resize {
                 };
                 Ok(())
             }
+            (None, Some(max)) if self.rounding == LengthRounding::Detr => Err(format!(
+                "rounding: detr needs the length of the shorter side: write size: 800, max_size: \
+                 {max}"
+            )),
             (None, Some(_)) => {
                 known.size = known.size.map(|size| self.output(size));
                 known.min_side = known.size.map(|(h, w)| h.min(w));
@@ -240,6 +261,24 @@ impl Resize {
         };
         SizeBounds::between(low, high)
     }
+}
+
+/// Shorter and longer side of an image whose longer side DETR limits. None: it limits nothing.
+///
+/// In floats, which decide there whether the longer side loses a pixel. An image whose shorter side
+/// stays keeps its longer side there, also beyond the limit; here it has the limit.
+fn limited_as_detr((short, long): (u32, u32), side: u32, max: u32) -> Option<(u32, u32)> {
+    let (short_f, long_f) = (f64::from(short.max(1)), f64::from(long));
+    if long_f / short_f * f64::from(side) <= f64::from(max) {
+        return None;
+    }
+    let raw = f64::from(max) * short_f / long_f;
+    let rounded = raw.round_ties_even() as u32;
+    let longer = match rounded == short {
+        true => long,
+        false => (raw * long_f / short_f) as u32,
+    };
+    Some((rounded.max(1), longer.clamp(1, max)))
 }
 
 fn down() -> LengthRounding {

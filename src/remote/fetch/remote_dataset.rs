@@ -13,7 +13,7 @@ use object_store::ObjectStoreExt;
 
 use crate::data::index::{Index, RemoteIndexBuilder, is_index_file, stored_hashes};
 use crate::data::shard::manifest::{
-    CACHE_INDEX, CACHE_MANIFEST, CacheManifest, HexHash128, Manifest, shard_name,
+    CACHE_MANIFEST, CacheManifest, HexHash128, Manifest, shard_name,
 };
 use crate::data::shard::shard_patterns;
 use crate::error::Error;
@@ -163,12 +163,13 @@ impl RemoteDataset {
         let at = |name: &str| address.of(name);
         let manifest = CacheManifest::from_bytes(&text)
             .map_err(|damage| HelperError::new(at(CACHE_MANIFEST), damage.to_string()))?;
-        let Some(index_hash) = manifest.index.filter(|_| manifest.complete) else {
+        let side_files = manifest.side_files();
+        if manifest.index.is_none() || !manifest.complete {
             return Err(HelperError::new(
                 address.as_str(),
                 "is an unfinished cache: finish its build first",
             ));
-        };
+        }
         let mut shards = Vec::with_capacity(manifest.shards.len());
         for (number, shard) in manifest.shards.into_iter().enumerate() {
             // They become names of local files, so an untrusted manifest is checked.
@@ -192,22 +193,26 @@ impl RemoteDataset {
         )?;
         put_once(&folder, CACHE_MANIFEST, &text).map_err(|e| local(address, e))?;
         let most = download::most_of_index();
-        let there = whole_file::read(&folder.file(CACHE_INDEX), most).ok();
-        let index_bytes = match there.filter(|bytes| HexHash128::of(bytes) == index_hash) {
-            Some(bytes) => bytes.len() as u64,
-            None => {
-                let bytes = download::small(&store, CACHE_INDEX, most, patience).await?;
-                if HexHash128::of(&bytes) != index_hash {
-                    let what = "is not the one that the manifest names: the cache was built again \
-                                meanwhile, start the run again; or build the cache again";
-                    return Err(HelperError::new(at(CACHE_INDEX), what));
-                }
-                folder
-                    .put(CACHE_INDEX, &bytes)
-                    .map_err(|e| local(address, e))?;
-                bytes.len() as u64
+        let mut index_bytes = 0;
+        for (name, hash) in side_files {
+            let there = whole_file::read(&folder.file(name), most).ok();
+            let there = there.filter(|bytes| HexHash128::of(bytes) == hash);
+            let is_there = there.is_some();
+            let bytes = match there {
+                Some(bytes) => bytes,
+                None => download::small(&store, name, most, patience).await?,
+            };
+            index_bytes += bytes.len() as u64;
+            if is_there {
+                continue;
             }
-        };
+            if HexHash128::of(&bytes) != hash {
+                let what = "is not the one that the manifest names: the cache was built again \
+                            meanwhile, start the run again; or build the cache again";
+                return Err(HelperError::new(at(name), what));
+            }
+            folder.put(name, &bytes).map_err(|e| local(address, e))?;
+        }
         Ok(Self {
             files: DatasetFiles::new(store, folder, shards),
             manifest_bytes: text.len() as u64,

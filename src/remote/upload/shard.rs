@@ -8,7 +8,7 @@ use std::path::Path;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::data::shard::manifest::{
-    CACHE_INDEX, CACHE_MANIFEST, HexHash128, Manifest, ShardManifest,
+    CACHE_MANIFEST, CacheManifest, HexHash128, Manifest, ShardManifest,
 };
 use crate::remote::helper::messages::HelperError;
 use crate::remote::upload::object::{CacheObjects, read};
@@ -130,7 +130,7 @@ pub(super) async fn remove(objects: &CacheObjects, shards: &[String]) -> Result<
     Ok(())
 }
 
-/// Uploads index and manifest. The manifest replaces the one with the hash `over`, which marks the
+/// Uploads the files beside the shards, and the manifest. The manifest replaces the one with the hash `over`, which marks the
 /// cache as unfinished.
 pub(super) async fn end(
     objects: &CacheObjects,
@@ -138,16 +138,25 @@ pub(super) async fn end(
     over: HexHash128,
     replace: bool,
 ) -> Result<(), HelperError> {
-    let path = folder.join(CACHE_INDEX);
-    let (bytes, hash) = HexHash128::of_file(&path)
-        .map_err(|e| HelperError::of_path(&path, format!("cannot be read: {e}")))?;
-    let whole = UploadFile {
-        path: &path,
-        bytes,
-        hash,
-    };
-    objects.put_file(CACHE_INDEX, &whole, replace).await?;
-    let manifest = read(&folder.join(CACHE_MANIFEST))?;
+    let text = folder.join(CACHE_MANIFEST);
+    let manifest = read(&text)?;
+    let stated = CacheManifest::from_bytes(&manifest)
+        .map_err(|damage| HelperError::of_path(&text, damage.to_string()))?;
+    for (name, due) in stated.side_files() {
+        let path = folder.join(name);
+        let (bytes, hash) = HexHash128::of_file(&path)
+            .map_err(|e| HelperError::of_path(&path, format!("cannot be read: {e}")))?;
+        if hash != due {
+            let what = "is not the one that its manifest names: build again";
+            return Err(HelperError::of_path(&path, what.to_owned()));
+        }
+        let whole = UploadFile {
+            path: &path,
+            bytes,
+            hash,
+        };
+        objects.put_file(name, &whole, replace).await?;
+    }
     let there = objects.get(CACHE_MANIFEST).await?;
     if there.as_ref() == Some(&manifest) {
         return Ok(());

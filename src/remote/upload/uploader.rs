@@ -166,6 +166,24 @@ pub(crate) fn put(
     }
 }
 
+/// Downloads the object `name` of the store at `address` into the file `to`. Returns whether there
+/// is such an object.
+///
+/// # Errors
+/// The store cannot be read; the file cannot be written.
+pub(crate) fn get(
+    address: &StoreAddress,
+    helper: Option<&Path>,
+    (name, to): (String, &Path),
+) -> Result<bool> {
+    let to = to.to_owned();
+    let mut sender = CacheUploader::open(address.clone(), helper.map(Path::to_owned))?;
+    match sender.call(&UploadRequest::Get { name, to })? {
+        UploadReply::Found(found) => Ok(found),
+        other => Err(unexpected(&other)),
+    }
+}
+
 /// Error for a reply to another request.
 pub(crate) fn unexpected(reply: &UploadReply) -> Error {
     SENDER.unexpected(reply)

@@ -18,5 +18,6 @@ mod info;
 mod passing;
 mod refused;
 mod resume;
+mod targets;
 mod verify;
 mod verify_command;

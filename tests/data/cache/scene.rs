@@ -16,11 +16,18 @@ use crate::common::{FEATHERLOAD, Picture};
 pub type Files = BTreeMap<String, Vec<u8>>;
 
 pub fn files(folder: &Path) -> Files {
+    files_that(folder, |_| true)
+}
+
+/// The files whose names `keep` accepts. Others may vanish meanwhile.
+pub fn files_that(folder: &Path, keep: impl Fn(&str) -> bool) -> Files {
     let mut all = Files::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        all.insert(name, fs::read(&path).unwrap());
+        if keep(&name) {
+            all.insert(name, fs::read(&path).unwrap());
+        }
     }
     all
 }

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
@@ -11,7 +12,7 @@ use featherload::cache::{
 use featherload::index::ScanReport;
 use featherload::internals::DrillBuilder;
 use featherload::options::{SourceOptions, cli, units};
-use featherload::{LaunchMethod, Result, Sandbox, error};
+use featherload::{LaunchMethod, MaskOptions, ObjectOptions, Result, Sandbox, error};
 use serde_json::json;
 
 use super::progress::{self, ProgressForm, ProgressPrinter};
@@ -27,8 +28,9 @@ use crate::output;
 /// build (Ctrl-C, a kill, a full disk) leaves complete shards, and the same command continues after
 /// them.
 ///
-/// Only the image and the label of samples in tar shards are written. Other fields (txt, json,
-/// seg.png) are copied only as --columns; they are listed before the build starts.
+/// Only the image and the label of samples in tar shards are written, and what --objects and --masks
+/// name. Other fields (txt, json, seg.png) are copied only as --columns; they are listed before the
+/// build starts.
 #[derive(Args)]
 #[command(mut_arg("path", |path| path.required(true).index(1).long_help(src_help())))]
 #[command(mut_arg("list", |list| list.help(LIST).long_help(LIST)))]
@@ -54,6 +56,23 @@ pub struct BuildArgs {
     /// pointers. They are written behind the samples of each shard, as an Arrow file.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = cli::SOURCE)]
     columns: Vec<String>,
+
+    /// Objects of the images that the cache keeps: as --objects of bench. Runs of the cache read
+    /// them with --objects cache.
+    ///
+    /// The fields of its rule become those of the cache. Outlines are kept with the field masks. With
+    /// --resize coordinates are multiplied by new / old side in float64. They are written beside the
+    /// images as JSON (.objects.json), and as one table for all runs.
+    #[arg(long, value_name = "FILES", value_parser = ObjectOptions::from_str, help_heading = cli::SOURCE)]
+    objects: Option<ObjectOptions>,
+
+    /// Masks of the images that the cache keeps: as --masks of bench. Runs of the cache read them
+    /// with --masks cache.
+    ///
+    /// Files are copied as they are (.mask.png). With --resize labels are resized by the field filter,
+    /// and written as PNG.
+    #[arg(long, value_name = "FILES", value_parser = MaskOptions::from_str, help_heading = cli::SOURCE)]
+    masks: Option<MaskOptions>,
 
     /// Worker processes; 0 decodes in this process. Default: the usable CPUs.
     #[arg(long, value_name = "N", help_heading = cli::LIMITS)]
@@ -136,6 +155,12 @@ impl BuildArgs {
             .launch(LaunchMethod::Exec)
             .sandbox(self.sandbox)
             .row_limit(self.row_limit);
+        if let Some(objects) = &self.objects {
+            builder = builder.objects(objects.clone());
+        }
+        if let Some(masks) = &self.masks {
+            builder = builder.masks(masks.clone());
+        }
         if let Some(stage) = &self.stage_dir {
             builder = builder.stage_dir(stage);
         }
@@ -164,7 +189,11 @@ fn build(args: &BuildArgs) -> Result<CommandOutcome> {
             // The coordinator runs already, so a thread may start.
             failed = interrupt::end_the_run().err();
             print_skipped(progress.scan);
-            print_fields(progress.scan, &args.columns);
+            let objects = args.objects.as_ref().and_then(|of| of.member_extension());
+            let masks = args.masks.as_ref().and_then(|of| of.member_extension());
+            let mut kept = args.columns.clone();
+            kept.extend([objects, masks].into_iter().flatten().map(str::to_owned));
+            print_fields(progress.scan, &kept);
         }
         if progress.phase == BuildPhase::Writing && announced != Some(progress.share) {
             announced = Some(progress.share);
@@ -210,13 +239,13 @@ fn parse_share(text: &str) -> std::result::Result<BuildPart, String> {
 }
 
 /// Fields of the samples that a cache does not keep, before anything is written.
-fn print_fields(scan: Option<&ScanReport>, columns: &[String]) {
+fn print_fields(scan: Option<&ScanReport>, kept: &[String]) {
     let mut fields = scan.map_or_else(Default::default, |scan| scan.other_fields.clone());
-    fields.retain(|field, _| !columns.iter().any(|name| name.eq_ignore_ascii_case(field)));
+    fields.retain(|field, _| !kept.iter().any(|name| name.eq_ignore_ascii_case(field)));
     if let Some(fields) = progress::fields(&fields) {
         output::print_to_stderr(&format!(
             "left out: {fields}: a cache has image and label, other fields are not copied unless \
-             --columns names them"
+             --columns, --objects or --masks name them"
         ));
     }
 }

@@ -51,6 +51,31 @@ pub fn run(args: InfoArgs) -> Result<CommandOutcome> {
             error::size(info.column_bytes)
         ))?;
     }
+    if let Some(objects) = &info.objects {
+        let counts = match (objects.objects, objects.most_in_image) {
+            (Some(all), Some(most)) => {
+                format!(
+                    "{}, at most {} in an image; ",
+                    grouped(all),
+                    grouped(most as u64)
+                )
+            }
+            _ => String::new(),
+        };
+        let outlines = if objects.outlines { "; outlines" } else { "" };
+        let keypoints = match objects.keypoints {
+            0 => String::new(),
+            n => format!("; {n} keypoints each"),
+        };
+        line(&format!(
+            "objects    {counts}{} categories{keypoints}{outlines}; rule {}",
+            grouped(objects.categories.len() as u64),
+            objects.rule
+        ))?;
+    }
+    if let Some(rule) = &info.masks {
+        line(&format!("masks      one for each image; rule {rule}"))?;
+    }
     if info.skipped > 0 {
         line(&format!(
             "left out   {} samples of the source",

@@ -16,6 +16,7 @@ use std::path::Path;
 
 use annotation::{AnnotationFields, AnnotationReader};
 use entries::{CategoryEntry, PictureEntry, PictureFault};
+pub(super) use segmentation::run_text_fills;
 
 use super::json_file::{JsonFile, MOST_BYTES};
 use super::json_value::{self, ValueFault};

@@ -91,7 +91,7 @@ fn runs(value: &[u8], picture: Option<(u32, u32)>) -> Option<ObjectShape> {
     let counts = counts?;
     if counts.starts_with(b"\"") {
         let text = json_value::text(counts)?.into_bytes();
-        return fills(&text, pixels).then_some(ObjectShape::RunText { size, text });
+        return run_text_fills(&text, pixels).then_some(ObjectShape::RunText { size, text });
     }
     let (mut read, mut sum, mut fits) = (Vec::new(), 0u64, true);
     json_value::elements(counts, |value| {
@@ -113,7 +113,7 @@ fn runs(value: &[u8], picture: Option<(u32, u32)>) -> Option<ObjectShape> {
 ///
 /// Each letter has five bits of a number, lowest first, and a mark whether more follow. From the
 /// fourth number on, the text has the difference to the number two before it.
-fn fills(text: &[u8], pixels: u64) -> bool {
+pub(in crate::data::annotations) fn run_text_fills(text: &[u8], pixels: u64) -> bool {
     const MOST_LETTERS: u32 = 7;
     let (mut value, mut letters) = (0i64, 0u32);
     let (mut number, mut sum) = (0u64, 0u64);

@@ -101,7 +101,7 @@ fn value_in(text: &[u8], pointer: &str) -> Result<Json, String> {
 }
 
 /// Calls `each` with the members of sample `id` and their extensions, until it returns false.
-fn walk_members(
+pub(super) fn walk_members(
     index: &Index,
     id: u64,
     mut each: impl FnMut(&File, &ShardMember, &str) -> Result<bool, io::Error>,

@@ -22,8 +22,8 @@ impl SampleFiles for OneFile {
         format!("file {id}")
     }
 
-    fn samples(&self) -> u64 {
-        10
+    fn partner(&self, share: f64) -> u64 {
+        (10.0 * share) as u64
     }
 }
 

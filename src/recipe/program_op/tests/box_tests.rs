@@ -197,7 +197,7 @@ fn a_part_of_the_shorter_side_is_cut_to_whole_pixels() {
             };
             assert_eq!((rect.height, rect.width), (side, side));
             let middle = |all: u32| match rounding {
-                LengthRounding::Down => (all - side) / 2,
+                LengthRounding::Down | LengthRounding::Detr => (all - side) / 2,
                 LengthRounding::Up => (all - side).div_ceil(2),
                 LengthRounding::Nearest => (f64::from(all - side) / 2.0).round_ties_even() as u32,
             };

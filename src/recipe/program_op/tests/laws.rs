@@ -123,6 +123,41 @@ fn resizes_round_as_python_does() {
 }
 
 #[test]
+fn limited_sides_are_those_of_detr() {
+    let detr = Resize {
+        max_size: Some(1333),
+        rounding: LengthRounding::Detr,
+        ..Resize::shorter(800)
+    };
+    // `get_size_with_aspect_ratio` of transformers 5.24.
+    for (from, want) in [
+        ((427, 640), (800, 1199)),
+        ((640, 427), (1199, 800)),
+        ((360, 640), (750, 1333)),
+        ((640, 360), (1333, 750)),
+        ((800, 1333), (800, 1333)),
+        ((800, 1334), (799, 1333)),
+        ((100, 2000), (67, 1333)),
+        ((231, 498), (618, 1333)),
+        ((2508, 28), (1333, 15)),
+        ((500, 500), (800, 800)),
+        // In floats the longer side loses a pixel.
+        ((232, 601), (515, 1332)),
+        ((601, 269), (1332, 597)),
+        // Without a limit here: 400 x 1334, and a side of 0.
+        ((400, 1334), (400, 1333)),
+        ((1, 3000), (1, 1333)),
+    ] {
+        assert_eq!(detr.output(from), want, "{from:?}");
+    }
+    let down = Resize {
+        rounding: LengthRounding::Down,
+        ..detr
+    };
+    assert_eq!(down.output((360, 640)), (749, 1333));
+}
+
+#[test]
 fn middles_are_rounded_or_cut() {
     let mut other = 0;
     for (size, picture, nearest, down) in cases().center {
