@@ -62,9 +62,9 @@ pub use jobs::item_feed::{ItemFeed, ItemRequest};
 pub use jobs::mask_rule::{MaskRule, MaskType};
 pub use jobs::object_rule::{InstanceMasks, LabelNumbers, ObjectOverflow, ObjectRule};
 pub use jobs::raster_rule::{
-    FlowRule, NumberRule, PairColors, PairRule, RasterFilter, RasterFloat, RasterNumber,
-    RasterRule, RasterType,
+    FlowRule, NumberRule, PairColors, PairRule, RasterFilter, RasterFloat, RasterNumber, RasterRule,
 };
+pub use jobs::raster_section::RasterType;
 pub use loader::{
     DecodeChoice, DeviceReplay, DrawnRow, Epoch, Loader, LoaderBuilder, LoaderReport, MaskOptions,
     MemoryPlan, ObjectOptions, ObjectRows, ObjectSizes, ObjectSurvey, OnError, RasterList,

@@ -8,7 +8,7 @@
 //! - `sample`: from a file's bytes to a row; `sample_input`: the bytes of one sample;
 //!   `open_shards`: the shards that a worker has open; `stages`: the stages that are counted;
 //!   `readable_files`: the files that workers open; `mask_rule`: the numbers of masks;
-//!   `raster_rule`: what rasters are, masks among them;
+//!   `raster_rule`: what rasters are, masks among them; `raster_section`: their bytes in a batch;
 //!   `object_rule`: which objects a batch has; `object_mover`: how they move with their image;
 //!   `object_record`: objects as bytes of a row;
 //! - `item_feed`: samples whose bytes the caller gives while the run goes on; `handed_items`: the
@@ -33,6 +33,7 @@ pub(crate) mod object_record;
 pub(crate) mod object_rule;
 pub(crate) mod open_shards;
 pub(crate) mod raster_rule;
+pub(crate) mod raster_section;
 mod readable_files;
 #[cfg(feature = "codecs")]
 pub(crate) mod sample;

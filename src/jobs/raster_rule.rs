@@ -7,7 +7,8 @@ use half::f16;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{Error, Result};
-use crate::jobs::mask_rule::{MaskRule, MaskType};
+use crate::jobs::mask_rule::MaskRule;
+use crate::jobs::raster_section::{RasterSection, RasterType};
 use crate::recipe::{DataType, LabelFilter, PairSteps, RasterMoves, SampleProgram};
 
 /// A number that may be NaN. JSON has no NaN, so it is the text `nan` there.
@@ -379,48 +380,6 @@ pub(crate) fn write_all(dtype: RasterFloat, to: &mut [u8], numbers: impl Iterato
                 *to = f16::from_f32(number).to_ne_bytes();
             }
         }
-    }
-}
-
-/// The element type of rasters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RasterType {
-    Labels(MaskType),
-    Numbers(DataType),
-}
-
-impl RasterType {
-    /// Bytes of an element.
-    #[must_use]
-    pub fn size(self) -> usize {
-        match self {
-            Self::Labels(dtype) => dtype.size(),
-            Self::Numbers(dtype) => dtype.size(),
-        }
-    }
-}
-
-/// The bytes of a raster in each row of a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RasterSection {
-    /// None: the raster has no axis for planes, as masks.
-    pub(crate) planes: Option<usize>,
-    pub(crate) dtype: RasterType,
-    /// How many times larger it is than the image.
-    pub(crate) scale: u32,
-    /// Whether its axes are ordered as those of the image. Otherwise planes come first.
-    pub(crate) is_image: bool,
-}
-
-impl RasterSection {
-    /// Bytes of a raster for a row of this height and width.
-    pub(crate) fn bytes(&self, (height, width): (u32, u32)) -> u64 {
-        let scale = u64::from(self.scale);
-        let pixel = (self.planes.unwrap_or(1) * self.dtype.size()) as u64;
-        (u64::from(height) * scale)
-            .saturating_mul(u64::from(width) * scale)
-            .saturating_mul(pixel)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::jobs::images::on_error::OnError;
 use crate::jobs::item_feed::ItemFeed;
 use crate::jobs::raster_rule::{RasterRule, raster_error};
 use crate::loader::hull_room;
-use crate::loader::jpeg_decoding;
+use crate::loader::jpeg_decoding::{self, DecodeWish};
 use crate::loader::mask_source::MaskOptions;
 use crate::loader::object_source::ObjectOptions;
 use crate::loader::raster_source::{RasterList, RasterOptions};
@@ -29,8 +29,7 @@ use crate::pool::worker_options::WorkerOptions;
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
 
 /// Why workers finish rows for a device.
-const WITH_MASKS: &str = "the images have masks, which workers make";
-const WITH_RASTERS: &str = "the images have rasters, which workers make";
+const WITH_PAIRS: &str = "the images have paired images, which workers make by the same steps";
 
 /// Builds a [`Loader`](crate::Loader).
 #[derive(Debug)]
@@ -319,9 +318,9 @@ impl LoaderBuilder {
 
     /// Masks that belong to the images, such as the labels of a segmentation
     /// ([`Batch::masks`](crate::Batch::masks)). They go through the same crops, flips, resizes and
-    /// other moves as their image, without mixing labels. With [`Device::Cuda`] workers finish the
-    /// rows, and batches are copied to the device with their masks. Default: none. Not with several
-    /// crops, mixed batches or rows of own sizes.
+    /// other moves as their image, without mixing labels. With [`Device::Cuda`] workers decode all
+    /// images, and masks are copied to the device behind the rows that it makes. Default: none. Not
+    /// with several crops, mixed batches or rows of own sizes.
     pub fn masks(mut self, masks: MaskOptions) -> Self {
         self.masks = Some(masks);
         self
@@ -329,7 +328,8 @@ impl LoaderBuilder {
 
     /// A raster of each image under this name: depths, a flow, another image, further masks
     /// ([`Batch::raster`](crate::Batch::raster)). It moves with its image. May be called several
-    /// times, with different names. The limits of [`LoaderBuilder::masks`] hold.
+    /// times, with different names. The limits of [`LoaderBuilder::masks`] hold. With a paired
+    /// image, workers finish the rows.
     pub fn raster(mut self, name: impl Into<String>, raster: RasterOptions) -> Self {
         self.rasters.push(name, raster);
         self
@@ -439,11 +439,10 @@ impl LoaderBuilder {
 
     /// Why workers finish the rows, if rasters are the reason.
     fn finished_why(&self) -> Option<&'static str> {
-        match (&self.masks, self.rasters.0.is_empty()) {
-            (Some(_), _) => Some(WITH_MASKS),
-            (None, false) => Some(WITH_RASTERS),
-            (None, true) => None,
-        }
+        let is_pair = |rule: &RasterRule| matches!(rule, RasterRule::Image(_));
+        (self.rasters.rules())
+            .any(|(_, rule)| is_pair(rule))
+            .then_some(WITH_PAIRS)
     }
 
     /// Rejects runs whose images cannot have objects.
@@ -470,11 +469,6 @@ impl LoaderBuilder {
         if self.recipe.mixing.is_some() {
             return refused("mixed batches have no objects: remove the mixing from the recipe");
         }
-        if self.device != Device::Cpu && self.decode_on == DecodeOn::Gpu {
-            return refused(
-                "workers decode the images, so `decode_on` gpu cannot be: leave it out",
-            );
-        }
         Ok(())
     }
 
@@ -499,6 +493,27 @@ impl LoaderBuilder {
             limit: self.gpu_memory_limit,
             jpegs: None,
             finished_why: None,
+            // Known when the images are.
+            rasters: Vec::new(),
+        }
+    }
+
+    pub(super) fn decode_wish(&self) -> DecodeWish {
+        // A device's decoder reads files again that it cannot decode, and substitutes of a row have
+        // objects and rasters of their own.
+        let by_workers = if self.feed.is_some() {
+            Some("a feed gives the bytes of images, so workers decode them")
+        } else if self.objects.is_some() {
+            Some("workers decode images that have objects")
+        } else if self.masks.is_some() || !self.rasters.0.is_empty() {
+            Some("workers decode images that have masks or rasters")
+        } else {
+            None
+        };
+        DecodeWish {
+            on: self.decode_on,
+            device: self.device,
+            by_workers,
         }
     }
 
@@ -516,25 +531,12 @@ impl LoaderBuilder {
                 format!("{option} has no effect on device cpu: use device cuda, or remove it"),
             ))
         };
-        // A device's decoder reads files again that it cannot decode.
-        let decode_on = match (&self.feed, self.decode_on) {
-            // Workers move objects, and substitutes of what a device rejects have others.
-            (None, _) if self.objects.is_some() => DecodeOn::Cpu,
-            (Some(_), DecodeOn::Gpu) => {
-                return Err(Error::option(
-                    "decode_on",
-                    "`decode_on` gpu needs samples in files, and a feed gives their bytes: leave \
-                     it out",
-                ));
-            }
-            (Some(_), _) => DecodeOn::Cpu,
-            (None, decode_on) => decode_on,
-        };
+        let wish = self.decode_wish();
         match (self.device, self.gpu_memory_limit) {
             (Device::Cpu, Some(_)) => on_cpu("gpu_memory_limit"),
             (Device::Cpu, None) if self.upload.is_some() => on_cpu("upload"),
             (Device::Cpu, None) => {
-                jpeg_decoding::device_decodes(decode_on, self.device, program)?;
+                jpeg_decoding::device_decodes(wish, program)?;
                 Ok(None)
             }
             (Device::Cuda(_), _) => {
@@ -546,8 +548,8 @@ impl LoaderBuilder {
                     },
                     ..self.upload_planner(program)
                 };
-                match jpeg_decoding::device_decodes(decode_on, self.device, program)? {
-                    true => uploads.with_jpeg_parts(0, self.depth, decode_on == DecodeOn::Gpu),
+                match jpeg_decoding::device_decodes(wish, program)? {
+                    true => uploads.with_jpeg_parts(0, self.depth, wish.on == DecodeOn::Gpu),
                     false => Ok(uploads),
                 }
                 .map(Some)

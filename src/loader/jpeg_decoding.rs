@@ -19,32 +19,40 @@ pub struct DecodeChoice {
     pub why: String,
 }
 
+/// Which decoder is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DecodeWish {
+    pub(super) on: DecodeOn,
+    pub(super) device: Device,
+    /// Why workers must decode these samples, if they must.
+    pub(super) by_workers: Option<&'static str>,
+}
+
 /// Whether the device should decode JPEGs.
 ///
 /// # Errors
 /// `decode_on` is `gpu`, and the run cannot decode on a device.
-pub(super) fn device_decodes(
-    on: DecodeOn,
-    device: Device,
-    program: &SampleProgram,
-) -> Result<bool> {
-    match (on, obstacle(on, device, program)) {
+pub(super) fn device_decodes(wish: DecodeWish, program: &SampleProgram) -> Result<bool> {
+    match (wish.on, obstacle(wish, program)) {
         (DecodeOn::Cpu, _) | (DecodeOn::Auto, Some(_)) => Ok(false),
         (_, None) => Ok(true),
-        (_, Some(why)) => Err(Error::option("decode_on", format!("decode_on {on}: {why}"))),
+        (on, Some(why)) => {
+            let fix = wish.by_workers.map_or("", |_| ": leave decode_on out");
+            let text = format!("decode_on {on}: {why}{fix}");
+            Err(Error::option("decode_on", text))
+        }
     }
 }
 
 /// The final choice. `has_jpegs`: whether the files that were read contain JPEGs. `decodes`:
 /// whether the device decodes.
 pub(super) fn decode_choice(
-    on: DecodeOn,
-    device: Device,
+    wish: DecodeWish,
     program: &SampleProgram,
     has_jpegs: bool,
     decodes: bool,
 ) -> DecodeChoice {
-    let (on, why) = match obstacle(on, device, program) {
+    let (on, why) = match obstacle(wish, program) {
         Some(why) => (DecodeOn::Cpu, why),
         None if decodes => (
             DecodeOn::Gpu,
@@ -63,12 +71,20 @@ pub(super) fn decode_choice(
 }
 
 /// Why the device does not decode JPEGs. None if it can.
-fn obstacle(on: DecodeOn, device: Device, program: &SampleProgram) -> Option<String> {
+fn obstacle(wish: DecodeWish, program: &SampleProgram) -> Option<String> {
+    let DecodeWish {
+        on,
+        device,
+        by_workers,
+    } = wish;
     if on == DecodeOn::Cpu {
         return Some("decode_on is cpu".into());
     }
     if device == Device::Cpu {
         return Some("batches are delivered on the CPU: use device cuda to decode on a GPU".into());
+    }
+    if let Some(why) = by_workers {
+        return Some(why.into());
     }
     if cfg!(not(feature = "codecs")) {
         return Some(
@@ -108,14 +124,34 @@ mod tests {
             (DecodeOn::Auto, cuda, &separate, Ok(false)),
             (DecodeOn::Gpu, cuda, &separate, Err("reorder: off")),
         ] {
-            let found = device_decodes(on, device, program);
+            let wish = |by_workers| DecodeWish {
+                on,
+                device,
+                by_workers,
+            };
+            let found = device_decodes(wish(None), program);
             match (&found, expected) {
                 (Ok(found), Ok(expected)) => assert_eq!(*found, expected, "{on} {device}"),
                 (Err(why), Err(part)) => assert!(why.to_string().contains(part), "{why}"),
                 other => panic!("{on} {device}: {other:?}"),
             }
-            let outlook = decode_choice(on, device, program, true, true);
+            let outlook = decode_choice(wish(None), program, true, true);
             assert_eq!(outlook.on == DecodeOn::Gpu, matches!(found, Ok(true)));
+            let workers = wish(Some("workers decode images that have objects"));
+            let never = device_decodes(workers, program);
+            assert_ne!(never.as_ref().ok(), Some(&true), "{on} {device}");
+            if (on, device) == (DecodeOn::Gpu, cuda) {
+                let why = never.unwrap_err().to_string();
+                assert!(
+                    why.contains("that have objects: leave decode_on out"),
+                    "{why}"
+                );
+            }
+            let outlook = decode_choice(workers, program, true, false);
+            assert_eq!(outlook.on, DecodeOn::Cpu);
+            if on != DecodeOn::Cpu && device == cuda {
+                assert_eq!(outlook.why, "workers decode images that have objects");
+            }
         }
     }
 }

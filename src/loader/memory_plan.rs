@@ -130,6 +130,7 @@ impl LoaderBuilder {
             plans_memory: true,
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
+        let wish = self.decode_wish();
         let prepared = PreparedRun::new(self.source, &request)?;
         let program = &prepared.program;
         let needed = self.decode_on == DecodeOn::Gpu;
@@ -137,13 +138,7 @@ impl LoaderBuilder {
         let decodes = uploads
             .as_ref()
             .is_some_and(|uploads| uploads.jpegs.is_some());
-        let jpegs = jpeg_decoding::decode_choice(
-            self.decode_on,
-            self.device,
-            program,
-            prepared.has_jpegs,
-            decodes,
-        );
+        let jpegs = jpeg_decoding::decode_choice(wish, program, prepared.has_jpegs, decodes);
         let limit = MemoryLimit::lowest_of(self.memory_limit);
         let host = match (limit, self.memory_limit) {
             (None, _) => HostLimit::None,
@@ -213,6 +208,7 @@ impl LoaderBuilder {
             plans_memory: true,
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
+        let wish = self.decode_wish();
         let prepared = PreparedRun::new(self.source, &request)?;
         let needed = self.decode_on == DecodeOn::Gpu;
         let uploads = prepared.uploads(uploads, requested, needed)?;

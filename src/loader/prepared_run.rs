@@ -18,6 +18,7 @@ use crate::jobs::item_feed::ItemFeed;
 use crate::jobs::object_record;
 use crate::jobs::open_shards::MAPPED_SHARDS;
 use crate::jobs::raster_rule::NamedRaster;
+use crate::jobs::raster_section::RasterSection;
 use crate::loader::coded_room::CodedRoom;
 use crate::loader::column_source::ColumnSource;
 use crate::loader::hull_room;
@@ -290,9 +291,17 @@ impl PreparedRun {
     ) -> Result<Option<UploadPlanner<'b>>> {
         let of_data = |mut uploads: UploadPlanner<'_>| {
             uploads.jpegs = uploads.jpegs.filter(|_| self.has_jpegs || needed);
+            uploads.rasters = self.raster_sections();
             uploads.with_program(&self.program, self.windows, depth, needed)
         };
         uploads.map(of_data).transpose()
+    }
+
+    /// The rasters behind the rows of a batch.
+    pub(super) fn raster_sections(&self) -> Vec<RasterSection> {
+        let all = self.rasters.iter();
+        all.map(|raster| raster.named.rule.section(&self.program))
+            .collect()
     }
 
     /// Chooses the number of slots and how the device reads pixels, within the limits of device and

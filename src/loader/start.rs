@@ -82,19 +82,14 @@ impl LoaderBuilder {
             plans_memory: self.memory_limit.is_some(),
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
+        let wish = self.decode_wish();
         let prepared = PreparedRun::new(self.source, &request)?;
         let program = prepared.program.clone();
         let needed = self.decode_on == DecodeOn::Gpu;
         let uploads = prepared.uploads(uploads, requested, needed)?;
         let parts = uploads.as_ref().and_then(|uploads| uploads.jpegs);
         let decodes = parts.is_some();
-        let outlook = jpeg_decoding::decode_choice(
-            self.decode_on,
-            self.device,
-            &program,
-            prepared.has_jpegs,
-            decodes,
-        );
+        let outlook = jpeg_decoding::decode_choice(wish, &program, prepared.has_jpegs, decodes);
         let MemoryDecision {
             memory,
             upload,
@@ -109,6 +104,7 @@ impl LoaderBuilder {
             tracing::warn!("{lowered}");
         }
         let depth = memory.depth;
+        let sections = prepared.raster_sections();
         let PreparedRun {
             index,
             rasters,
@@ -191,6 +187,7 @@ impl LoaderBuilder {
                 .unwrap_or_default(),
             outputs: device_batches::outputs(depth) as usize,
             jpegs: parts,
+            rasters: &sections,
         };
         let spec = ImageSpec {
             program: program.clone(),

@@ -12,6 +12,7 @@ use crate::error::{Error, Result, size_rounded_down, size_rounded_up};
 use crate::jobs::images::device_batches;
 use crate::jobs::images::device_batches::DeviceSpec;
 use crate::jobs::images::packing::SlotPacking;
+use crate::jobs::raster_section::RasterSection;
 use crate::memory_plan::run_memory::{DeviceNeeds, RingDepth, advice_text, largest_that_fits};
 use crate::order::{EpochPlan, OrderOptions};
 use crate::picture::PictureLimits;
@@ -41,6 +42,8 @@ pub(super) struct UploadPlanner<'a> {
     pub(super) jpegs: Option<JpegParts>,
     /// Why workers finish several crops, if they do.
     pub(super) finished_why: Option<String>,
+    /// The rasters of the images.
+    pub(super) rasters: Vec<RasterSection>,
 }
 
 /// A choice, and the memory that it needs.
@@ -283,6 +286,7 @@ impl UploadPlanner<'_> {
             upload,
             outputs,
             jpegs: self.jpegs,
+            rasters: &self.rasters,
         };
         let once = work(0).device_bytes(slot_bytes);
         DeviceNeeds {
@@ -355,6 +359,7 @@ mod tests {
             limit: None,
             jpegs: None,
             finished_why: None,
+            rasters: Vec::new(),
         }
     }
 

@@ -18,8 +18,8 @@ use featherload::order::MultiScale;
 use featherload::recipe::{Decode, GaussianBlur, RandomResizedCrop};
 use featherload::{
     Batch, DataType, DecodeOn, Device, EpochTail, Error, InstanceMasks, Loader, LoaderBuilder,
-    MaskOptions, MemoryLayout, NumberRule, ObjectOptions, ObjectRule, OnError, PairRule,
-    RasterOptions, RasterRule, Recipe, Sampler, Source, State, UploadMode,
+    MaskOptions, MaskRule, MemoryLayout, NumberRule, ObjectOptions, ObjectRule, OnError, PairRule,
+    RasterNumber, RasterOptions, RasterRule, Recipe, Sampler, Source, State, UploadMode,
 };
 use image::ExtendedColorType;
 use jpeg_encoder::{ColorType, Encoder};
@@ -75,8 +75,22 @@ fn of_crops(batch: &Batch) -> Vec<Row> {
         }
         let bytes = batch.row(row.row).unwrap().bytes().unwrap();
         assert!(bytes.iter().all(|b| *b == bytes[0]), "a row of one grey");
-        let mut made = bytes.to_vec();
-        made[0] = 0;
+        let rasters = batch.raster_names().map(|name| batch.raster(name).unwrap());
+        let mut made: Vec<u8> = rasters
+            .flat_map(|raster| raster.row(row.row).unwrap().to_vec())
+            .collect();
+        let first = made.len();
+        made.extend(bytes);
+        made[first] = 0;
+        made.extend(
+            batch
+                .row(row.row)
+                .unwrap()
+                .mask()
+                .unwrap()
+                .into_iter()
+                .flatten(),
+        );
         row.pixels = XxHash3_128::oneshot(&made);
     }
     all
@@ -159,7 +173,8 @@ fn epochs_may_be_broken_off() {
     );
 }
 
-/// Workers finish the rows of images with masks, whatever the recipe.
+/// Workers make masks and depths, and a device the rows before them. Rows whose mask is broken have
+/// no sample.
 #[test]
 fn masks_come_with_their_batch() {
     with_greys("masks_come_with_their_batch", &[], |dir, _| {
@@ -172,27 +187,40 @@ fn masks_come_with_their_batch() {
             });
             mask.save(masks.join(format!("{i:02}.png"))).unwrap();
         }
-        for (recipe, _) in recipes() {
-            let make = || {
-                let files = format!("{}/{{stem}}.png", masks.display());
-                let masks = MaskOptions::new(files);
-                usual(dir).recipe(recipe.clone()).masks(masks).epochs(1)
-            };
-            let all = |loader: &mut Loader, see: &dyn Fn(Batch) -> Vec<Row>| -> Vec<Row> {
-                loader
-                    .epoch()
-                    .flat_map(|batch| see(batch.unwrap()))
-                    .collect()
-            };
-            let want = all(&mut make().build().unwrap(), &|batch| rows(&batch));
-            let mut device = make().device(Device::Cuda(0)).build().unwrap();
-            let got = all(&mut device, &of_device);
-            assert_same(&got, &want, "masks");
-        }
+        fs::write(masks.join("03.png"), b"no mask").unwrap();
+        let files = format!("{}/{{stem}}.png", masks.display());
+        let fill = MaskRule {
+            ignore: Some(255),
+            ..MaskRule::default()
+        };
+        let make = || {
+            let depth = RasterRule::Numbers(NumberRule {
+                fill: RasterNumber(-3.0),
+                ..NumberRule::depth()
+            });
+            usual(dir)
+                .masks(MaskOptions::new(files.clone()).rule(fill.clone()))
+                .raster("depth", RasterOptions::new(files.clone(), depth))
+                .on_error(OnError::Skip)
+                .epochs(2)
+        };
+        is_that_of_the_cpu(make, |loader, see| {
+            let mut all = Vec::new();
+            while loader.state().epoch < 2 {
+                for batch in loader.epoch() {
+                    let batch = batch.unwrap();
+                    let layout = batch.mask_layout().unwrap();
+                    assert!(batch.raster_layout("depth").unwrap().start > layout.0);
+                    all.extend(see(batch));
+                }
+            }
+            assert_eq!(all.iter().filter(|row| row.status.is_masked()).count(), 2);
+            all
+        });
     });
 }
 
-/// Workers finish the rows of images with rasters, and all rasters are copied to the device.
+/// Workers finish the rows of images with pairs, and all rasters are copied to the device.
 #[test]
 fn rasters_come_with_their_batch() {
     with_greys("rasters_come_with_their_batch", &[], |dir, _| {

@@ -26,6 +26,18 @@ use crate::pool::ring::slots::HeldSlot;
 const COPY_STEP: usize = 64;
 /// Parts in which a batch is copied: the kernel works on one while the next is copied.
 const PARTS: usize = 2;
+
+/// Bytes of a slot that a batch has behind its rows, as workers wrote them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct BytesBehind {
+    /// Offset in the slot.
+    pub(crate) from: usize,
+    /// Offset in the batch.
+    pub(crate) to: usize,
+    /// 0: a batch has rows alone.
+    pub(crate) len: usize,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct CropStage {
@@ -58,6 +70,17 @@ pub(crate) struct BatchTarget {
     pub(super) kernel: Arc<CropKernel>,
     /// Keeps slots pinned.
     pub(super) pinned: Arc<PinnedRing>,
+    behind: BytesBehind,
+}
+
+impl BytesBehind {
+    /// Bytes of a batch whose rows have `rows` bytes.
+    fn end_of(&self, rows: usize) -> usize {
+        match self.len {
+            0 => rows,
+            len => self.to.saturating_add(len),
+        }
+    }
 }
 
 impl CropStage {
@@ -103,20 +126,27 @@ impl CropStage {
         places: RowPlaces,
         emission: &KernelEmission,
         read: UploadMode,
+        behind: BytesBehind,
     ) -> Result<DeviceRows> {
-        let target = self.reserve(rows.len(), emission)?;
+        let target = self.reserve(rows.len(), emission, behind)?;
         self.begin(slot, rows, places, emission, read, target)?;
         self.finish()
     }
 
-    /// Reserves memory for a batch with this number of rows.
+    /// Reserves memory for a batch with this number of rows, and for what is behind them.
     ///
     /// # Errors
     /// `SlotsHeld` if the caller holds every batch of the stage.
-    pub(crate) fn reserve(&self, rows: usize, emission: &KernelEmission) -> Result<BatchTarget> {
+    pub(crate) fn reserve(
+        &self,
+        rows: usize,
+        emission: &KernelEmission,
+        behind: BytesBehind,
+    ) -> Result<BatchTarget> {
         let bytes = rows * emission.elements() * self.shape.dtype.size();
         Ok(BatchTarget {
-            output: Arc::new(self.lane.output(bytes)?),
+            output: Arc::new(self.lane.output(behind.end_of(bytes))?),
+            behind,
             kernel: self.kernel.clone(),
             pinned: self.lane.ring.clone(),
         })
@@ -144,6 +174,7 @@ impl CropStage {
         self.drop_read_slots()?;
         let (on_device, room) = self.lane.ring.on_device(&slot)?;
         let most = used_bytes(rows, places, emission, room, self.shape.rows)?;
+        let behind = target.behind;
         if read == UploadMode::Copied && !self.shape.copies {
             return Err(Error::device(
                 "pixels are to be copied, but the stage was made without memory for copies",
@@ -151,9 +182,15 @@ impl CropStage {
         }
         let bytes = rows.len() * emission.elements() * self.shape.dtype.size();
         let output = target.output;
-        if output.buffer().is_none_or(|buffer| bytes > buffer.len()) {
+        let end = behind.end_of(bytes);
+        if end < bytes || output.buffer().is_none_or(|buffer| end > buffer.len()) {
             return Err(Error::device(format!(
-                "a batch of {bytes} bytes does not match its memory"
+                "a batch of {end} bytes does not match its memory"
+            )));
+        }
+        if behind.from.saturating_add(behind.len) > room || (behind.len > 0 && behind.to < bytes) {
+            return Err(Error::device(format!(
+                "{behind:?} is not behind the rows of a slot of {room} bytes"
             )));
         }
         // There is one per slot, and each batch under way has a slot.
@@ -217,7 +254,7 @@ impl CropStage {
         let descriptors = &descriptors[*turn];
         let same_parts = std::mem::replace(last_parts, (rows.len(), pitch)) == (rows.len(), pitch);
         let row_bytes = bytes / rows.len();
-        lane.begin(inputs, output, bytes, |lane, inputs, out| {
+        lane.begin(inputs, output, end, |lane, inputs, out| {
             let from = inputs.slot.bytes().as_ptr();
             let mut work = BatchWork::default();
             // In place, a second stream would bring nothing.
@@ -225,6 +262,20 @@ impl CropStage {
                 UploadMode::InPlace => &*lane.stream,
                 UploadMode::Copied => &*copies,
             };
+            if behind.len > 0 {
+                // SAFETY: inside of the slot by the check of `behind` above, which is pinned
+                // (`on_device`) and kept by `StageQueue::begin`, unwritten, until the event after
+                // this; `out` is the target's, and `StageQueue::begin` has made this stream wait
+                // for its earlier readers; the kernels and other writers write rows alone, which
+                // end before.
+                let put = || unsafe {
+                    lane.stream
+                        .upload_at(out, behind.to, from.add(behind.from), behind.len)
+                };
+                work.copies
+                    .push(EventSpan::record_around(&lane.stream, put)?);
+                work.copied_bytes += behind.len as u64;
+            }
             for part in 0..parts {
                 let (first, end) = (part * rows.len() / parts, (part + 1) * rows.len() / parts);
                 let count = end - first;

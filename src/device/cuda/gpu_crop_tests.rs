@@ -127,7 +127,14 @@ impl Batch {
         }
         let emission = KernelEmission::new(&self.emission, self.size);
         let slot = scene.held_slot(&self.bytes);
-        let rows = stage.submit(slot, &self.rows, self.places, &emission, read);
+        let rows = stage.submit(
+            slot,
+            &self.rows,
+            self.places,
+            &emission,
+            read,
+            Default::default(),
+        );
         rows.unwrap().to_host().unwrap()
     }
 }

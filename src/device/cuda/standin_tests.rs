@@ -117,7 +117,7 @@ fn crops(slots: u32, outputs: usize) -> (TestRing, CropStage) {
 fn submit(scene: &mut TestRing, stage: &mut CropStage, batch: u8, read: UploadMode) -> DeviceRows {
     let slot = scene.held_slot(&slot_bytes(batch));
     stage
-        .submit(slot, &rows(), PLACES, &emission(), read)
+        .submit(slot, &rows(), PLACES, &emission(), read, Default::default())
         .unwrap()
 }
 
@@ -204,7 +204,14 @@ fn a_batch_with_contrast_is_launched_twice() {
             without[0].step[0] = with[1].step[1];
             for (batch, rows) in [(1, &with), (2, &without), (3, &with)] {
                 let slot = scene.held_slot(&slot_bytes(batch));
-                let made = stage.submit(slot, rows, PLACES, &emission(), UploadMode::InPlace);
+                let made = stage.submit(
+                    slot,
+                    rows,
+                    PLACES,
+                    &emission(),
+                    UploadMode::InPlace,
+                    Default::default(),
+                );
                 let mut wanted = expected(batch);
                 if rows[1].steps > 0 {
                     wanted[ROW_BYTES + 1] = wanted[ROW_BYTES + 2].wrapping_mul(3);
@@ -249,7 +256,14 @@ fn a_part_is_copied_behind_the_kernels_that_read_there() {
             for (batch, count) in [(1, 3), (2, 3), (3, 2), (4, 3)] {
                 let slot = scene.held_slot(&slot_bytes(batch));
                 let rows = &rows()[..count];
-                drop(stage.submit(slot, rows, PLACES, &emission(), UploadMode::Copied));
+                drop(stage.submit(
+                    slot,
+                    rows,
+                    PLACES,
+                    &emission(),
+                    UploadMode::Copied,
+                    Default::default(),
+                ));
                 stage.drop_read_slots().unwrap();
             }
         },
@@ -411,7 +425,14 @@ fn batches_that_are_held_are_named() {
         let _second = submit(&mut scene, &mut stage, 2, UploadMode::InPlace);
         assert!(!stage.has_room());
         let slot = scene.held_slot(&slot_bytes(3));
-        let e = stage.submit(slot, &rows(), PLACES, &emission(), UploadMode::InPlace);
+        let e = stage.submit(
+            slot,
+            &rows(),
+            PLACES,
+            &emission(),
+            UploadMode::InPlace,
+            Default::default(),
+        );
         let e = e.unwrap_err();
         assert!(
             e.is_transient() && e.to_string().contains("all 2 batches"),
@@ -438,14 +459,28 @@ fn after_an_error_of_the_device_every_call_gives_it() {
             // SAFETY: a default stream lives as long as the process.
             unsafe { first.make_wait(2).unwrap() };
             let slot = scene.held_slot(&slot_bytes(2));
-            let e = stage.submit(slot, &rows(), PLACES, &emission(), UploadMode::InPlace);
+            let e = stage.submit(
+                slot,
+                &rows(),
+                PLACES,
+                &emission(),
+                UploadMode::InPlace,
+                Default::default(),
+            );
             let e = e.unwrap_err().to_string();
             assert!(e.contains("cuLaunchKernel: CUDA_ERROR_700"), "{e}");
             assert!(e.contains("restart the process"), "{e}");
             let slot = scene.held_slot(&slot_bytes(3));
             for again in [
                 stage
-                    .submit(slot, &rows(), PLACES, &emission(), UploadMode::Copied)
+                    .submit(
+                        slot,
+                        &rows(),
+                        PLACES,
+                        &emission(),
+                        UploadMode::Copied,
+                        Default::default(),
+                    )
                     .map(drop),
                 stage.drop_read_slots(),
                 stage.wait_one().map(drop),
@@ -479,16 +514,37 @@ fn what_the_device_may_not_read_is_refused_and_nothing_is_done() {
             let (mut scene, mut stage) = crops(1, 1);
             let mut other = TestRing::new(1, ROWS as u32, ROWS * CAPACITY);
             let slot = other.held_slot(&[]);
-            let e = stage.submit(slot, &rows(), PLACES, &emission(), UploadMode::InPlace);
+            let e = stage.submit(
+                slot,
+                &rows(),
+                PLACES,
+                &emission(),
+                UploadMode::InPlace,
+                Default::default(),
+            );
             assert!(e.unwrap_err().to_string().contains("another ring"));
 
             let mut wrong = rows();
             wrong[1].pixels += 1 << 20;
             let slot = scene.held_slot(&slot_bytes(1));
-            let e = stage.submit(slot, &wrong, PLACES, &emission(), UploadMode::InPlace);
+            let e = stage.submit(
+                slot,
+                &wrong,
+                PLACES,
+                &emission(),
+                UploadMode::InPlace,
+                Default::default(),
+            );
             assert!(e.unwrap_err().to_string().contains("row 1"));
             let slot = scene.held_slot(&slot_bytes(1));
-            let e = stage.submit(slot, &[], PLACES, &emission(), UploadMode::InPlace);
+            let e = stage.submit(
+                slot,
+                &[],
+                PLACES,
+                &emission(),
+                UploadMode::InPlace,
+                Default::default(),
+            );
             assert!(
                 e.unwrap_err()
                     .to_string()

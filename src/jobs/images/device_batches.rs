@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use crate::decode_plan::crop_row::RowContents;
 use crate::device::crop_launch::{KernelEmission, KernelRow, MASKED};
 use crate::device::crop_set_launch::{CropSetShape, KernelSetForm};
-use crate::device::cuda::{CropSetStage, CropStage, CudaContext, JpegThread, RowsStage};
+use crate::device::cuda::{
+    BytesBehind, CropSetStage, CropStage, CudaContext, JpegThread, RowsStage,
+};
 use crate::device::jpeg_part::PartLimits;
 use crate::device::stage_shapes::{
     CropShape, JpegParts, JpegRoom, JpegShape, RowPlaces, rows_bytes,
@@ -23,6 +25,7 @@ use crate::jobs::images::crop_sections::CropSections;
 use crate::jobs::images::jpeg_batches::{
     self, ClosedBatch, DecodeOutcome, RowSplit, destroyed_row, header_of, kernel_row, split_rows,
 };
+use crate::jobs::raster_section::RasterSection;
 use crate::order::{EpochPlan, RowStatus};
 use crate::pool::batch_request::BatchRequest;
 use crate::pool::filled_batch::FilledBatch;
@@ -110,6 +113,8 @@ struct CropMaker {
     stage: CropStage,
     rule: CropRule,
     read: UploadMode,
+    /// The rasters behind the rows, which workers make.
+    rasters: Vec<RasterSection>,
     /// Of the last batch.
     rows: Vec<KernelRow>,
 }
@@ -123,6 +128,8 @@ pub(crate) struct DeviceSpec<'a> {
     pub(crate) outputs: usize,
     /// The parts in which the device decodes JPEGs. None: workers decode all.
     pub(crate) jpegs: Option<JpegParts>,
+    /// The rasters of the images.
+    pub(crate) rasters: &'a [RasterSection],
 }
 
 /// Batches on a device at one time, for a ring with this depth. At least 2: one is made while
@@ -177,11 +184,14 @@ impl DeviceSpec<'_> {
                 .map(|(size, rows)| *rows as usize * bytes(*size));
             of.max().unwrap_or(0)
         };
+        let output_bytes = batches.iter().map(|&(size, rows)| {
+            RasterSection::end(self.rasters, self.program.row_bytes(size), (size, rows))
+        });
         CropShape {
             rows: self.plan.most_rows() as usize,
             source_bytes: most(&|size| places(rule, size).copied(self.upload)),
             outputs: self.outputs,
-            output_bytes: most(&|size| self.program.row_bytes(size) as usize),
+            output_bytes: output_bytes.max().unwrap_or(0) as usize,
             dtype: self.program.output_format.dtype,
             copies: self.upload == UploadMode::Copied,
             jpegs: self.jpeg_shape(),
@@ -269,6 +279,30 @@ pub(crate) fn start_jpegs(ordinal: u32) -> Result<JpegThread> {
     JpegThread::start(ordinal, DECODE_LIMIT)
 }
 
+/// Where the rasters of a batch are in its slot, and where they go on the device. `in_slot`,
+/// `on_device`: bytes of a row. `made`: height and width of the rows, and their number.
+fn behind_rows(
+    rasters: &[RasterSection],
+    in_slot: u64,
+    on_device: u64,
+    made: ((u32, u32), u32),
+) -> BytesBehind {
+    let from = RasterSection::starts(rasters, in_slot, made)
+        .first()
+        .copied();
+    let to = RasterSection::starts(rasters, on_device, made)
+        .first()
+        .copied();
+    let (Some(from), Some(to)) = (from, to) else {
+        return BytesBehind::default();
+    };
+    BytesBehind {
+        from,
+        to,
+        len: RasterSection::end(rasters, in_slot, made) as usize - from,
+    }
+}
+
 fn places(rule: CropRule, size: (u32, u32)) -> RowPlaces {
     let room = rule.row_bytes(size);
     RowPlaces {
@@ -313,6 +347,7 @@ impl DeviceBatches {
                 stage: CropStage::new(&context, ring, work.shape(rule))?,
                 rule,
                 read: work.upload,
+                rasters: work.rasters.to_vec(),
                 rows: Vec::new(),
             })),
         };
@@ -533,13 +568,17 @@ impl DeviceBatches {
                     stage,
                     rule,
                     read,
+                    rasters,
                     rows,
                 } = &mut **crops;
                 let at = places(*rule, contents.size);
+                let made = (contents.size, status.len() as u32);
+                let row_bytes = program.row_bytes(contents.size);
+                let behind = behind_rows(rasters, at.capacity as u64, row_bytes, made);
                 let masked = |row: usize| status[row].is_masked();
                 describe_rows(&slot, *rule, contents.size, status.len(), masked, rows)?;
                 let emission = KernelEmission::new(&program.output_format, contents.size);
-                stage.submit(slot, rows, at, &emission, *read)
+                stage.submit(slot, rows, at, &emission, *read, behind)
             }
         }
     }
@@ -558,7 +597,9 @@ impl DeviceBatches {
     ) -> Result<OpenCodedBatch> {
         let (jpegs, crops) = self.decoding()?;
         let emission = KernelEmission::new(&program.output_format, size);
-        let target = crops.stage.reserve(place.rows as usize, &emission)?;
+        // Rows with rasters have no coded crops.
+        let behind = BytesBehind::default();
+        let target = (crops.stage).reserve(place.rows as usize, &emission, behind)?;
         let outline = BatchOutline {
             place,
             tries,

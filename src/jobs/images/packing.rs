@@ -12,14 +12,11 @@ use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::error::{self, Error, FaultKind, Result, SampleFault};
 use crate::jobs::images::crop_sections::CropSections;
 use crate::jobs::images::object_section::ObjectSection;
-use crate::jobs::raster_rule::{NamedRaster, RasterSection};
+use crate::jobs::raster_rule::NamedRaster;
+use crate::jobs::raster_section::{ROW_ALIGNMENT, RasterSection};
 use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus};
 use crate::picture::PictureLimits;
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
-
-/// Rows with their own sizes begin at multiples of this: a cache line, enough for every vector
-/// register and every GPU load.
-const ROW_ALIGNMENT: usize = 64;
 
 /// The layout of slots.
 #[derive(Debug)]
@@ -164,7 +161,7 @@ impl SlotPacking {
         match &self.rule {
             PackingRule::Equal { size, row, rasters } => {
                 let of_scale = |(size, rows)| {
-                    let pixels = rasters_end(row.bytes(size), (size, rows), rasters);
+                    let pixels = RasterSection::end(rasters, row.bytes(size), (size, rows));
                     self.with_records(pixels, Some(size), rows)
                 };
                 let largest = self.plan.scales().map(of_scale).max();
@@ -329,11 +326,23 @@ impl SlotPacking {
         };
         let size = self.plan.size_at(at).unwrap_or(*size);
         let rows = self.plan.rows_at(at);
-        let start = |n: usize| aligned(rasters_end(row.bytes(size), (size, rows), &rasters[..n]));
-        let numbered = rasters.iter().enumerate();
-        numbered
-            .map(|(n, raster)| (*raster, start(n) as usize))
-            .collect()
+        let starts = RasterSection::starts(rasters, row.bytes(size), (size, rows));
+        rasters.iter().copied().zip(starts).collect()
+    }
+
+    /// The same in a batch whose rows a device has made: rows of the program's output come first.
+    pub(crate) fn rasters_behind(
+        &self,
+        program: &SampleProgram,
+        at: EpochMark,
+    ) -> Vec<(RasterSection, usize)> {
+        let PackingRule::Equal { size, rasters, .. } = &self.rule else {
+            return Vec::new();
+        };
+        let size = self.plan.size_at(at).unwrap_or(*size);
+        let rows = self.plan.rows_at(at);
+        let starts = RasterSection::starts(rasters, program.row_bytes(size), (size, rows));
+        rasters.iter().copied().zip(starts).collect()
     }
 
     /// The ranges of a row after that of [`SlotPacking::place`]: its rasters and its record of
@@ -523,20 +532,6 @@ fn fill_rows(samples: impl Iterator<Item = u64>, rows: usize, most: usize) -> u6
         .flat_map(|bytes| std::iter::repeat_n(bytes, rows))
         .take(most)
         .fold(0, u64::saturating_add)
-}
-
-/// The byte after `rows` rows of `row` bytes and their rasters. Each raster begins at a multiple of
-/// a row's alignment.
-fn rasters_end(row: u64, (size, rows): ((u32, u32), u32), rasters: &[RasterSection]) -> u64 {
-    let pixels = row.saturating_mul(u64::from(rows));
-    rasters.iter().fold(pixels, |end, raster| {
-        let bytes = raster.bytes(size).saturating_mul(u64::from(rows));
-        aligned(end).saturating_add(bytes)
-    })
-}
-
-fn aligned(end: u64) -> u64 {
-    (end.checked_next_multiple_of(ROW_ALIGNMENT as u64)).unwrap_or(u64::MAX)
 }
 
 /// Most bytes of one row. Keeps the sums of [`SlotPacking::pack`] in range for the most rows of a

@@ -1,6 +1,6 @@
 //! Where the rasters of a batch lie in its memory.
 
-use crate::jobs::raster_rule::RasterSection;
+use crate::jobs::raster_section::RasterSection;
 
 /// Where one raster of a batch lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

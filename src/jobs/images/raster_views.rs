@@ -6,7 +6,8 @@ use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, BatchRow, RowsExtent};
 use crate::jobs::images::raster_extent::BatchRaster;
 use crate::jobs::mask_rule::MaskType;
-use crate::jobs::raster_rule::{MASKS, RasterRule, RasterType};
+use crate::jobs::raster_rule::{MASKS, RasterRule};
+use crate::jobs::raster_section::RasterType;
 
 /// The masks of all rows: one dense tensor of rows x height x width.
 #[derive(Debug, Clone, Copy)]

@@ -169,18 +169,17 @@ impl ImageRun {
             .collect();
         let extent = self.write_row_layout(at, &rows, &mut storage);
         let objects = self.objects(at, &rows, storage.bytes_mut())?;
+        let rasters = match self.program.crops {
+            Some(_) => self.packing.rasters_behind(&self.program, at),
+            None => self.packing.rasters_at(at),
+        };
         Ok(Batch {
             storage,
             owner: getpid(),
             at,
             number: place.number,
             extent,
-            rasters: self
-                .packing
-                .rasters_at(at)
-                .into_iter()
-                .map(BatchRaster::from)
-                .collect(),
+            rasters: rasters.into_iter().map(BatchRaster::from).collect(),
             named: self.rasters.clone(),
             dtype: self.program.output_format.dtype,
             layout: self.program.output_format.layout,
@@ -253,16 +252,16 @@ impl ImageRun {
     ) -> RowsExtent {
         let packed = &mut self.packed;
         let bytes = storage.bytes_mut();
-        // A device zeroes its rows itself.
-        let rows_to_clear = match self.program.crops.is_some() || self.program.hulls.is_some() {
-            true => &[],
-            false => rows,
-        };
+        // A device zeroes its rows itself, and reads no other parts of several crops.
+        let on_device = self.program.crops.is_some() || self.program.hulls.is_some();
+        let clears = !on_device || !self.rasters.is_empty();
         for (row, _) in (0..)
-            .zip(rows_to_clear)
-            .filter(|(_, r)| r.status.is_masked())
+            .zip(rows)
+            .filter(|(_, r)| clears && r.status.is_masked())
         {
-            bytes[self.packing.place(packed, at, row)].fill(0);
+            if !on_device {
+                bytes[self.packing.place(packed, at, row)].fill(0);
+            }
             // The records of objects of these rows are not read.
             for (n, place) in (0..).zip(self.packing.further_places(packed, at, row)) {
                 match self.rasters.get(n) {
