@@ -732,27 +732,64 @@ proptest! {
         });
         let stored = stored.with_box(part).unwrap();
         let row = row.filter(|_| program.allows_batch_sizes());
-        let mut steps = Vec::new();
-        let mut largest = Vec::new();
-        let boxes = some_boxes();
-        let most = stored.scratch_bound(&program, row, &mut largest);
-        let [mut kept, some] = stored.scratch_bounds(&program, row, &mut largest);
-        kept.raise_all(&some);
-        for position in first..first + 12 {
-            let random = PositionRandom::new(7, 1, position);
-            if program.steps(&with_boxes(&boxes, stored).in_row(row), &random, &mut steps).is_err() {
-                continue;
-            }
-            let plan = stored.plan_decode(&program, &steps);
-            let drawn = stored.sample_memory(&plan, &program, &steps);
-            let mut both = kept;
-            both.raise_all(&drawn);
-            prop_assert!(
-                both == kept && drawn.bytes() <= most.bytes(),
-                "{drawn:?}\nof {most:?}\nkept {kept:?}\n{steps:?}"
-            );
-        }
+        check_forecast(&program, stored, row, first)?;
     }
+}
+
+/// The memory of twelve draws against the forecast.
+fn check_forecast(
+    program: &SampleProgram,
+    stored: StoredPicture,
+    row: Option<(u32, u32)>,
+    first: u64,
+) -> Result<(), TestCaseError> {
+    let mut steps = Vec::new();
+    let mut largest = Vec::new();
+    let boxes = some_boxes();
+    let most = stored.scratch_bound(program, row, &mut largest);
+    let [mut kept, some] = stored.scratch_bounds(program, row, &mut largest);
+    kept.raise_all(&some);
+    for position in first..first + 12 {
+        let random = PositionRandom::new(7, 1, position);
+        if program
+            .steps(&with_boxes(&boxes, stored).in_row(row), &random, &mut steps)
+            .is_err()
+        {
+            continue;
+        }
+        let plan = stored.plan_decode(program, &steps);
+        let drawn = stored.sample_memory(&plan, program, &steps);
+        let mut both = kept;
+        both.raise_all(&drawn);
+        prop_assert!(
+            both == kept && drawn.bytes() <= most.bytes(),
+            "{drawn:?}\nof {most:?}\nkept {kept:?}\n{steps:?}"
+        );
+    }
+    Ok(())
+}
+
+/// A letterbox pads some images, and others fit without a border.
+#[test]
+fn the_forecast_knows_letterboxes_without_a_border() {
+    let recipe = Recipe::new("letterbox")
+        .then(Letterbox::new(Size::from((20, 24))))
+        .then(Pad::new(1))
+        .with_dtype(DataType::U8);
+    let program = SampleProgram::compile(&recipe).unwrap();
+    let mut fits = 0;
+    for (width, height) in (1..100).flat_map(|width| (1..100).map(move |height| (width, height))) {
+        let stored = StoredPicture {
+            size: (width, height),
+            orientation: ExifOrientation::default(),
+            cost: DecodeCost::Rows { scratch: 77 },
+            pixel_box: None,
+        };
+        let checked = check_forecast(&program, stored, None, 0);
+        checked.unwrap_or_else(|fault| panic!("{width} x {height}: {fault}"));
+        fits += u32::from(width * 20 == height * 24);
+    }
+    assert!(fits > 10);
 }
 
 /// CRC-32 of a PNG's chunk.

@@ -13,7 +13,7 @@ use crate::recipe::operation::{
 use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::sides;
 use crate::recipe::size_bounds::SizeBounds;
-use crate::recipe::steps::{StepBounds, StepSink};
+use crate::recipe::steps::{StepBounds, StepPresence, StepSink};
 use crate::recipe::values::{InterpolationMode, Padding, PaddingMode, PerChannel, Size};
 
 described! {
@@ -137,11 +137,24 @@ impl Operation for Letterbox {
             interpolation: self.interpolation,
             antialias: self.antialias,
         };
-        let over = |low, high| StepBounds {
-            size_after: Some(SizeBounds::between(low, high)),
+        // An image of just this shape has no border.
+        let (inside, border) = match (most.reach().is_fixed(), to == whole) {
+            (true, true) => (SizeBounds::exactly(to), None),
+            (true, false) => (SizeBounds::exactly(to), Some(StepPresence::Always)),
+            (false, _) => (
+                SizeBounds::between((1, 1), whole),
+                Some(StepPresence::Maybe),
+            ),
+        };
+        let over = |presence, size| StepBounds {
+            presence,
+            size_after: Some(size),
             ..StepBounds::default()
         };
-        most.add(step, over((1, 1), whole));
+        most.add(step, over(StepPresence::Always, inside));
+        let Some(presence) = border else {
+            return whole;
+        };
         let padding = Padding {
             bottom: whole.0 - to.0,
             right: whole.1 - to.1,
@@ -152,7 +165,7 @@ impl Operation for Letterbox {
             mode: PaddingMode::Constant,
             fill: known.in_memory(self.fill.0),
         };
-        most.add(pad, over(whole, whole));
+        most.add(pad, over(presence, SizeBounds::exactly(whole)));
         whole
     }
 
