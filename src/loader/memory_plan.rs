@@ -208,7 +208,6 @@ impl LoaderBuilder {
             plans_memory: true,
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
-        let wish = self.decode_wish();
         let prepared = PreparedRun::new(self.source, &request)?;
         let needed = self.decode_on == DecodeOn::Gpu;
         let uploads = prepared.uploads(uploads, requested, needed)?;

@@ -56,7 +56,7 @@ impl LoaderBuilder {
         let workers = self.worker_options.count()?;
         device_batches::check_workers(self.device, workers)?;
         let uploads = self.uploads(&program)?;
-        let requested = self.depth;
+        let (requested, wish) = (self.depth, self.decode_wish());
         if let Some(uploads) = &uploads {
             uploads.check(requested)?;
         }
@@ -82,7 +82,6 @@ impl LoaderBuilder {
             plans_memory: self.memory_limit.is_some(),
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
-        let wish = self.decode_wish();
         let prepared = PreparedRun::new(self.source, &request)?;
         let program = prepared.program.clone();
         let needed = self.decode_on == DecodeOn::Gpu;

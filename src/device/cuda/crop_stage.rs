@@ -70,7 +70,7 @@ pub(crate) struct BatchTarget {
     pub(super) kernel: Arc<CropKernel>,
     /// Keeps slots pinned.
     pub(super) pinned: Arc<PinnedRing>,
-    behind: BytesBehind,
+    pub(super) behind: BytesBehind,
 }
 
 impl BytesBehind {

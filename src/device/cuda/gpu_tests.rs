@@ -346,7 +346,14 @@ fn the_kernel_makes_what_plain_arithmetic_makes() {
                 for read in [UploadMode::InPlace, UploadMode::Copied] {
                     let delivered = scene.held_slot(&slot.bytes);
                     let rows = stage
-                        .submit(delivered, &slot.rows, slot.places(), &kernel_emission, read)
+                        .submit(
+                            delivered,
+                            &slot.rows,
+                            slot.places(),
+                            &kernel_emission,
+                            read,
+                            Default::default(),
+                        )
                         .unwrap();
                     let what = format!("{dtype} {} {:?} {size:?} {read:?}", layout.name(), e.order);
                     is_as_computed(&rows.to_host().unwrap(), &crops, size, &e, &what);
@@ -396,6 +403,7 @@ fn many_batches_through_few_slots_are_each_their_own() {
                     slot.places(),
                     &kernel_emission,
                     read,
+                    Default::default(),
                 )
                 .unwrap();
             // SAFETY: a default stream lives as long as the process.
