@@ -11,7 +11,7 @@ use proptest::test_runner::TestRunner;
 use super::super::RecipeFormat;
 use super::super::text::parse;
 use crate::recipe::{
-    AlphaMode, AspectDistribution, AugMix, AutoAugment, AutoPolicy, BackgroundColor,
+    AffineStyle, AlphaMode, AspectDistribution, AugMix, AutoAugment, AutoPolicy, BackgroundColor,
     BoundedResizedCrop, Cast, CenterCrop, CenterCropOrPad, ChainDepth, ColorJitter, ColorOrder,
     ColorSpace, ConvertColor, CornerCrop, CropWithPadding, CutSamples, Cutout, DataType, Decode,
     DecodeMode, ElasticTransform, EraseFill, GaussianBlur, GaussianNoise, Grayscale, HideAndSeek,
@@ -511,10 +511,13 @@ fn geometric() -> impl Strategy<Value = Op> {
         (span(), span()),
         interpolation(),
         per_channel(),
-        option::of([number(), number()]),
+        (
+            option::of([number(), number()]),
+            one_of(&[AffineStyle::Pillow, AffineStyle::Opencv]),
+        ),
     )
         .prop_map(
-            |(degrees, translate, scale, (x, y), interpolation, fill, center)| {
+            |(degrees, translate, scale, (x, y), interpolation, fill, (center, style))| {
                 Op::from(RandomAffine {
                     degrees,
                     translate,
@@ -523,6 +526,7 @@ fn geometric() -> impl Strategy<Value = Op> {
                     interpolation,
                     fill,
                     center,
+                    style,
                 })
             },
         );
