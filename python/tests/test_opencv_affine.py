@@ -68,8 +68,8 @@ def test_levels_differ_from_opencv_by_one_at_most(tmp_path: Path, size: tuple[in
         off = np.abs(got.astype(int) - want.astype(int))
         assert off.max() <= 1, (degrees, scale, np.argwhere(off > 1)[:4])
         different += (off > 0).sum()
-    # Only levels close to a half.
-    assert different <= 0.02 * noise.size * len(CASES) + 3, different
+    # Only levels close to a half, and halves themselves, which OpenCV rounds to even numbers.
+    assert different <= 0.03 * noise.size * len(CASES) + 3, different
 
 
 def test_other_filters_of_opencv_are_refused(tmp_path: Path) -> None:

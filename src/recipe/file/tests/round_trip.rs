@@ -608,27 +608,48 @@ fn other() -> impl Strategy<Value = Op> {
             ][corner];
             CornerCrop { size, corner }.into()
         }),
-        (size(), any::<u32>(), number(), per_channel()).prop_map(|(size, grid, p, fill)| {
-            Mosaic {
-                size,
-                grid,
+        (
+            size(),
+            any::<u32>(),
+            number(),
+            per_channel(),
+            any::<Option<u32>>()
+        )
+            .prop_map(|(size, grid, p, fill, partner_window)| {
+                Mosaic {
+                    size,
+                    grid,
+                    p,
+                    fill,
+                    partner_window,
+                }
+                .into()
+            }),
+        (number(), number(), any::<Option<u32>>()).prop_map(|(alpha, p, partner_window)| {
+            MixSamples {
+                alpha,
                 p,
-                fill,
+                partner_window,
             }
             .into()
         }),
-        (number(), number()).prop_map(|(alpha, p)| MixSamples { alpha, p }.into()),
-        (number(), any::<u32>(), number(), number()).prop_map(
-            |(alpha, boxes, min_visibility, p)| {
+        (
+            number(),
+            any::<u32>(),
+            number(),
+            number(),
+            any::<Option<u32>>()
+        )
+            .prop_map(|(alpha, boxes, min_visibility, p, partner_window)| {
                 CutSamples {
                     alpha,
                     boxes,
                     min_visibility,
                     p,
+                    partner_window,
                 }
                 .into()
-            }
-        ),
+            }),
         center_crop_or_pad(),
         resize_keep_ratio(),
         any::<u32>().prop_map(|pixels| TrimBorder { pixels }.into()),
