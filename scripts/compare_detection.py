@@ -37,7 +37,7 @@ ops:
   - resize: {max_size: 640, rounding: up}
 %s
   - random_affine: {degrees: [0, 0], translate: [0.1, 0.1], scale: [0.5, 1.5],
-      interpolation: bilinear, fill: 114}
+      interpolation: bilinear, fill: 114, style: opencv}
 %s
   - random_hsv: {hue: 0.015, saturation: 0.7, value: 0.4}
   - random_horizontal_flip

@@ -222,7 +222,7 @@ impl BoxWalk {
 mod tests {
     use super::*;
     use crate::recipe::geometry::PixelRect;
-    use crate::recipe::{InterpolationMode, RotationStyle, Size};
+    use crate::recipe::{AffineStyle, InterpolationMode, RotationStyle, Size};
 
     fn geometry(image: (u32, u32), steps: &[Step]) -> CropGeometry {
         let steps: Vec<_> = steps.iter().map(|step| OpStep::new(0, *step)).collect();
@@ -317,6 +317,7 @@ mod tests {
                 matrix: [1.0, 0.1, 0.0, 0.0, 1.0, 0.0],
                 interpolation,
                 fill,
+                style: AffineStyle::Pillow,
             }),
             Step::Augment(AugmentStep::TensorAffine {
                 matrix: [1.0, 0.1, 0.0, 0.0, 1.0, 0.0],

@@ -315,7 +315,7 @@ impl RowDrawing<'_> {
                 row: planned.size,
                 boxes: boxes.as_ref().map(|boxes| boxes as &dyn BoxSource),
             };
-            let partner = |share| self.plan.sample_at_share(at.epoch, share);
+            let partner = |draw| self.plan.partner_at(at.epoch, planned.position, draw);
             DrawnSteps::of(self.program, (&picture, &partner), &random)
         });
         let (steps, fault) = match steps {

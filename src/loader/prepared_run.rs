@@ -31,7 +31,7 @@ use crate::loader::source::{DeadAddresses, Source};
 use crate::loader::upload::{UploadChoice, UploadPlanner};
 use crate::memory_plan::run_memory::{MemoryInputs, MixingBytes, RingDepth, ScratchSurvey};
 use crate::memory_plan::{MemoryLimit, RunMemory};
-use crate::order::{EpochPlan, OrderOptions, SamplerTable};
+use crate::order::{EpochPlan, OrderOptions, Sampler, SamplerTable};
 use crate::picture::PictureLimits;
 use crate::recipe::joints::JointKind;
 use crate::recipe::{JoinedStage, RowExtent, SampleProgram};
@@ -551,6 +551,14 @@ fn check_joined(request: &RunRequest<'_>, is_remote: bool) -> Result<()> {
         return refused(
             "cut_samples chooses its box by the objects of images: give `objects`, or remove it. \
              cutmix of `mixing` mixes images with their labels",
+        );
+    }
+    let has_window = |stage: &JoinedStage| stage.joint.window.is_some();
+    let draws_identities = matches!(request.plan.sampler, Sampler::Identity { .. });
+    if draws_identities && program.joined_stages().iter().any(has_window) {
+        return refused(
+            "partner_window divides the order of an epoch, and the sampler draws identities \
+             without an order: remove partner_window, or use another sampler",
         );
     }
     let stages = program.joined_stages().iter();

@@ -11,6 +11,7 @@ use crate::error::{Error, Result, SampleFault};
 use crate::picture::read_header::DecodeCost;
 use crate::recipe::Step;
 use crate::recipe::defaults::is_default;
+use crate::recipe::joints::PartnerDraw;
 use crate::recipe::move_unit::OperationPart;
 use crate::recipe::planner;
 use crate::recipe::random::CropStreams;
@@ -353,10 +354,10 @@ pub struct DrawnSteps {
 }
 
 impl DrawnSteps {
-    /// `partner`: the sample at a share of the epoch, 0 to 1.
+    /// `partner`: the sample of a draw.
     pub(crate) fn of(
         program: &SampleProgram,
-        (picture, partner): (&DrawnPicture<'_>, &dyn Fn(f64) -> u64),
+        (picture, partner): (&DrawnPicture<'_>, &dyn Fn(PartnerDraw) -> u64),
         random: &impl CropStreams,
     ) -> Result<Self, SampleFault> {
         let mut named = Vec::new();

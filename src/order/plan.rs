@@ -18,6 +18,7 @@ use super::sampler::{BatchScale, DrawPosition, SampleOrder, ScaleCycle};
 use super::table::SamplerTable;
 use super::tail::EpochTail;
 use crate::error::{Error, Result};
+use crate::recipe::joints::PartnerDraw;
 
 /// Number of substitutes that are tried, one after the other, for a failed sample.
 const SUBSTITUTES: u32 = 8;
@@ -386,15 +387,26 @@ impl EpochPlan {
         self.row_at(at, (n - first) as u32).id
     }
 
-    /// The sample at a share of an epoch of all ranks, 0 to 1: with uniform shares each position is
-    /// equally likely. With identities: of the index. With an order that the caller gives: of this
-    /// rank's epoch, where a row without a sample stands for another of its batch.
-    pub(crate) fn sample_at_share(&self, epoch: u64, share: f64) -> u64 {
+    /// The partner of the sample at a position of an epoch: with uniform shares each position of all
+    /// ranks is equally likely, or each of the window. With identities: of the index. With an order
+    /// that the caller gives: of this rank's epoch, where a row without a sample stands for another
+    /// of its batch.
+    ///
+    /// Windows divide the positions of an epoch. The last one ends with the epoch, and overlaps the
+    /// window before it. They depend on no rank and no batch size.
+    pub(crate) fn partner_at(&self, epoch: u64, position: u64, draw: PartnerDraw) -> u64 {
         let positions = match self.order {
             SampleOrder::Identity(_) => self.samples,
             _ => self.positions(),
         };
-        let position = ((positions as f64 * share) as u64).min(positions.saturating_sub(1));
+        let count = draw
+            .window
+            .map_or(positions, u64::from)
+            .min(positions)
+            .max(1);
+        let own = position % positions.max(1);
+        let first = (own - own % count).min(positions.saturating_sub(count));
+        let position = first + ((count as f64 * draw.share) as u64).min(count - 1);
         match self.order.id_at(self.key(epoch), position) {
             // Its batch has fewer rows, and its first row has a sample.
             NO_SAMPLE => {
@@ -576,6 +588,56 @@ mod tests {
                 window,
             }),
         ]
+    }
+
+    /// Counts the partners of each position, by shares that stand for all.
+    fn partners(plan: &EpochPlan, position: u64, window: Option<u32>) -> Vec<u64> {
+        let draw = |n: u32| PartnerDraw {
+            share: (f64::from(n) + 0.5) / 840.0,
+            window,
+        };
+        let drawn = (0..840).map(|n| plan.partner_at(3, position, draw(n)));
+        let mut count = vec![0; plan.samples as usize];
+        drawn.for_each(|id| count[id as usize] += 1);
+        count
+    }
+
+    /// 840 is a multiple of all window sizes.
+    #[test]
+    fn partners_are_equally_likely_in_each_window() {
+        for (samples, window) in [(20, 4), (21, 4), (23, 7), (5, 7), (2, 2), (1, 2), (9, 8)] {
+            let options = |rank, world| OrderOptions {
+                batch: 1,
+                sampler: Sampler::Shuffle,
+                rank,
+                world,
+                ..OrderOptions::default()
+            };
+            let plan = EpochPlan::new(samples, options(0, 1)).unwrap();
+            let count = samples.min(u64::from(window));
+            for position in 0..samples {
+                let first = (position / count * count).min(samples - count);
+                let mut want = vec![0; samples as usize];
+                for beside in first..first + count {
+                    want[plan.sample_at(3, beside) as usize] += 840 / count;
+                }
+                assert!(want[plan.sample_at(3, position) as usize] > 0);
+                let got = partners(&plan, position, Some(window));
+                assert_eq!(got, want, "{position} of {samples}, {window}");
+                // The order starts again after its end.
+                assert_eq!(partners(&plan, position + samples, Some(window)), want);
+            }
+            if samples >= 2 {
+                let other = EpochPlan::new(samples, options(1, 2)).unwrap();
+                let same = partners(&plan, 1, Some(window));
+                assert_eq!(partners(&other, 1, Some(window)), same);
+            }
+            let all = partners(&plan, 0, None);
+            assert!(
+                all.iter().all(|n| n.abs_diff(840 / samples) <= 1),
+                "{all:?}"
+            );
+        }
     }
 
     proptest! {

@@ -5,7 +5,7 @@
 use super::geometry::pillow_quarter_turns;
 use super::step::{AugmentStep, Step};
 use super::tensor::DataType;
-use super::values::{Padding, Size};
+use super::values::{AffineStyle, Padding, Size};
 
 /// What a step does to the buffers of an image.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -113,6 +113,10 @@ impl AugmentStep {
                     _ => BufferEffect::copies(CopyShape::Upright),
                 }
             }
+            Self::Affine {
+                style: AffineStyle::Opencv,
+                ..
+            } => BufferEffect::copies(CopyShape::UprightFirst),
             Self::Affine { .. } | Self::Perspective { .. } | Self::TensorAffine { .. } => {
                 BufferEffect::copies(CopyShape::Upright)
             }

@@ -1,7 +1,7 @@
 //! Operations that join the picture of a sample with those of partners, and what they draw.
 //!
-//! Pure. A joint divides a recipe into stages. Partners are drawn uniformly from all samples, by
-//! the numbers of the position. Sizes are height, width. Coordinates are pixels of the canvas, x to
+//! Pure. A joint divides a recipe into stages. Partners are drawn uniformly from all samples, or
+//! from a window of the epoch's order, by the numbers of the position. Sizes are height, width. Coordinates are pixels of the canvas, x to
 //! the right and y down. Never in here: pixels, which are joined in `pixels/joining`.
 
 use serde::Serialize;
@@ -21,6 +21,30 @@ pub(crate) struct SampleJoint {
     /// The probability that partners are joined, 0 to 1. Otherwise the picture is alone.
     pub(crate) p: f64,
     pub(crate) kind: JointKind,
+    /// Partners come from a window of this many positions. None: from the whole epoch.
+    pub(crate) window: Option<u32>,
+}
+
+/// A partner, before it is known which sample it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct PartnerDraw {
+    /// Where it stands among those that it may be, 0 to 1.
+    pub(crate) share: f64,
+    /// See [`SampleJoint::window`].
+    pub(crate) window: Option<u32>,
+}
+
+/// The most positions of a window.
+const MOST_WINDOW: u32 = 1_000_000;
+
+/// Checks the window of a joint.
+pub(crate) fn check_window(window: Option<u32>) -> Result<(), String> {
+    match window {
+        Some(n) if !(2..=MOST_WINDOW).contains(&n) => Err(format!(
+            "partner_window is {n}: use 2 to {MOST_WINDOW}, or remove it"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// How pictures are joined.
@@ -76,12 +100,12 @@ impl SampleJoint {
         }
     }
 
-    /// Draws partners and all else. `partner`: the sample at a share of all, 0 to 1. `canvas`: height
-    /// and width of the result.
+    /// Draws partners and all else. `partner`: the sample of a draw. `canvas`: height and width of the
+    /// result.
     pub(crate) fn draw(
         &self,
         (random, stream): (&dyn RandomStreams, u32),
-        partner: &dyn Fn(f64) -> u64,
+        partner: &dyn Fn(PartnerDraw) -> u64,
         canvas: HeightWidth,
     ) -> JointDraw {
         let mut random = OperationNumbers::new(random, stream);
@@ -95,7 +119,10 @@ impl SampleJoint {
             return draw;
         }
         for _ in 0..self.partners() {
-            draw.partners.push(partner(random.next_f64()));
+            draw.partners.push(partner(PartnerDraw {
+                share: random.next_f64(),
+                window: self.window,
+            }));
         }
         match self.kind {
             JointKind::Mosaic { grid: 2, size, .. } => {
@@ -266,13 +293,18 @@ mod tests {
                 },
                 fill: [114; 3],
             },
+            window: Some(70),
         };
         let joint = mosaic(2);
         let (mut alone, mut partners, mut sum) = (0, [0u32; 5], 0.0);
         let n = 20_000;
         for position in 0..n {
             let random = PositionRandom::new(3, 0, position);
-            let draw = joint.draw((&random, 9), &|share| (5.0 * share) as u64, (22, 40));
+            let partner = |of: PartnerDraw| {
+                assert_eq!(of.window, Some(70));
+                (5.0 * of.share) as u64
+            };
+            let draw = joint.draw((&random, 9), &partner, (22, 40));
             if draw.partners.is_empty() {
                 assert_eq!(draw.center, None);
                 alone += 1;
@@ -296,6 +328,7 @@ mod tests {
         let mix = SampleJoint {
             p: 1.0,
             kind: JointKind::Mix { alpha: 32.0 },
+            window: None,
         };
         let cut = SampleJoint {
             p: 1.0,
@@ -304,6 +337,7 @@ mod tests {
                 boxes: 3,
                 min_visibility: 0.1,
             },
+            window: None,
         };
         let (mut mean, mut square, mut area) = (0.0, 0.0, 0.0);
         for position in 0..n {

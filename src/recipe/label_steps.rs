@@ -7,7 +7,7 @@ use super::check::RecipeFault;
 use super::program::SampleProgram;
 use super::step::{AugmentStep, OpencvFilter, Step};
 use super::steps::{LargestStep, OpStep};
-use super::values::{InterpolationMode, LabelFilter, PaddingMode};
+use super::values::{AffineStyle, InterpolationMode, LabelFilter, PaddingMode};
 
 /// How labels move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +80,7 @@ impl LabelMoves {
                 matrix,
                 interpolation,
                 fill,
+                style: AffineStyle::Pillow,
             },
             AugmentStep::Perspective { coefficients, .. } => AugmentStep::Perspective {
                 coefficients,

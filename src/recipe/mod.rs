@@ -107,8 +107,8 @@ pub(crate) use row_extent::RowExtent;
 pub use step::{AugmentStep, BoxFill, OpencvFilter, Step};
 pub use tensor::{DataType, MemoryLayout};
 pub use values::{
-    AlphaMode, AspectDistribution, BackgroundColor, ChainDepth, ColorOrder, ColorSpace, DecodeMode,
-    EraseFill, InterpolationMode, JitterStyle, LabelFilter, LengthRounding, OrientationMode,
-    Padding, PaddingMode, PerChannel, ResizeTo, RotationStyle, Shear, Size, Span, TruncationPolicy,
-    WhitePoint,
+    AffineStyle, AlphaMode, AspectDistribution, BackgroundColor, ChainDepth, ColorOrder,
+    ColorSpace, DecodeMode, EraseFill, InterpolationMode, JitterStyle, LabelFilter, LengthRounding,
+    OrientationMode, Padding, PaddingMode, PerChannel, ResizeTo, RotationStyle, Shear, Size, Span,
+    TruncationPolicy, WhitePoint,
 };

@@ -2,12 +2,14 @@
 
 use serde::Serialize;
 
+use super::defaults::is_default;
 use super::geometry::PixelRect;
 use super::move_unit::OperationPart;
 use super::permutation;
 use super::tensor::DataType;
 use super::values::{
-    ColorSpace, InterpolationMode, Padding, PaddingMode, RotationStyle, Size, WhitePoint,
+    AffineStyle, ColorSpace, InterpolationMode, Padding, PaddingMode, RotationStyle, Size,
+    WhitePoint,
 };
 
 /// One change of one image. Boxes and sizes refer to the upright image at this point.
@@ -209,11 +211,13 @@ pub enum AugmentStep {
     Hsv {
         gains: [f64; 3],
     },
-    /// `Image.transform(AFFINE)`: maps output pixels to input pixels.
+    /// `Image.transform(AFFINE)`, or OpenCV's `warpAffine`: maps output pixels to input pixels.
     Affine {
         matrix: [f64; 6],
         interpolation: InterpolationMode,
         fill: [u8; 3],
+        #[serde(default, skip_serializing_if = "is_default")]
+        style: AffineStyle,
     },
     /// `Image.transform(PERSPECTIVE)`: maps output pixels to input pixels.
     Perspective {

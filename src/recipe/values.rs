@@ -162,6 +162,17 @@ pub enum RotationStyle {
     Opencv,
 }
 
+/// Which library's arithmetic an affine transform uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AffineStyle {
+    /// `Image.transform` of Pillow: the colour outside is not mixed with the edge.
+    #[default]
+    Pillow,
+    /// Bilinear `warpAffine` of OpenCV 5, within 1 level: the colour outside is mixed with the edge.
+    Opencv,
+}
+
 /// The target of [`ConvertColor`](super::ConvertColor). The source is always sRGB or grey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -46,7 +46,8 @@ impl CpuLevel {
         Ok(level)
     }
 
-    fn best() -> Self {
+    /// The best set that this CPU supports.
+    pub(crate) fn best() -> Self {
         Self::ALL
             .into_iter()
             .rev()

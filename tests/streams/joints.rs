@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use featherload::internals::DrillBuilder;
 use featherload::objects::{ItemObjects, ObjectList, ObjectListOptions};
-use featherload::order::SampleWeights;
+use featherload::order::{IdentityProb, SampleWeights};
 use featherload::recipe::{
     CenterCrop, CutSamples, JointDraw, MixSamples, Mosaic, PixelRect, RandomAffine, RandomCrop,
     RandomHorizontalFlip, Resize, Span,
@@ -131,11 +131,16 @@ fn all_joints() -> Recipe {
         .then(RandomHorizontalFlip::default())
         .then(Mosaic {
             p: 0.7,
+            partner_window: Some(5),
             ..mosaic(2)
         })
         .then(affine)
         .then(RandomCrop::new(SIDE))
-        .then(MixSamples { alpha: 2.0, p: 0.5 })
+        .then(MixSamples {
+            alpha: 2.0,
+            p: 0.5,
+            ..MixSamples::default()
+        })
         .then(CutSamples {
             p: 0.8,
             ..CutSamples::default()
@@ -386,7 +391,12 @@ fn mixed_pictures_are_means_with_the_objects_of_both() {
     let dir = tempfile::tempdir().unwrap();
     write_images(dir.path(), COUNT);
     let recipe = base().then(mosaic(2)).then(CenterCrop::new(SIDE));
-    let mixed = levels(recipe.clone().then(MixSamples { alpha: 2.0, p: 0.6 }));
+    let mix = MixSamples {
+        alpha: 2.0,
+        p: 0.6,
+        ..MixSamples::default()
+    };
+    let mixed = levels(recipe.clone().then(mix));
     let plain = levels(recipe);
     let make = |recipe: &Recipe| {
         with_objects(dir.path(), COUNT, keeps_all())
@@ -534,9 +544,19 @@ fn partners_are_samples_of_the_order() {
         weights: SampleWeights::Given,
         num_samples: Some(40),
     };
-    for (sampler, batch) in [(given, 2), (given, 3), (weighted, 4)] {
+    for (sampler, batch, partner_window) in [
+        (given, 2, None),
+        (given, 3, None),
+        (given, 3, Some(4)),
+        (weighted, 4, None),
+        (weighted, 4, Some(9)),
+    ] {
         let make = |workers| {
-            let recipe = levels(base().then(mosaic(2)));
+            let joint = Mosaic {
+                partner_window,
+                ..mosaic(2)
+            };
+            let recipe = levels(base().then(joint));
             let builder = builder(&dir.path().join("images")).recipe(recipe);
             let builder = match sampler == weighted {
                 true => builder.sample_weights((0..COUNT).map(|n| f64::from(n % 2)).collect()),
@@ -567,6 +587,38 @@ fn partners_are_samples_of_the_order() {
         let (want, got) = (stream(&mut make(0), 1), stream(&mut make(2), 1));
         assert_same(&got, &want, &format!("{sampler:?}"));
     }
+}
+
+/// Of a mosaic, and of the mosaics that are mixed with it. The last window overlaps the one before.
+#[test]
+fn partners_of_a_window_are_beside_the_sample() {
+    const WINDOW: u64 = 4;
+    let dir = tempfile::tempdir().unwrap();
+    write_images(dir.path(), COUNT);
+    let window = Some(WINDOW as u32);
+    let joint = Mosaic {
+        partner_window: window,
+        ..mosaic(2)
+    };
+    let mix = MixSamples {
+        partner_window: window,
+        ..MixSamples::default()
+    };
+    let recipe = levels(base().then(joint).then(RandomCrop::new(SIDE)).then(mix));
+    let builder = builder(&dir.path().join("images")).recipe(recipe);
+    let (batches, drawn) = epoch(builder.num_workers(2));
+    let mut offsets = BTreeSet::new();
+    for (batch, drawn) in batches.iter().zip(&drawn) {
+        for (row, joints) in drawn.iter().enumerate() {
+            let own = batch.ids()[row];
+            let first = (own - own % WINDOW).min(u64::from(COUNT) - WINDOW);
+            for id in joints.iter().flat_map(|draw| &draw.partners) {
+                assert!((first..first + WINDOW).contains(id), "{own}: {id}");
+                offsets.insert(*id as i64 - own as i64);
+            }
+        }
+    }
+    assert_eq!(offsets, (-3..=3).collect());
 }
 
 /// A partner that cannot be read fails the row. Its text names the partner, and the row gets a
@@ -656,6 +708,26 @@ fn what_joints_cannot_have_is_refused_at_the_start() {
         builder(&images).recipe(joined()).max_scratch(15_000),
         "`max_scratch` allows",
     );
+    let window = Mosaic {
+        partner_window: Some(4),
+        ..mosaic(2)
+    };
+    let identities = Sampler::Identity {
+        per_id: 1,
+        prob: IdentityProb::IdAvg,
+    };
+    let windows = builder(&images).recipe(levels(base().then(window)));
+    refused(windows.sampler(identities), "remove partner_window");
+    for partner_window in [Some(0), Some(1), Some(1_000_001)] {
+        let window = Mosaic {
+            partner_window,
+            ..mosaic(2)
+        };
+        refused(
+            builder(&images).recipe(levels(base().then(window))),
+            "use 2 to 1000000",
+        );
+    }
     let errors = ObjectRule {
         max_objects: Some(1),
         overflow: ObjectOverflow::Error,

@@ -30,6 +30,7 @@ use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus, SamplerTable};
 use crate::pool::job::{Job, JobKind, JobParts, RowParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::StageMeter;
+use crate::recipe::joints::PartnerDraw;
 use crate::recipe::random::RandomStreams;
 use crate::recipe::{BoxSource, RowExtent};
 use crate::sys::cpu::CpuLevel;
@@ -116,6 +117,8 @@ struct OpenedFiles<'a> {
     index: &'a Index,
     plan: &'a EpochPlan,
     epoch: u64,
+    /// That of the row.
+    position: u64,
     input: &'a mut SampleInput,
 }
 
@@ -135,8 +138,8 @@ impl SampleFiles for OpenedFiles<'_> {
         self.index.path(id).display().to_string()
     }
 
-    fn partner(&self, share: f64) -> u64 {
-        self.plan.sample_at_share(self.epoch, share)
+    fn partner(&self, draw: PartnerDraw) -> u64 {
+        self.plan.partner_at(self.epoch, self.position, draw)
     }
 }
 
@@ -301,6 +304,7 @@ impl ImageJob {
             index: &self.index,
             plan: &self.plan,
             epoch: at.epoch,
+            position: row.position,
             input: &mut self.input,
         };
         let record = out.further.first_mut().map(|record| &mut **record);

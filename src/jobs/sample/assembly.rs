@@ -17,7 +17,7 @@ use crate::jobs::stages;
 use crate::picture::{PictureLimits, PixelBox};
 use crate::pixels::joining::JoinedCanvas;
 use crate::pool::worker::meter::StageMeter;
-use crate::recipe::joints::{JointDraw, JointKind, MosaicLayout, centered};
+use crate::recipe::joints::{JointDraw, JointKind, MosaicLayout, PartnerDraw, centered};
 use crate::recipe::random::{CropStreams, RandomStreams};
 use crate::recipe::{DrawnPicture, JoinedStage, SampleProgram, Size};
 use crate::sys::panics::catch_panic;
@@ -43,8 +43,8 @@ pub(crate) trait SampleFiles {
     /// The sample in messages.
     fn name(&self, id: u64) -> String;
 
-    /// The sample at a share of the epoch, 0 to 1.
-    fn partner(&self, share: f64) -> u64;
+    /// The sample of a draw.
+    fn partner(&self, draw: PartnerDraw) -> u64;
 }
 
 /// Makes rows of several pictures.
@@ -187,7 +187,7 @@ fn join<R: CropStreams>(
         canvas: size,
         ..
     } = of_stage.stage;
-    let partner = |share| source.files.partner(share);
+    let partner = |draw| source.files.partner(draw);
     let draw = joint.draw((random, stream), &partner, size);
     let own = of_stage.make_picture(before, id, random, source, meter)?;
     of_stage.canvas.resize(bytes_of(size), 0);

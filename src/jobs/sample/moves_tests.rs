@@ -19,9 +19,9 @@ use crate::picture::jpeg::fixtures::Sampling;
 use crate::picture::npy;
 use crate::picture::read_header::DecodeCost;
 use crate::recipe::{
-    AspectDistribution, BoundedResizedCrop, Cast, CenterCrop, CenterCropOrPad, ColorJitter,
-    ColorOrder, ColorSpace, ConvertColor, CropWithPadding, DataType, Decode, DrawnPicture,
-    ElasticTransform, EraseFill, FixedBoxes, GaussianBlur, GaussianNoise, Grayscale,
+    AffineStyle, AspectDistribution, BoundedResizedCrop, Cast, CenterCrop, CenterCropOrPad,
+    ColorJitter, ColorOrder, ColorSpace, ConvertColor, CropWithPadding, DataType, Decode,
+    DrawnPicture, ElasticTransform, EraseFill, FixedBoxes, GaussianBlur, GaussianNoise, Grayscale,
     InterpolationMode, Jpeg, LargeScaleJitter, Layout, LengthRounding, Letterbox, MemoryLayout,
     Normalize, Op, OrientationMode, Pad, PadAnchor, PadTo, Padding, PaddingMode, PcaLighting,
     PerChannel, PillowGaussianBlur, RandomAdjustSharpness, RandomAffine, RandomApply,
@@ -193,11 +193,15 @@ fn on_bytes() -> impl Strategy<Value = Op> {
             }
             .into()
         }),
-        filter().prop_map(|interpolation| {
+        (filter(), any::<bool>()).prop_map(|(interpolation, is_opencv)| {
             RandomAffine {
                 translate: [0.2, 0.1],
                 scale: Span(0.7, 1.4),
                 interpolation,
+                style: match interpolation {
+                    InterpolationMode::Bilinear if is_opencv => AffineStyle::Opencv,
+                    _ => AffineStyle::Pillow,
+                },
                 ..RandomAffine::new(Span(-40.0, 90.0))
             }
             .into()

@@ -7,13 +7,14 @@ use super::*;
 use crate::picture::ExifOrientation;
 use crate::recipe::geometry::PixelRect;
 use crate::recipe::steps::{LargestCase, StepSink};
-use crate::recipe::{AugmentStep, InterpolationMode, Padding, Recipe, Size};
+use crate::recipe::{AffineStyle, AugmentStep, InterpolationMode, Padding, Recipe, Size};
 
 fn affine() -> AugmentStep {
     AugmentStep::Affine {
         matrix: [1.0, 0.3, 0.0, 0.0, 1.0, 0.0],
         interpolation: InterpolationMode::Bilinear,
         fill: [0; 3],
+        style: AffineStyle::Pillow,
     }
 }
 

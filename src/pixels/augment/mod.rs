@@ -12,6 +12,7 @@
 //!   points; `interpolate`: values between pixels, by the sums of `kernel`; `inside` and `avx2`: the
 //!   same far from edges;
 //! - `mix`: AugMix's sum of images; `box_blur`: `ImageFilter.GaussianBlur`;
+//! - `opencv_affine`: OpenCV's `warpAffine`;
 //! - `opencv_blur`, `opencv_resize`: operations of OpenCV that PaddleClas uses;
 //! - `opencv_hsv`: OpenCV's `HSV`.
 //!
@@ -28,6 +29,7 @@ mod inside;
 pub(super) mod interpolate;
 mod kernel;
 pub(super) mod mix;
+pub(super) mod opencv_affine;
 pub(super) mod opencv_blur;
 pub(super) mod opencv_hsv;
 pub(super) mod opencv_resize;

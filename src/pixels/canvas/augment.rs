@@ -7,15 +7,16 @@ use super::buffers::{BufferPair, PictureLayout, ensure_len, pixels_mut};
 use super::steps::PictureCanvas;
 use crate::picture::jpeg::{round_trip, round_trip_bytes};
 use crate::pixels::augment::interpolate::TransformOptions;
+use crate::pixels::augment::opencv_affine::WarpSettings;
 use crate::pixels::augment::{
-    affine, blend, box_blur, histogram, hue, mix, opencv_blur, opencv_hsv, opencv_resize,
-    perspective, table,
+    affine, blend, box_blur, histogram, hue, mix, opencv_affine, opencv_blur, opencv_hsv,
+    opencv_resize, perspective, table,
 };
 use crate::pixels::oriented_pixels::OrientedPixels;
 use crate::pixels::pixel_view::{PixelView, PixelViewMut, RgbPixel};
 use crate::pixels::{erase, tensor};
 use crate::recipe::geometry::{PixelRect, pillow_quarter_turns};
-use crate::recipe::{AugmentStep, BoxFill, InterpolationMode, PixelPlacement};
+use crate::recipe::{AffineStyle, AugmentStep, BoxFill, InterpolationMode, PixelPlacement};
 use crate::sys::cpu::CpuLevel;
 
 impl PictureCanvas {
@@ -83,11 +84,26 @@ impl PictureCanvas {
                 round_trip(pixels, size, quality, &mut self.spare[..bytes]);
             }
             AugmentStep::Hue(by) => hue::shift(self.bytes_mut(), by),
-            AugmentStep::Hsv { gains } => opencv_hsv::change(self.bytes_mut(), gains),
+            AugmentStep::Hsv { gains } => opencv_hsv::change(self.bytes_mut(), gains, cpu),
+            AugmentStep::Affine {
+                matrix,
+                fill,
+                style: AffineStyle::Opencv,
+                ..
+            } => {
+                let settings = WarpSettings {
+                    matrix,
+                    fill,
+                    shown: window,
+                    cpu,
+                };
+                self.from_upright(|picture, to| opencv_affine::affine(picture, settings, to));
+            }
             AugmentStep::Affine {
                 matrix,
                 interpolation,
                 fill,
+                style: AffineStyle::Pillow,
             } => self.transform(interpolation, |picture, to| {
                 affine::affine(picture, matrix, options(interpolation, fill), to);
             }),
@@ -104,10 +120,12 @@ impl PictureCanvas {
                 fill,
             } => self.rotate(degrees, options(interpolation, fill)),
             AugmentStep::GaussianBlur { width, height } => {
-                self.blur(|picture, to| opencv_blur::gaussian(picture, (width, height), to));
+                self.from_upright(|picture, to| {
+                    opencv_blur::gaussian(picture, (width, height), to)
+                });
             }
             AugmentStep::MotionBlur { length, degrees } => {
-                self.blur(|picture, to| opencv_blur::motion(picture, length, degrees, to));
+                self.from_upright(|picture, to| opencv_blur::motion(picture, length, degrees, to));
             }
             AugmentStep::Resample { size, filter } => {
                 let (width, height) = (size.width as usize, size.height as usize);
@@ -231,8 +249,8 @@ impl PictureCanvas {
         self.set_upright();
     }
 
-    /// Runs a blur from the image, made upright and tight, into the other buffer.
-    fn blur(&mut self, blur: impl FnOnce(PixelView<'_, u8>, &mut [RgbPixel<u8>])) {
+    /// Runs `how` from the image, made upright, into the other buffer.
+    fn from_upright(&mut self, how: impl FnOnce(PixelView<'_, u8>, &mut [RgbPixel<u8>])) {
         if self.at.placement != PixelPlacement::default() {
             let (width, height) = self.upright_size();
             let to = pixels_mut(&mut self.bytes.there, width * height);
@@ -242,7 +260,7 @@ impl PictureCanvas {
             self.set_upright();
         }
         let to = pixels_mut(&mut self.bytes.there, self.at.width * self.at.height);
-        blur(self.at.of(&self.bytes.here), to);
+        how(self.at.of(&self.bytes.here), to);
         self.bytes.swap();
         self.at.set_tight(self.at.width, self.at.height);
     }

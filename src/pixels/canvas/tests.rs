@@ -10,8 +10,8 @@ use crate::pixels::rounding::rounded;
 use crate::recipe::ChannelScaling;
 use crate::recipe::geometry::PixelRect;
 use crate::recipe::{
-    AugmentStep, BoxFill, DataType, InterpolationMode, Padding, PaddingMode, PixelPlacement, Size,
-    Step,
+    AffineStyle, AugmentStep, BoxFill, DataType, InterpolationMode, Padding, PaddingMode,
+    PixelPlacement, Size, Step,
 };
 use crate::sys::cpu::CpuLevel;
 
@@ -68,6 +68,10 @@ fn augment(size: (u32, u32), kind: u8, seeds: [u8; 4]) -> AugmentStep {
             ],
             interpolation,
             fill,
+            style: match interpolation {
+                InterpolationMode::Bilinear if seeds[3] % 2 == 0 => AffineStyle::Opencv,
+                _ => AffineStyle::Pillow,
+            },
         },
         17 | 18 => AugmentStep::Perspective {
             coefficients: [

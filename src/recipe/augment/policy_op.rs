@@ -5,7 +5,7 @@
 use crate::recipe::geometry::UniformSource;
 use crate::recipe::step::AugmentStep;
 use crate::recipe::steps::StepSink;
-use crate::recipe::values::{InterpolationMode, PerChannel};
+use crate::recipe::values::{AffineStyle, InterpolationMode, PerChannel};
 
 /// An operation of a policy. The meaning of its amount is documented at each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,6 +70,7 @@ impl PolicyOp {
             matrix,
             interpolation,
             fill,
+            style: AffineStyle::Pillow,
         };
         Some(match self {
             Self::Identity | Self::Cutout => return None,

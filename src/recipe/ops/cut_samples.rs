@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::joints::{JointKind, SampleJoint};
+use crate::recipe::joints::{JointKind, SampleJoint, check_window};
 use crate::recipe::operation::{Operation, OperationPart, PixelState};
 use crate::recipe::operation_docs::described;
 use crate::recipe::pixel_state::check_one_size;
@@ -30,6 +30,10 @@ described! {
         pub min_visibility: f64 = 0.1,
         /// The probability, 0 to 1.
         pub p: f64 = 1.0,
+        /// Divides the order of the epoch into windows of this many samples, 2 to 1,000,000.
+        /// Partners come from the window of the sample. Without it they come from the whole epoch.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub partner_window: Option<u32> = None,
     }
 }
 
@@ -38,6 +42,7 @@ impl Operation for CutSamples {
 
     fn check(&self, known: &mut PixelState) -> Result<(), String> {
         probability(self.p)?;
+        check_window(self.partner_window)?;
         number("alpha", self.alpha, 0.01, 1000.0)?;
         number("min_visibility", self.min_visibility, 0.0, 1.0)?;
         count("boxes", self.boxes, 16)?;
@@ -52,6 +57,7 @@ impl Operation for CutSamples {
                 boxes: self.boxes,
                 min_visibility: self.min_visibility,
             },
+            window: self.partner_window,
         })
     }
 }

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::joints::{JointKind, SampleJoint};
+use crate::recipe::joints::{JointKind, SampleJoint, check_window};
 use crate::recipe::operation::{Operation, OperationPart, PixelState};
 use crate::recipe::operation_docs::described;
 use crate::recipe::pixel_state::check_one_size;
@@ -24,6 +24,10 @@ described! {
         pub alpha: f64 = 32.0,
         /// The probability, 0 to 1.
         pub p: f64 = 1.0,
+        /// Divides the order of the epoch into windows of this many samples, 2 to 1,000,000.
+        /// Partners come from the window of the sample. Without it they come from the whole epoch.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub partner_window: Option<u32> = None,
     }
 }
 
@@ -32,6 +36,7 @@ impl Operation for MixSamples {
 
     fn check(&self, known: &mut PixelState) -> Result<(), String> {
         probability(self.p)?;
+        check_window(self.partner_window)?;
         number("alpha", self.alpha, 0.01, 1000.0)?;
         check_one_size(known)
     }
@@ -40,6 +45,7 @@ impl Operation for MixSamples {
         Some(SampleJoint {
             p: self.p,
             kind: JointKind::Mix { alpha: self.alpha },
+            window: self.partner_window,
         })
     }
 }

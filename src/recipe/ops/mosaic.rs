@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::joints::{JointKind, SampleJoint};
+use crate::recipe::joints::{JointKind, SampleJoint, check_window};
 use crate::recipe::operation::{Operation, OperationPart, PixelState};
 use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{MAX_SIDE, probability, sides, whole_levels};
@@ -33,6 +33,10 @@ described! {
         /// The colour where no picture lies: whole levels.
         #[serde(default = "grey")]
         pub fill: PerChannel,
+        /// Divides the order of the epoch into windows of this many samples, 2 to 1,000,000.
+        /// Partners come from the window of the sample. Without it they come from the whole epoch.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub partner_window: Option<u32>,
     }
 }
 
@@ -44,6 +48,7 @@ impl Mosaic {
             grid: two(),
             p: always(),
             fill: grey(),
+            partner_window: None,
         }
     }
 
@@ -73,6 +78,7 @@ impl Operation for Mosaic {
 
     fn check(&self, known: &mut PixelState) -> Result<(), String> {
         probability(self.p)?;
+        check_window(self.partner_window)?;
         sides(self.size)?;
         whole_levels("fill", self.fill)?;
         known.check_rgb8()?;
@@ -102,6 +108,7 @@ impl Operation for Mosaic {
                 size: self.size,
                 fill: self.fill.0.map(|level| level as u8),
             },
+            window: self.partner_window,
         })
     }
 }

@@ -8,7 +8,7 @@ mod style_tests;
 
 use crate::recipe::geometry::PixelRect;
 use crate::recipe::{
-    AugmentStep, InterpolationMode, Padding, PaddingMode, RotationStyle, Size, Step,
+    AffineStyle, AugmentStep, InterpolationMode, Padding, PaddingMode, RotationStyle, Size, Step,
 };
 
 /// Numbers for random cases: a multiplicative sequence, the same in each run.
@@ -89,6 +89,7 @@ pub(super) fn affine(matrix: [f64; 6]) -> Step {
         matrix,
         interpolation: LINEAR,
         fill: [0; 3],
+        style: AffineStyle::Pillow,
     })
 }
 

@@ -108,7 +108,7 @@ fn turned(degrees: f64, (w, h): (f64, f64), (to_w, to_h): (f64, f64)) -> [[f64; 
 
 #[cfg(test)]
 mod tests {
-    use featherload::recipe::{InterpolationMode, PixelRect, RotationStyle, Size};
+    use featherload::recipe::{AffineStyle, InterpolationMode, PixelRect, RotationStyle, Size};
 
     use super::*;
 
@@ -168,6 +168,7 @@ mod tests {
             matrix: [1.0, 0.0, 50.0, 0.0, 1.0, 0.0],
             interpolation: InterpolationMode::Nearest,
             fill: [0; 3],
+            style: AffineStyle::Pillow,
         });
         assert_eq!(corners(&[affine])[0], [50.0, 0.0]);
         let mixed = [

@@ -22,8 +22,8 @@ impl SampleFiles for OneFile {
         format!("file {id}")
     }
 
-    fn partner(&self, share: f64) -> u64 {
-        (10.0 * share) as u64
+    fn partner(&self, draw: PartnerDraw) -> u64 {
+        (10.0 * draw.share) as u64
     }
 }
 

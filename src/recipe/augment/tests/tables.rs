@@ -77,6 +77,7 @@ pub(super) fn args(step: &AugmentStep) -> (Vec<f64>, Option<WarpOptions>) {
             matrix,
             interpolation,
             fill,
+            ..
         } => {
             let look = WarpOptions {
                 interpolation,

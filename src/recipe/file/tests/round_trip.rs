@@ -11,7 +11,7 @@ use proptest::test_runner::TestRunner;
 use super::super::RecipeFormat;
 use super::super::text::parse;
 use crate::recipe::{
-    AlphaMode, AspectDistribution, AugMix, AutoAugment, AutoPolicy, BackgroundColor,
+    AffineStyle, AlphaMode, AspectDistribution, AugMix, AutoAugment, AutoPolicy, BackgroundColor,
     BoundedResizedCrop, Cast, CenterCrop, CenterCropOrPad, ChainDepth, ColorJitter, ColorOrder,
     ColorSpace, ConvertColor, CornerCrop, CropWithPadding, CutSamples, Cutout, DataType, Decode,
     DecodeMode, ElasticTransform, EraseFill, GaussianBlur, GaussianNoise, Grayscale, HideAndSeek,
@@ -511,10 +511,13 @@ fn geometric() -> impl Strategy<Value = Op> {
         (span(), span()),
         interpolation(),
         per_channel(),
-        option::of([number(), number()]),
+        (
+            option::of([number(), number()]),
+            one_of(&[AffineStyle::Pillow, AffineStyle::Opencv]),
+        ),
     )
         .prop_map(
-            |(degrees, translate, scale, (x, y), interpolation, fill, center)| {
+            |(degrees, translate, scale, (x, y), interpolation, fill, (center, style))| {
                 Op::from(RandomAffine {
                     degrees,
                     translate,
@@ -523,6 +526,7 @@ fn geometric() -> impl Strategy<Value = Op> {
                     interpolation,
                     fill,
                     center,
+                    style,
                 })
             },
         );
@@ -604,27 +608,48 @@ fn other() -> impl Strategy<Value = Op> {
             ][corner];
             CornerCrop { size, corner }.into()
         }),
-        (size(), any::<u32>(), number(), per_channel()).prop_map(|(size, grid, p, fill)| {
-            Mosaic {
-                size,
-                grid,
+        (
+            size(),
+            any::<u32>(),
+            number(),
+            per_channel(),
+            any::<Option<u32>>()
+        )
+            .prop_map(|(size, grid, p, fill, partner_window)| {
+                Mosaic {
+                    size,
+                    grid,
+                    p,
+                    fill,
+                    partner_window,
+                }
+                .into()
+            }),
+        (number(), number(), any::<Option<u32>>()).prop_map(|(alpha, p, partner_window)| {
+            MixSamples {
+                alpha,
                 p,
-                fill,
+                partner_window,
             }
             .into()
         }),
-        (number(), number()).prop_map(|(alpha, p)| MixSamples { alpha, p }.into()),
-        (number(), any::<u32>(), number(), number()).prop_map(
-            |(alpha, boxes, min_visibility, p)| {
+        (
+            number(),
+            any::<u32>(),
+            number(),
+            number(),
+            any::<Option<u32>>()
+        )
+            .prop_map(|(alpha, boxes, min_visibility, p, partner_window)| {
                 CutSamples {
                     alpha,
                     boxes,
                     min_visibility,
                     p,
+                    partner_window,
                 }
                 .into()
-            }
-        ),
+            }),
         center_crop_or_pad(),
         resize_keep_ratio(),
         any::<u32>().prop_map(|pixels| TrimBorder { pixels }.into()),

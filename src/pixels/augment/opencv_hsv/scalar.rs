@@ -1,30 +1,27 @@
-//! OpenCV 5's 8-bit HSV and back, with the three values mapped by tables in between: the colours of
-//! ultralytics' trainers.
-//!
-//! Hue is 0 to 179, saturation and value 0 to 255. The way back truncates, as OpenCV's vectors do.
+//! The plain form: tables, and single pixels.
 
-use crate::pixels::pixel_view::{PixelViewMut, RgbPixel};
+use crate::pixels::pixel_view::RgbPixel;
 
 /// Hues of a circle.
-const HUES: i32 = 180;
+pub(super) const HUES: i32 = 180;
 
 /// Pixels whose way back is computed together, so that the compiler makes vectors of it.
 const RUN: usize = 64;
 
 /// Binary places of the quotients.
-const SHIFT: u32 = 12;
+pub(super) const SHIFT: u32 = 12;
 
 /// What each hue, saturation and value becomes, and the quotients of the way there.
-struct HsvTables {
-    hue: [u8; 256],
-    saturation: [u8; 256],
-    value: [u8; 256],
+pub(super) struct HsvTables {
+    pub(super) hue: [u8; 256],
+    pub(super) saturation: [u8; 256],
+    pub(super) value: [u8; 256],
     by_value: [i32; 256],
     by_range: [i32; 256],
 }
 
 impl HsvTables {
-    fn new([hue, saturation, value]: [f64; 3]) -> Self {
+    pub(super) fn new([hue, saturation, value]: [f64; 3]) -> Self {
         let table = |of: &dyn Fn(f64) -> f64| {
             let mut table = [0; 256];
             for (level, to) in table.iter_mut().enumerate() {
@@ -80,7 +77,7 @@ type HsvRun = [[u8; RUN]; 3];
 
 /// Which of four levels red, green and blue are, for each sixth of the circle: the value, the least,
 /// the falling and the rising level.
-const SECTORS: [RgbPixel<usize>; 6] = [
+pub(super) const SECTORS: [RgbPixel<usize>; 6] = [
     [0, 3, 1],
     [2, 0, 1],
     [1, 0, 3],
@@ -123,21 +120,17 @@ fn cut(v: f32) -> (u8, f32) {
     (below.to_bits() as u8, below - WHOLE)
 }
 
-/// Adds `gains[0]` of a circle to the hue, and multiplies saturation and value by 1 plus their
-/// gains.
-pub(crate) fn change(mut pixels: PixelViewMut<'_, u8>, gains: [f64; 3]) {
-    let tables = HsvTables::new(gains);
-    for row in pixels.rows_mut() {
-        for run in row.chunks_mut(RUN) {
-            let mut mapped = [[0; RUN]; 3];
-            for (i, pixel) in run.iter().enumerate() {
-                let [h, s, v] = tables.hsv(*pixel);
-                mapped[0][i] = tables.hue[usize::from(h)];
-                mapped[1][i] = tables.saturation[usize::from(s)];
-                mapped[2][i] = tables.value[usize::from(v)];
-            }
-            write_rgb(&mapped, run);
+/// Changes pixels of a row.
+pub(super) fn change_row(tables: &HsvTables, row: &mut [RgbPixel<u8>]) {
+    for run in row.chunks_mut(RUN) {
+        let mut mapped = [[0; RUN]; 3];
+        for (i, pixel) in run.iter().enumerate() {
+            let [h, s, v] = tables.hsv(*pixel);
+            mapped[0][i] = tables.hue[usize::from(h)];
+            mapped[1][i] = tables.saturation[usize::from(s)];
+            mapped[2][i] = tables.value[usize::from(v)];
         }
+        write_rgb(&mapped, run);
     }
 }
 
