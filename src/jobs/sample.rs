@@ -8,8 +8,8 @@
 //! - `crop_set`: several crops of one image, from one decode;
 //! - `hull_writer`, `level_steps`: the row, if a device makes the crops;
 //! - `mask`: the mask of an image, from a file of labels; `objects`: its boxes and keypoints;
-//!   `instance_masks`: the masks of its objects;
-//! - `assembly`: a row of the pictures of several samples;
+//!   `instance_masks`: the masks of its objects; `label_mover`: moves the labels of both;
+//! - `assembly`: a row of the pictures of several samples; `stage_labels`: its masks;
 //! - `shared_resize`: the resize of crops that begin alike;
 //! - `raw`: files whose pixels are not compressed.
 
@@ -18,11 +18,13 @@ mod crop;
 mod crop_set;
 mod hull_writer;
 pub(crate) mod instance_masks;
+pub(crate) mod label_mover;
 mod level_steps;
 pub(crate) mod mask;
 pub(crate) mod objects;
 mod raw;
 mod shared_resize;
+pub(crate) mod stage_labels;
 
 use self::crop::CropWriter;
 use self::hull_writer::HullWriter;

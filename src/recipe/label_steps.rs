@@ -144,7 +144,7 @@ impl LabelMoves {
 
 impl SampleProgram {
     /// The program that moves the labels of an image: the same draws, and rows of three bytes for
-    /// each label.
+    /// each label. If samples are joined: that of the last stage.
     ///
     /// # Errors
     /// Operations that mix pixels of several places, so no label is right; several crops; rows of
@@ -163,12 +163,8 @@ impl SampleProgram {
                  recipe without crops",
             );
         }
-        if self.is_joined() {
-            return fault(
-                None,
-                "images of several samples are joined, and masks are not yet: remove mosaic, \
-                 mix_samples and cut_samples, or load images without masks",
-            );
+        for stage in self.joined_stages() {
+            stage.program.for_labels()?;
         }
         if self.recipe().mixing.is_some() {
             return fault(

@@ -20,10 +20,12 @@ use crate::jobs::object_mover::{MovedPicture, ObjectMover, SampleBoxes};
 use crate::jobs::object_rule::ObjectRule;
 use crate::jobs::open_shards::{AccessPattern, HomeShard};
 use crate::jobs::sample;
-use crate::jobs::sample::assembly::{FileUse, SampleAssembler, SampleFiles};
+use crate::jobs::sample::assembly::row_source::{FileUse, RowSource, SampleFiles};
+use crate::jobs::sample::assembly::{RowPlaces, SampleAssembler};
 use crate::jobs::sample::instance_masks::InstanceMaskMaker;
-use crate::jobs::sample::mask::MaskDecoder;
+use crate::jobs::sample::mask::{MaskDecoder, MaskReader};
 use crate::jobs::sample::objects::ObjectMaker;
+use crate::jobs::sample::stage_labels::StageNeeds;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::sample_input::{InputMode, SampleInput};
 use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus, SamplerTable};
@@ -62,22 +64,34 @@ pub(crate) struct ImageJob {
 struct MaskInput {
     index: Index,
     input: SampleInput,
-    decoder: MaskDecoder,
+    maker: MaskMaker,
+}
+
+/// What makes masks.
+#[derive(Debug)]
+enum MaskMaker {
+    OfRow(Box<MaskDecoder>),
+    /// The assembler makes them, if a row is made of several samples.
+    OfStages(MaskReader),
 }
 
 impl MaskInput {
     fn new(spec: &ImageSpec, rule: &MaskRule, index: Index, mode: InputMode) -> Result<Self> {
-        let program = spec.program.for_labels();
-        let program = program.map_err(|fault| Error::protocol(fault.message))?;
         let pattern = AccessPattern::of(&spec.plan.sampler);
         let input = SampleInput::new(mode, spec.limits.max_scratch, pattern);
+        let program = spec.program.for_labels();
+        let program = program.map_err(|fault| Error::protocol(fault.message))?;
+        let maker = match spec.program.is_joined() {
+            true => MaskMaker::OfStages(MaskReader::new(rule, &spec.limits)),
+            false => MaskMaker::OfRow(Box::new(MaskDecoder::new(&program, rule, &spec.limits)?)),
+        };
         Ok(Self {
             index,
+            maker,
             input: match spec.evicts_shards {
                 true => input.without_open_shards(),
                 false => input,
             },
-            decoder: MaskDecoder::new(&program, rule, &spec.limits)?,
         })
     }
 
@@ -90,19 +104,35 @@ impl MaskInput {
         out: &mut [u8],
         meter: &mut StageMeter,
     ) -> std::result::Result<(), SampleFault> {
-        let named = |fault: SampleFault| {
-            let path = self.index.path(id);
-            let reason = format!("mask {}: {}", path.display(), fault.reason);
-            SampleFault::new(fault.kind, reason)
+        let Self {
+            index,
+            input,
+            maker: MaskMaker::OfRow(decoder),
+        } = self
+        else {
+            return Err(FaultKind::Corrupt.fault("its ticket names a row of one sample"));
         };
-        let bytes = self
-            .input
-            .open_metered(&self.index, id, Some(&mut *meter))
-            .map_err(named)?;
-        meter.bytes += bytes.len() as u64;
-        let made = self.decoder.make_mask(&bytes, image, request, out, meter);
-        made.map_err(named)
+        open_mask((index, input), id, meter, &mut |bytes, meter| {
+            decoder.make_mask(bytes, image, request, out, meter)
+        })
     }
+}
+
+/// Opens the file of the mask of sample `id`. Faults name it.
+fn open_mask(
+    (index, input): (&Index, &mut SampleInput),
+    id: u64,
+    meter: &mut StageMeter,
+    make: &mut dyn FnMut(&[u8], &mut StageMeter) -> std::result::Result<(), SampleFault>,
+) -> std::result::Result<(), SampleFault> {
+    let named = |fault: SampleFault| {
+        let reason = format!("mask {}: {}", index.path(id).display(), fault.reason);
+        SampleFault::new(fault.kind, reason)
+    };
+    let bytes = input.open_metered(index, id, Some(&mut *meter));
+    let bytes = bytes.map_err(named)?;
+    meter.bytes += bytes.len() as u64;
+    make(&bytes, meter).map_err(named)
 }
 
 /// The files of the data set in an epoch.
@@ -111,6 +141,8 @@ struct OpenedFiles<'a> {
     plan: &'a EpochPlan,
     epoch: u64,
     input: &'a mut SampleInput,
+    /// Those of masks.
+    masks: Option<(&'a Index, &'a mut SampleInput)>,
 }
 
 impl SampleFiles for OpenedFiles<'_> {
@@ -123,6 +155,21 @@ impl SampleFiles for OpenedFiles<'_> {
         let bytes = (self.input).open_metered(self.index, id, Some(&mut *meter))?;
         meter.bytes += bytes.len() as u64;
         make(&bytes, self.index.pixel_box(id), meter)
+    }
+
+    fn with_mask(
+        &mut self,
+        id: u64,
+        meter: &mut StageMeter,
+        make: &mut FileUse<'_>,
+    ) -> std::result::Result<(), SampleFault> {
+        let part = self.index.pixel_box(id);
+        let Some((index, input)) = &mut self.masks else {
+            return Err(FaultKind::Corrupt.fault("its data set has no masks"));
+        };
+        open_mask((*index, &mut **input), id, meter, &mut |bytes, meter| {
+            make(bytes, part, meter)
+        })
     }
 
     fn name(&self, id: u64) -> String {
@@ -141,7 +188,8 @@ fn object_maker(
 ) -> Result<ObjectMaker> {
     let mover = ObjectMover::new(table, rule);
     let mover = mover.map_err(|fault| Error::option("objects", fault.to_string()))?;
-    let masks = rule.mask_scale().map(|scale| {
+    let of_row = rule.mask_scale().filter(|_| !spec.program.is_joined());
+    let masks = of_row.map(|scale| {
         let program = spec.program.for_labels();
         let program = program.map_err(|fault| Error::protocol(fault.message))?;
         InstanceMaskMaker::new(&program, &spec.limits, scale, rule)
@@ -226,6 +274,8 @@ impl ImageJob {
             .as_ref()
             .map(|(rule, table)| ObjectSection::new(table.clone(), rule).joining(&spec.program));
         let packing = (packing.with_masks(spec.masks.as_ref())).with_objects(section);
+        let rule = spec.objects.as_ref();
+        let needs = StageNeeds::of(&spec.program, spec.masks.is_some(), rule);
         let objects = objects.map(|(rule, table)| object_maker(spec, rule, table));
         let objects = objects.transpose()?;
         let reads_boxes = spec.program.box_reader().is_some();
@@ -246,7 +296,7 @@ impl ImageJob {
             handed: None,
             handed_bytes: Vec::new(),
             decoder: SampleDecoder::new(&spec.program, &spec.limits)?,
-            assembler: SampleAssembler::of(&spec.program, &spec.limits)?,
+            assembler: SampleAssembler::of(&spec.program, &spec.limits, needs)?,
             packing,
             packed: PackedBatch::default(),
             max_scratch: spec.limits.max_scratch,
@@ -258,9 +308,13 @@ impl ImageJob {
 impl ImageJob {
     /// Most bytes that the objects of a row take while they move.
     fn object_memory(&self) -> u64 {
-        let pictures = (self.assembler.as_ref()).map_or(1, SampleAssembler::most_pictures);
-        let objects = self.objects.as_ref();
-        objects.map_or(0, |objects| objects.memory(pictures))
+        let assembler = self.assembler.as_ref();
+        let pictures = assembler.map_or(1, SampleAssembler::most_pictures);
+        self.objects.as_ref().map_or(0, |objects| {
+            let most = pictures.saturating_mul(objects.mover().table().most_objects() as u64);
+            let masks = assembler.map_or(0, |assembler| assembler.mask_bytes(most));
+            objects.memory(pictures).saturating_add(masks)
+        })
     }
 
     /// Fills a row of the pictures of several samples.
@@ -271,11 +325,8 @@ impl ImageJob {
         out: &mut RowParts<'_>,
         meter: &mut StageMeter,
     ) -> std::result::Result<(), SampleFault> {
-        let has_objects = self.objects.is_some();
-        let (Some(assembler), true) = (
-            &mut self.assembler,
-            out.further.len() == usize::from(has_objects),
-        ) else {
+        let parts = usize::from(self.masks.is_some()) + usize::from(self.objects.is_some());
+        let (Some(assembler), true) = (&mut self.assembler, out.further.len() == parts) else {
             return Err(SampleFault::new(
                 FaultKind::Corrupt,
                 "its ticket names a row with another number of parts",
@@ -288,18 +339,37 @@ impl ImageJob {
             boxes: None,
             check_size: &|_| Ok(()),
         };
+        let (masks, reader) = match &mut self.masks {
+            Some(MaskInput {
+                index,
+                input,
+                maker: MaskMaker::OfStages(reader),
+            }) => (Some((&*index, input)), Some(&*reader)),
+            _ => (None, None),
+        };
         let mut files = OpenedFiles {
             index: &self.index,
             plan: &self.plan,
             epoch: at.epoch,
             input: &mut self.input,
+            masks,
         };
-        let record = out.further.first_mut().map(|record| &mut **record);
+        let mut source = RowSource {
+            files: &mut files,
+            objects: self.objects.as_ref(),
+            masks: reader,
+        };
+        let mut further = out.further.iter_mut().map(|part| &mut **part);
+        let places = RowPlaces {
+            pixels: &mut *out.first,
+            mask: reader.and_then(|_| further.next()),
+            record: further.next(),
+        };
         assembler.make_row(
             (row.id, &mut self.decoder),
             &request,
-            (&mut files, self.objects.as_ref()),
-            (&mut *out.first, record),
+            &mut source,
+            places,
             meter,
         )
     }
@@ -433,7 +503,8 @@ impl Job for ImageJob {
         // Buffers of earlier samples may exist in addition to the whole of this one's.
         let draws = self.objects.as_ref().is_some_and(ObjectMaker::draws_masks);
         let of_stages = (self.assembler.as_ref()).map_or(0, SampleAssembler::decoders);
-        let decoders = 1 + u64::from(self.masks.is_some()) + u64::from(draws) + of_stages as u64;
+        let of_masks = self.masks.is_some() && self.assembler.is_none();
+        let decoders = 1 + u64::from(of_masks) + u64::from(draws) + of_stages as u64;
         let canvases = (self.assembler.as_ref()).map_or(0, SampleAssembler::canvas_bytes);
         (self.max_scratch.saturating_add(sample::KEEP as u64))
             .saturating_mul(decoders)
