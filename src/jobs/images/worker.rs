@@ -20,8 +20,8 @@ use crate::jobs::object_mover::{MovedPicture, ObjectMover, SampleBoxes};
 use crate::jobs::object_rule::ObjectRule;
 use crate::jobs::open_shards::{AccessPattern, HomeShard};
 use crate::jobs::sample;
-use crate::jobs::sample::assembly::row_source::{FileUse, RowSource, SampleFiles};
-use crate::jobs::sample::assembly::{RowPlaces, SampleAssembler};
+use crate::jobs::sample::assembly::picture_source::{FileUse, PictureSource, SampleFiles};
+use crate::jobs::sample::assembly::{JoinedRow, SampleAssembler};
 use crate::jobs::sample::instance_masks::InstanceMaskMaker;
 use crate::jobs::sample::mask::{MaskDecoder, MaskReader};
 use crate::jobs::sample::objects::ObjectMaker;
@@ -29,6 +29,7 @@ use crate::jobs::sample::stage_labels::StageNeeds;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::sample_input::{InputMode, SampleInput};
 use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus, SamplerTable};
+use crate::picture::PixelBox;
 use crate::pool::job::{Job, JobKind, JobParts, RowParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::StageMeter;
@@ -112,18 +113,19 @@ impl MaskInput {
         else {
             return Err(FaultKind::Corrupt.fault("its ticket names a row of one sample"));
         };
-        open_mask((index, input), id, meter, &mut |bytes, meter| {
+        let mut make = |bytes: &[u8], _, meter: &mut StageMeter| {
             decoder.make_mask(bytes, image, request, out, meter)
-        })
+        };
+        open_mask((index, input), (id, None), meter, &mut make)
     }
 }
 
-/// Opens the file of the mask of sample `id`. Faults name it.
+/// Opens the file of the mask of sample `id`, which may have a box. Faults name it.
 fn open_mask(
     (index, input): (&Index, &mut SampleInput),
-    id: u64,
+    (id, part): (u64, Option<PixelBox>),
     meter: &mut StageMeter,
-    make: &mut dyn FnMut(&[u8], &mut StageMeter) -> std::result::Result<(), SampleFault>,
+    make: &mut FileUse<'_>,
 ) -> std::result::Result<(), SampleFault> {
     let named = |fault: SampleFault| {
         let reason = format!("mask {}: {}", index.path(id).display(), fault.reason);
@@ -132,7 +134,7 @@ fn open_mask(
     let bytes = input.open_metered(index, id, Some(&mut *meter));
     let bytes = bytes.map_err(named)?;
     meter.bytes += bytes.len() as u64;
-    make(&bytes, meter).map_err(named)
+    make(&bytes, part, meter).map_err(named)
 }
 
 /// The files of the data set in an epoch.
@@ -167,9 +169,7 @@ impl SampleFiles for OpenedFiles<'_> {
         let Some((index, input)) = &mut self.masks else {
             return Err(FaultKind::Corrupt.fault("its data set has no masks"));
         };
-        open_mask((*index, &mut **input), id, meter, &mut |bytes, meter| {
-            make(bytes, part, meter)
-        })
+        open_mask((*index, &mut **input), (id, part), meter, make)
     }
 
     fn name(&self, id: u64) -> String {
@@ -354,13 +354,13 @@ impl ImageJob {
             input: &mut self.input,
             masks,
         };
-        let mut source = RowSource {
+        let mut source = PictureSource {
             files: &mut files,
             objects: self.objects.as_ref(),
             masks: reader,
         };
         let mut further = out.further.iter_mut().map(|part| &mut **part);
-        let places = RowPlaces {
+        let places = JoinedRow {
             pixels: &mut *out.first,
             mask: reader.and_then(|_| further.next()),
             record: further.next(),

@@ -5,12 +5,12 @@
 //! the sample and of its partners after the stage before. Each partner has random numbers of its
 //! own, which follow from the position, so a row is the same in every process.
 //!
-//! - `row_source`: the files of a row; `stage_maker`: the pictures of a stage, and its canvas.
+//! - `picture_source`: the files of a row; `stage_maker`: the pictures of a stage, and its canvas.
 
-pub(crate) mod row_source;
+pub(crate) mod picture_source;
 mod stage_maker;
 
-use self::row_source::RowSource;
+use self::picture_source::PictureSource;
 use self::stage_maker::{StageMaker, join};
 use crate::decode_plan::stored_picture::StoredPicture;
 use crate::error::{FaultKind, Result, SampleFault};
@@ -35,7 +35,7 @@ pub(crate) struct SampleAssembler {
 }
 
 /// Where a row is written.
-pub(crate) struct RowPlaces<'a> {
+pub(crate) struct JoinedRow<'a> {
     pub(crate) pixels: &'a mut [u8],
     /// The mask of classes, if there is one.
     pub(crate) mask: Option<&'a mut [u8]>,
@@ -102,8 +102,8 @@ impl SampleAssembler {
         &mut self,
         (own, last): (u64, &mut SampleDecoder),
         request: &RowRequest<'_, impl CropStreams>,
-        source: &mut RowSource<'_>,
-        out: RowPlaces<'_>,
+        source: &mut PictureSource<'_>,
+        out: JoinedRow<'_>,
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
         let make = || self.make(own, last, request, source, out, meter);
@@ -128,8 +128,8 @@ impl SampleAssembler {
         own: u64,
         last: &mut SampleDecoder,
         request: &RowRequest<'_, impl CropStreams>,
-        source: &mut RowSource<'_>,
-        out: RowPlaces<'_>,
+        source: &mut PictureSource<'_>,
+        out: JoinedRow<'_>,
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
         let joined = join(&mut self.stages, own, request.random, source, meter)?;

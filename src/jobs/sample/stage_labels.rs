@@ -17,6 +17,7 @@ use crate::picture::jpeg::PixelRegion;
 use crate::picture::labels::LABEL;
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::random::RandomStreams;
+use crate::recipe::size_bounds::HeightWidth;
 use crate::recipe::{JoinedStage, LabelFilter, PixelRect, SampleProgram, Size};
 use crate::targets::masks::{BitMask, MaskScale};
 
@@ -162,7 +163,7 @@ impl StageLabels {
     pub(crate) fn write_masks(
         &mut self,
         masks: &[BitMask],
-        ((size, row), scale): (((u32, u32), (u32, u32)), MaskScale),
+        ((size, row), scale): ((HeightWidth, HeightWidth), MaskScale),
         request: &RowRequest<'_, impl RandomStreams>,
         out: &mut [u8],
         meter: &mut StageMeter,

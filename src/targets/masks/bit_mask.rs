@@ -63,19 +63,9 @@ impl BitMask {
     /// The pixels: x and y, row after row.
     pub(crate) fn pixels(&self) -> impl Iterator<Item = (u32, u32)> {
         let rect = self.rect;
-        let words = self.words.iter().enumerate();
+        let words = (0u64..).zip(&self.words);
         words.flat_map(move |(number, word)| {
-            let mut left = *word;
-            std::iter::from_fn(move || {
-                let bit = (left != 0).then(|| left.trailing_zeros())?;
-                left &= left - 1;
-                let bit = 64 * number as u64 + u64::from(bit);
-                let width = u64::from(rect.width);
-                Some((
-                    rect.left + (bit % width) as u32,
-                    rect.top + (bit / width) as u32,
-                ))
-            })
+            bits_of(*word).map(move |bit| place(rect, 64 * number + u64::from(bit)))
         })
     }
 
@@ -133,15 +123,36 @@ impl BitMask {
 
     /// Removes pixels. Returns how many were there.
     pub(crate) fn remove(&mut self, is_removed: impl Fn(u32, u32) -> bool) -> u64 {
-        let mut removed = Vec::new();
-        for (x, y) in self.pixels().filter(|(x, y)| is_removed(*x, *y)) {
-            removed.extend(self.bit(x, y));
+        let rect = self.rect;
+        let mut removed = 0;
+        for (number, word) in (0u64..).zip(&mut self.words) {
+            for bit in bits_of(*word) {
+                let (x, y) = place(rect, 64 * number + u64::from(bit));
+                if is_removed(x, y) {
+                    *word &= !(1 << bit);
+                    removed += 1;
+                }
+            }
         }
-        for bit in &removed {
-            self.words[bit / 64] &= !(1 << (bit % 64));
-        }
-        removed.len() as u64
+        removed
     }
+}
+
+/// The numbers of the bits that are set.
+fn bits_of(word: u64) -> impl Iterator<Item = u32> {
+    let mut left = word;
+    std::iter::from_fn(move || {
+        let bit = (left != 0).then(|| left.trailing_zeros())?;
+        left &= left - 1;
+        Some(bit)
+    })
+}
+
+/// The pixel of a bit.
+fn place(rect: PixelRect, bit: u64) -> (u32, u32) {
+    let width = u64::from(rect.width);
+    let (column, row) = (bit % width, bit / width);
+    (rect.left + column as u32, rect.top + row as u32)
 }
 
 #[cfg(test)]

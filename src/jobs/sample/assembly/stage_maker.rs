@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::object_mover::MovedPicture;
-use crate::jobs::sample::assembly::row_source::RowSource;
+use crate::jobs::sample::assembly::picture_source::PictureSource;
 use crate::jobs::sample::label_mover::{LabelPicture, label_bytes};
 use crate::jobs::sample::objects::joined::JoinedObjects;
 use crate::jobs::sample::stage_labels::{StageLabels, StageNeeds};
@@ -94,7 +94,7 @@ impl StageMaker {
         before: &mut [StageMaker],
         id: u64,
         random: &R,
-        source: &mut RowSource<'_>,
+        source: &mut PictureSource<'_>,
         meter: &mut StageMeter,
     ) -> Result<StagePicture, SampleFault> {
         self.picture.resize(bytes_of(self.stage.most), 0);
@@ -148,7 +148,7 @@ impl StageMaker {
         &mut self,
         id: u64,
         random: &R,
-        source: &mut RowSource<'_>,
+        source: &mut PictureSource<'_>,
         meter: &mut StageMeter,
     ) -> Result<StagePicture, SampleFault> {
         let Self {
@@ -347,7 +347,7 @@ pub(super) fn join<R: CropStreams>(
     stages: &mut [StageMaker],
     id: u64,
     random: &R,
-    source: &mut RowSource<'_>,
+    source: &mut PictureSource<'_>,
     meter: &mut StageMeter,
 ) -> Result<Option<JoinedObjects>, SampleFault> {
     let number = stages.len() as u32;

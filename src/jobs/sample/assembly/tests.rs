@@ -1,6 +1,6 @@
 use super::*;
 use crate::jobs::mask_rule::MaskRule;
-use crate::jobs::sample::assembly::row_source::{FileUse, SampleFiles};
+use crate::jobs::sample::assembly::picture_source::{FileUse, SampleFiles};
 use crate::jobs::sample::mask::MaskReader;
 use crate::order::PositionRandom;
 use crate::picture::jpeg::fixtures;
@@ -85,12 +85,12 @@ impl Rows {
             boxes: None,
             check_size: &|_| Ok(()),
         };
-        let mut source = RowSource {
+        let mut source = PictureSource {
             files: &mut self.files,
             objects: None,
             masks: self.masks.as_ref(),
         };
-        let places = RowPlaces {
+        let places = JoinedRow {
             pixels: &mut out,
             mask: Some(&mut mask),
             record: None,

@@ -36,7 +36,7 @@ pub(crate) trait SampleFiles {
 }
 
 /// What all pictures of a row have in common.
-pub(crate) struct RowSource<'a> {
+pub(crate) struct PictureSource<'a> {
     pub(crate) files: &'a mut dyn SampleFiles,
     pub(crate) objects: Option<&'a ObjectMaker>,
     /// If images have masks of classes.
