@@ -76,7 +76,8 @@ pub struct ObjectRule {
     pub labels: Option<LabelNumbers>,
     /// Instance masks, drawn from polygons or run lengths: the size of those in a batch. Default:
     /// none. In styles torchvision, albumentations and hf they are drawn at the picture's size, and
-    /// then go through its steps. In detectron2 and ultralytics polygons move, and are drawn last.
+    /// then go through its steps. In detectron2 and ultralytics polygons move, and are drawn last,
+    /// unless the recipe joins samples.
     pub masks: Option<InstanceMasks>,
     /// Whether a picture may have another size than its annotation states. Coordinates are then
     /// taken as they are.

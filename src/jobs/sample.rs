@@ -10,7 +10,8 @@
 //! - `raster_maker`: a raster of an image; `mask`: its labels; `numbers`: depths and flows;
 //!   `raster_size`: the size that it must have;
 //! - `objects`: boxes and keypoints of an image; `instance_masks`: the masks of its objects;
-//! - `assembly`: a row of the pictures of several samples;
+//!   `label_mover`: moves the labels of masks;
+//! - `assembly`: a row of the pictures of several samples; `stage_labels`: its masks;
 //! - `shared_resize`: the resize of crops that begin alike;
 //! - `raw`: files whose pixels are not compressed.
 
@@ -19,6 +20,7 @@ mod crop;
 mod crop_set;
 mod hull_writer;
 pub(crate) mod instance_masks;
+pub(crate) mod label_mover;
 mod level_steps;
 pub(crate) mod mask;
 pub(crate) mod numbers;
@@ -27,6 +29,7 @@ pub(crate) mod raster_maker;
 mod raster_size;
 mod raw;
 mod shared_resize;
+pub(crate) mod stage_labels;
 
 use self::crop::CropWriter;
 use self::hull_writer::HullWriter;

@@ -71,6 +71,9 @@ struct AnnotationReading {
     box_format: Option<BoxForm>,
     /// Whether those boxes are shares of the image's sides.
     normalized: bool,
+    /// Whether the recipe needs outlines and run lengths, also without masks in batches.
+    #[serde(skip)]
+    shapes: bool,
 }
 
 /// The fields of [`AnnotationReading`].
@@ -259,6 +262,13 @@ impl ObjectOptions {
         self.rule.masks.is_some()
     }
 
+    /// The same with outlines and run lengths, if a recipe needs them.
+    pub(super) fn with_shapes(&self, needed: bool) -> Self {
+        let mut options = self.clone();
+        options.reading.shapes = needed;
+        options
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         self.rule.check()
     }
@@ -267,7 +277,7 @@ impl ObjectOptions {
         AnnotationOptions {
             strict: self.reading.strict,
             crowds: self.reading.crowds,
-            shapes: self.rule.masks.is_some(),
+            shapes: self.rule.masks.is_some() || self.reading.shapes,
             rotated: self.reading.obb,
             ..AnnotationOptions::default()
         }

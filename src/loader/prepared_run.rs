@@ -19,6 +19,7 @@ use crate::jobs::object_record;
 use crate::jobs::open_shards::MAPPED_SHARDS;
 use crate::jobs::raster_rule::NamedRaster;
 use crate::jobs::raster_section::RasterSection;
+use crate::jobs::sample::stage_labels::StageNeeds;
 use crate::loader::coded_room::CodedRoom;
 use crate::loader::column_source::ColumnSource;
 use crate::loader::hull_room;
@@ -34,7 +35,7 @@ use crate::memory_plan::{MemoryLimit, RunMemory};
 use crate::order::{EpochPlan, OrderOptions, Sampler, SamplerTable};
 use crate::picture::PictureLimits;
 use crate::recipe::joints::JointKind;
-use crate::recipe::{JoinedStage, RowExtent, SampleProgram};
+use crate::recipe::{RowExtent, SampleProgram};
 use crate::remote::fetch::fetcher::{Fetcher, TarIndexPolicy};
 use crate::sys::memory;
 
@@ -128,7 +129,9 @@ impl PreparedRun {
         };
         let column_source = ColumnSource::of(&source, request.columns)?;
         let rasters = RasterSources::of(request.masks, request.rasters, &source)?;
+        let pastes = request.program.pastes_objects();
         let objects = request.objects;
+        let objects = objects.map(|objects| objects.with_shapes(pastes));
         let objects = objects.map(|objects| objects.downloaded(request.helper));
         let (objects, _fetched) = objects.transpose()?.unzip();
         let options = objects.as_ref();
@@ -169,7 +172,8 @@ impl PreparedRun {
             check_feed(request)?;
         }
         if program.is_joined() {
-            check_joined(request, fetcher.is_some())?;
+            let objects = objects.as_ref();
+            check_joined(request, objects, request.masks.is_some(), fetcher.is_some())?;
         }
         let options = &request.plan.with_shard_samples(index.samples_per_shard());
         options.check(index.len())?;
@@ -214,23 +218,27 @@ impl PreparedRun {
             // No header is known before the run.
             worst = Some(ScratchSurvey::at_limit(&limits));
         } else if request.plans_memory {
-            let labels = program.for_labels().ok();
+            let decoding = program.decoding_stage();
+            let labels = decoding.for_labels().ok();
             let files = rasters
                 .iter()
                 .map(|raster| (&raster.named.rule, &raster.files));
             let files: Vec<_> = files.collect();
-            let draws = objects
-                .as_ref()
-                .is_some_and(|objects| objects.rule.masks.is_some());
-            let instances = labels.as_ref().filter(|_| draws);
-            let decoding = program.decoding_stage();
+            let rule = objects.as_ref().map(|objects| &objects.rule);
+            let needs = StageNeeds::of(program, request.masks.is_some(), rule);
+            let draws = rule.is_some_and(|rule| rule.masks.is_some());
+            let instances = labels.as_ref().filter(|_| draws || needs.objects.is_some());
             let programs = (decoding, labels.as_ref(), instances);
             let rows = sizes_of_batches(options);
             let (most, all) = match program.is_joined() {
                 true => ScratchSurvey::read_headers(&index, (programs, &[]), &limits, &[])?,
                 false => ScratchSurvey::read_headers(&index, (programs, &files), &limits, rows)?,
             };
-            worst = Some(most.with_joined(program, rows));
+            let most_objects = objects.as_ref().map_or(0, |objects| {
+                let each = objects.table.most_objects() as u64;
+                each.saturating_mul(program.most_pictures())
+            });
+            worst = Some(most.with_joined(program, rows, (needs, most_objects)));
             sizes = Some(all);
         }
         match program.extent {
@@ -527,7 +535,12 @@ fn check_feed(request: &RunRequest<'_>) -> Result<()> {
 }
 
 /// Rejects options with which rows of several samples cannot be made.
-fn check_joined(request: &RunRequest<'_>, is_remote: bool) -> Result<()> {
+fn check_joined(
+    request: &RunRequest<'_>,
+    objects: Option<&OpenedObjects>,
+    has_masks: bool,
+    is_remote: bool,
+) -> Result<()> {
     let program = request.program;
     let names = program.joined_stages().iter().map(|stage| stage.name);
     let refused = |what: &str| {
@@ -546,23 +559,41 @@ fn check_joined(request: &RunRequest<'_>, is_remote: bool) -> Result<()> {
              copy on this machine",
         );
     }
-    let reads_objects = |stage: &JoinedStage| matches!(stage.joint.kind, JointKind::Cut { .. });
-    if request.objects.is_none() && program.joined_stages().iter().any(reads_objects) {
+    let has = |is_kind: fn(&JointKind) -> bool| {
+        let mut stages = program.joined_stages().iter();
+        stages.any(|stage| is_kind(&stage.joint.kind))
+    };
+    if objects.is_none() && has(|kind| matches!(kind, JointKind::Cut { .. })) {
         return refused(
             "cut_samples chooses its box by the objects of images: give `objects`, or remove it. \
              cutmix of `mixing` mixes images with their labels",
         );
     }
-    let has_window = |stage: &JoinedStage| stage.joint.window.is_some();
+    let mut stages = program.joined_stages().iter();
+    let has_window = stages.any(|stage| stage.joint.window.is_some());
     let draws_identities = matches!(request.plan.sampler, Sampler::Identity { .. });
-    if draws_identities && program.joined_stages().iter().any(has_window) {
+    if draws_identities && has_window {
         return refused(
             "partner_window divides the order of an epoch, and the sampler draws identities \
              without an order: remove partner_window, or use another sampler",
         );
     }
+    if program.pastes_objects() && !objects.is_some_and(|objects| objects.table.form().shapes) {
+        return refused(
+            "copy_paste pastes objects, and these images have none with polygons or run lengths: \
+             give `objects` that have them, or remove it",
+        );
+    }
+    if has_masks && has(|kind| matches!(kind, JointKind::Mix { .. })) {
+        return refused(
+            "mix_samples mixes pixels of two images, so a pixel has no single label: remove it, or \
+             load images without masks",
+        );
+    }
     let stages = program.joined_stages().iter();
-    let bytes = stages.map(JoinedStage::bytes).fold(0, u64::saturating_add);
+    let needs = StageNeeds::of(program, has_masks, objects.map(|objects| &objects.rule));
+    let each = stages.map(|stage| stage.bytes().saturating_add(needs.bytes(stage)));
+    let bytes = each.fold(0, u64::saturating_add);
     let most = request.limits.max_scratch;
     if bytes > most {
         return refused(&format!(

@@ -54,7 +54,7 @@ pub fn serve(
     if program.is_joined() {
         return Err(Error::config(
             "the bare decoder decodes one image of a row, and the recipe joins several: measure \
-             the ceiling with a recipe without mosaic, mix_samples and cut_samples",
+             the ceiling with a recipe without mosaic, mix_samples, cut_samples and copy_paste",
         ));
     }
     let mut bare = CeilingLoop::new(index, plan, program, share.part, share.share)?;

@@ -18,6 +18,7 @@ use crate::decode_plan::stored_picture::{MAX_KEPT_BYTES, SampleMemory, StoredPic
 use crate::error::{Error, Result, size, size_rounded_down, size_rounded_up};
 use crate::jobs::images::{crop_sections, mix};
 use crate::jobs::raster_rule::RasterRule;
+use crate::jobs::sample::stage_labels::StageNeeds;
 use crate::memory_plan::joined_bound::joined_bytes;
 use crate::picture::read_header::{DecodeCost, PictureHeader};
 use crate::picture::{ExifOrientation, FileFormat, PictureLimits};
@@ -94,12 +95,20 @@ impl ScratchSurvey {
 
     /// The same with the stages of a program that joins samples, after the first. `rows`: the sizes
     /// that batches set. Empty: only the recipe sets the size.
-    pub(crate) fn with_joined(mut self, program: &SampleProgram, rows: &[(u32, u32)]) -> Self {
+    /// `labels`: which labels go through the stages, with those of so many objects.
+    pub(crate) fn with_joined(
+        mut self,
+        program: &SampleProgram,
+        rows: &[(u32, u32)],
+        labels: (StageNeeds, u64),
+    ) -> Self {
         let mut sizes: Vec<Option<(u32, u32)>> = rows.iter().map(|size| Some(*size)).collect();
         if sizes.is_empty() {
             sizes.push(None);
         }
-        self.beside = self.beside.saturating_add(joined_bytes(program, &sizes));
+        self.beside = self
+            .beside
+            .saturating_add(joined_bytes(program, &sizes, labels));
         self
     }
 
@@ -462,7 +471,7 @@ impl RunMemory {
 fn scratch_of(program: &SampleProgram, picture: (u32, u32)) -> u64 {
     if program.is_joined() {
         let decoding = scratch_of(program.decoding_stage(), picture);
-        return decoding.saturating_add(joined_bytes(program, &[None]));
+        return decoding.saturating_add(joined_bytes(program, &[None], Default::default()));
     }
     let stored = StoredPicture::baseline_jpeg(picture);
     let [all, some] = stored.scratch_bounds(program, None, &mut Vec::new());

@@ -1,4 +1,4 @@
-//! Joins pictures of several samples: puts one on a canvas, mixes two, or takes a box of another.
+//! Joins pictures of several samples: puts one on a canvas, mixes two, or takes pixels of another.
 //!
 //! Pictures are upright 8-bit RGB without gaps between rows. Sizes are height, width.
 
@@ -63,6 +63,14 @@ impl JoinedCanvas<'_> {
             let range = start..start + PIXEL * rect.width as usize;
             self.pixels[range.clone()].copy_from_slice(&picture[range]);
         }
+    }
+
+    /// Replaces pixels by those of a picture of this size. Each number is that of a pixel, row after
+    /// row, and lies inside.
+    pub(crate) fn take_pixels(&mut self, picture: &[u8], numbers: impl Iterator<Item = usize>) {
+        let own = self.pixels.as_chunks_mut::<PIXEL>().0;
+        let new = picture.as_chunks::<PIXEL>().0;
+        numbers.for_each(|number| own[number] = new[number]);
     }
 }
 

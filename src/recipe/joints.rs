@@ -64,6 +64,11 @@ pub(crate) enum JointKind {
         boxes: u32,
         min_visibility: f64,
     },
+    /// Objects of one partner of the same size are pasted.
+    Paste {
+        max_overlap: f64,
+        min_visibility: f64,
+    },
 }
 
 /// What a joint draws for a picture.
@@ -88,7 +93,7 @@ impl SampleJoint {
     pub(crate) fn partners(&self) -> u32 {
         match self.kind {
             JointKind::Mosaic { grid, .. } => grid * grid - 1,
-            JointKind::Mix { .. } | JointKind::Cut { .. } => 1,
+            JointKind::Mix { .. } | JointKind::Cut { .. } | JointKind::Paste { .. } => 1,
         }
     }
 
@@ -96,7 +101,7 @@ impl SampleJoint {
     pub(crate) fn most(&self) -> Option<HeightWidth> {
         match self.kind {
             JointKind::Mosaic { size, .. } => Some((size.height, size.width)),
-            JointKind::Mix { .. } | JointKind::Cut { .. } => None,
+            JointKind::Mix { .. } | JointKind::Cut { .. } | JointKind::Paste { .. } => None,
         }
     }
 
@@ -134,7 +139,7 @@ impl SampleJoint {
                 let y = along(size.height);
                 draw.center = Some((along(size.width), y));
             }
-            JointKind::Mosaic { .. } => {}
+            JointKind::Mosaic { .. } | JointKind::Paste { .. } => {}
             JointKind::Mix { alpha } => draw.weight = Some(beta(alpha, &mut random)),
             JointKind::Cut { alpha, boxes, .. } => {
                 let drawn = (0..boxes).map(|_| cut_box(canvas, alpha, &mut random));
@@ -147,6 +152,24 @@ impl SampleJoint {
             }
         }
         draw
+    }
+
+    /// Draws which of `count` objects of the partner are pasted: as many numbers as objects, each of
+    /// which names one. At least one is.
+    pub(crate) fn draw_objects(
+        &self,
+        (random, stream): (&dyn RandomStreams, u32),
+        count: usize,
+    ) -> Vec<bool> {
+        // How many objects there are follows from the partner's picture, so they have numbers of
+        // their own.
+        let mut random = OperationNumbers::new(random, stream).nested("objects", 0);
+        let mut chosen = vec![false; count];
+        for _ in 0..count {
+            let one = random.next_up_to(count.saturating_sub(1) as u32);
+            chosen[one as usize] = true;
+        }
+        chosen
     }
 }
 
@@ -356,6 +379,44 @@ mod tests {
         assert!((square / n as f64 * 260.0 - 1.0).abs() < 0.05);
         // A share of 1/2 on average, of which clipping leaves less.
         assert!((0.25..0.5).contains(&(area / n as f64)), "{area}");
+    }
+
+    /// torchvision's: as many uniform numbers as objects, each of which names one.
+    #[test]
+    fn objects_are_drawn_with_repetition() {
+        let joint = SampleJoint {
+            p: 0.5,
+            kind: JointKind::Paste {
+                max_overlap: 1.0,
+                min_visibility: 0.0,
+            },
+        };
+        let n = 20_000;
+        for count in [1usize, 2, 5, 40] {
+            let mut chosen = vec![0; count];
+            let mut repeated = 0;
+            for position in 0..n {
+                let random = PositionRandom::new(3, 0, position);
+                let objects = joint.draw_objects((&random, 9), count);
+                assert!(objects.len() == count && objects.contains(&true));
+                assert_eq!(objects, joint.draw_objects((&random, 9), count));
+                let all = chosen.iter_mut().zip(&objects);
+                all.for_each(|(sum, is_chosen)| *sum += u64::from(*is_chosen));
+                // Not the numbers of the joint itself: whether it joins, and whom.
+                let joins = !joint.draw((&random, 9), &|_| 0, (8, 8)).partners.is_empty();
+                repeated += u64::from(objects[0] && joins);
+            }
+            let want = 1.0 - (1.0 - 1.0 / count as f64).powi(count as i32);
+            for sum in &chosen {
+                assert!(
+                    (*sum as f64 / n as f64 - want).abs() < 0.02,
+                    "{count}: {sum}"
+                );
+            }
+            assert!((repeated as f64 / n as f64 - want / 2.0).abs() < 0.02);
+        }
+        let random = PositionRandom::new(3, 0, 0);
+        assert!(joint.draw_objects((&random, 9), 0).is_empty());
     }
 
     #[test]

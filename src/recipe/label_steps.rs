@@ -154,7 +154,7 @@ pub(crate) enum RasterMoves {
 
 impl SampleProgram {
     /// The program that moves the labels of an image: the same draws, and rows of three bytes for
-    /// each label.
+    /// each label. If samples are joined: that of the last stage.
     ///
     /// # Errors
     /// Operations that mix pixels of several places, so no label is right; several crops; rows of
@@ -173,6 +173,9 @@ impl SampleProgram {
         moves: RasterMoves,
     ) -> std::result::Result<Self, RecipeFault> {
         self.check_companions(what)?;
+        for stage in self.joined_stages() {
+            stage.program.for_places(what, moves)?;
+        }
         let mixes = |step: &Step| matches!(step, Step::Augment(AugmentStep::Keep));
         let mut steps = Vec::new();
         self.largest_steps((512, 512), None, true, &mut steps);
@@ -209,7 +212,8 @@ impl SampleProgram {
         Ok(self.with_label_rows())
     }
 
-    /// Checks that a row is made of one image, so that something can move with it.
+    /// Checks that a row is made of one image, so that something can move with it. Masks move with
+    /// joined images, too.
     pub(super) fn check_companions(&self, what: &str) -> std::result::Result<(), RecipeFault> {
         let fault = |message: String| Err(RecipeFault { op: None, message });
         if self.is_crop_set() {
@@ -218,10 +222,10 @@ impl SampleProgram {
                  recipe without crops"
             ));
         }
-        if self.is_joined() {
+        if self.is_joined() && what != "masks" {
             return fault(format!(
                 "images of several samples are joined, and {what} are not yet: remove mosaic, \
-                 mix_samples and cut_samples, or load images without {what}"
+                 mix_samples, cut_samples and copy_paste, or load images without {what}"
             ));
         }
         if self.recipe().mixing.is_some() {

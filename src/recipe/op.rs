@@ -96,6 +96,7 @@ ops! {
     mosaic::Mosaic => "mosaic",
     mix_samples::MixSamples => "mix_samples",
     cut_samples::CutSamples => "cut_samples",
+    copy_paste::CopyPaste => "copy_paste",
     pad::Pad => "pad",
     pad_to::PadTo => "pad_to",
     color_jitter::ColorJitter => "color_jitter",

@@ -453,6 +453,7 @@ impl SampleProgram {
             },
             crops: None,
             hulls: None,
+            joined: None,
             ..self.clone()
         }
     }

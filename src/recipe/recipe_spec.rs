@@ -185,8 +185,8 @@ impl Recipe {
         self
     }
 
-    /// Whether rows are made of images of several samples: by `mosaic`, `mix_samples` or
-    /// `cut_samples`.
+    /// Whether rows are made of images of several samples: by `mosaic`, `mix_samples`,
+    /// `cut_samples` or `copy_paste`.
     pub fn joins_samples(&self) -> bool {
         self.ops.iter().any(|op| op.joint().is_some())
     }

@@ -15,8 +15,8 @@ use featherload::recipe::{
 };
 use featherload::targets::TargetStyle;
 use featherload::{
-    Batch, DataType, Loader, LoaderBuilder, MaskOptions, MemoryLayout, ObjectOptions,
-    ObjectOverflow, ObjectRule, OnError, Position, Recipe, RowStatus, Sampler, State,
+    Batch, DataType, Loader, LoaderBuilder, MemoryLayout, ObjectOptions, ObjectOverflow,
+    ObjectRule, OnError, Position, Recipe, RowStatus, Sampler, State,
 };
 use image::{Rgb, RgbImage};
 
@@ -697,11 +697,6 @@ fn what_joints_cannot_have_is_refused_at_the_start() {
         let e = builder.num_workers(0).build().unwrap_err().to_string();
         assert!(e.contains(text), "{e}");
     };
-    let masks = MaskOptions::new("../images/{stem}.png");
-    refused(
-        builder(&images).recipe(joined()).masks(masks),
-        "masks are not yet",
-    );
     let cut = levels(base().then(mosaic(2)).then(CutSamples::default()));
     refused(builder(&images).recipe(cut), "give `objects`");
     refused(

@@ -20,13 +20,17 @@ use crate::jobs::object_rule::ObjectRule;
 use crate::jobs::open_shards::{AccessPattern, HomeShard};
 use crate::jobs::raster_rule::{MASKS, NamedRaster, RasterRule};
 use crate::jobs::sample;
-use crate::jobs::sample::assembly::{FileUse, SampleAssembler, SampleFiles};
+use crate::jobs::sample::assembly::picture_source::{FileUse, PictureSource, SampleFiles};
+use crate::jobs::sample::assembly::{JoinedRow, SampleAssembler};
 use crate::jobs::sample::instance_masks::InstanceMaskMaker;
+use crate::jobs::sample::mask::MaskReader;
 use crate::jobs::sample::objects::ObjectMaker;
 use crate::jobs::sample::raster_maker::RasterMaker;
+use crate::jobs::sample::stage_labels::StageNeeds;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::sample_input::{InputMode, SampleInput};
 use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus, SamplerTable};
+use crate::picture::PixelBox;
 use crate::pool::job::{Job, JobKind, JobParts, RowParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::StageMeter;
@@ -67,24 +71,39 @@ struct RasterInput {
     what: String,
     index: Index,
     input: SampleInput,
-    maker: RasterMaker,
+    maker: InputMaker,
+}
+
+/// What makes rasters of files.
+#[derive(Debug)]
+enum InputMaker {
+    OfRow(RasterMaker),
+    /// The assembler makes masks, if a row is made of several samples.
+    OfStages(MaskReader),
 }
 
 impl RasterInput {
     fn new(spec: &ImageSpec, raster: &NamedRaster, index: Index, mode: InputMode) -> Result<Self> {
         let pattern = AccessPattern::of(&spec.plan.sampler);
         let input = SampleInput::new(mode, spec.limits.max_scratch, pattern);
+        let (program, limits) = (&spec.program, &spec.limits);
+        let maker = match &raster.rule {
+            RasterRule::Mask(rule) if program.is_joined() && raster.name == MASKS => {
+                InputMaker::OfStages(MaskReader::new(rule, limits))
+            }
+            rule => InputMaker::OfRow(RasterMaker::new(program, rule, limits)?),
+        };
         Ok(Self {
             what: match &*raster.name {
                 MASKS => "mask".to_owned(),
                 name => format!("raster {name}"),
             },
             index,
+            maker,
             input: match spec.evicts_shards {
                 true => input.without_open_shards(),
                 false => input,
             },
-            maker: RasterMaker::new(&spec.program, &raster.rule, &spec.limits)?,
         })
     }
 
@@ -97,19 +116,37 @@ impl RasterInput {
         out: &mut [u8],
         meter: &mut StageMeter,
     ) -> std::result::Result<(), SampleFault> {
-        let named = |fault: SampleFault| {
-            let path = self.index.path(id);
-            let reason = format!("{} {}: {}", self.what, path.display(), fault.reason);
-            SampleFault::new(fault.kind, reason)
+        let Self {
+            what,
+            index,
+            input,
+            maker: InputMaker::OfRow(maker),
+        } = self
+        else {
+            return Err(FaultKind::Corrupt.fault("its ticket names a row of one sample"));
         };
-        let bytes = self
-            .input
-            .open_metered(&self.index, id, Some(&mut *meter))
-            .map_err(named)?;
-        meter.bytes += bytes.len() as u64;
-        let made = self.maker.make(&bytes, image, request, out, meter);
-        made.map_err(named)
+        let mut make =
+            |bytes: &[u8], _, meter: &mut StageMeter| maker.make(bytes, image, request, out, meter);
+        open_raster((what, index, input), (id, None), meter, &mut make)
     }
+}
+
+/// Opens the file of a raster of sample `id`, which may have a box. Faults name both: `what`.
+fn open_raster(
+    (what, index, input): (&str, &Index, &mut SampleInput),
+    (id, part): (u64, Option<PixelBox>),
+    meter: &mut StageMeter,
+    make: &mut FileUse<'_>,
+) -> std::result::Result<(), SampleFault> {
+    let named = |fault: SampleFault| {
+        let path = index.path(id);
+        let reason = format!("{what} {}: {}", path.display(), fault.reason);
+        SampleFault::new(fault.kind, reason)
+    };
+    let bytes = input.open_metered(index, id, Some(&mut *meter));
+    let bytes = bytes.map_err(named)?;
+    meter.bytes += bytes.len() as u64;
+    make(&bytes, part, meter).map_err(named)
 }
 
 /// The files of the data set in an epoch.
@@ -120,6 +157,8 @@ struct OpenedFiles<'a> {
     /// That of the row.
     position: u64,
     input: &'a mut SampleInput,
+    /// Those of masks.
+    masks: Option<(&'a str, &'a Index, &'a mut SampleInput)>,
 }
 
 impl SampleFiles for OpenedFiles<'_> {
@@ -132,6 +171,19 @@ impl SampleFiles for OpenedFiles<'_> {
         let bytes = (self.input).open_metered(self.index, id, Some(&mut *meter))?;
         meter.bytes += bytes.len() as u64;
         make(&bytes, self.index.pixel_box(id), meter)
+    }
+
+    fn with_mask(
+        &mut self,
+        id: u64,
+        meter: &mut StageMeter,
+        make: &mut FileUse<'_>,
+    ) -> std::result::Result<(), SampleFault> {
+        let part = self.index.pixel_box(id);
+        let Some((what, index, input)) = &mut self.masks else {
+            return Err(FaultKind::Corrupt.fault("its data set has no masks"));
+        };
+        open_raster((*what, *index, &mut **input), (id, part), meter, make)
     }
 
     fn name(&self, id: u64) -> String {
@@ -150,7 +202,8 @@ fn object_maker(
 ) -> Result<ObjectMaker> {
     let mover = ObjectMover::new(table, rule);
     let mover = mover.map_err(|fault| Error::option("objects", fault.to_string()))?;
-    let masks = rule.mask_scale().map(|scale| {
+    let of_row = rule.mask_scale().filter(|_| !spec.program.is_joined());
+    let masks = of_row.map(|scale| {
         let program = spec.program.for_labels();
         let program = program.map_err(|fault| Error::protocol(fault.message))?;
         InstanceMaskMaker::new(&program, &spec.limits, scale, rule)
@@ -234,6 +287,8 @@ impl ImageJob {
             .as_ref()
             .map(|(rule, table)| ObjectSection::new(table.clone(), rule).joining(&spec.program));
         let packing = (packing.with_rasters(&spec.rasters, &spec.program)).with_objects(section);
+        let has_masks = spec.rasters.iter().any(|raster| raster.name == MASKS);
+        let needs = StageNeeds::of(&spec.program, has_masks, spec.objects.as_ref());
         let objects = objects.map(|(rule, table)| object_maker(spec, rule, table));
         let objects = objects.transpose()?;
         let reads_boxes = spec.program.box_reader().is_some();
@@ -258,7 +313,7 @@ impl ImageJob {
             handed: None,
             handed_bytes: Vec::new(),
             decoder: SampleDecoder::new(&spec.program, &spec.limits)?,
-            assembler: SampleAssembler::of(&spec.program, &spec.limits)?,
+            assembler: SampleAssembler::of(&spec.program, &spec.limits, needs)?,
             packing,
             packed: PackedBatch::default(),
             max_scratch: spec.limits.max_scratch,
@@ -270,9 +325,13 @@ impl ImageJob {
 impl ImageJob {
     /// Most bytes that the objects of a row take while they move.
     fn object_memory(&self) -> u64 {
-        let pictures = (self.assembler.as_ref()).map_or(1, SampleAssembler::most_pictures);
-        let objects = self.objects.as_ref();
-        objects.map_or(0, |objects| objects.memory(pictures))
+        let assembler = self.assembler.as_ref();
+        let pictures = assembler.map_or(1, SampleAssembler::most_pictures);
+        self.objects.as_ref().map_or(0, |objects| {
+            let most = pictures.saturating_mul(objects.mover().table().most_objects() as u64);
+            let masks = assembler.map_or(0, |assembler| assembler.mask_bytes(most));
+            objects.memory(pictures).saturating_add(masks)
+        })
     }
 
     /// Fills a row of the pictures of several samples.
@@ -283,11 +342,8 @@ impl ImageJob {
         out: &mut RowParts<'_>,
         meter: &mut StageMeter,
     ) -> std::result::Result<(), SampleFault> {
-        let has_objects = self.objects.is_some();
-        let (Some(assembler), true) = (
-            &mut self.assembler,
-            out.further.len() == usize::from(has_objects),
-        ) else {
+        let parts = self.rasters.len() + usize::from(self.objects.is_some());
+        let (Some(assembler), true) = (&mut self.assembler, out.further.len() == parts) else {
             return Err(SampleFault::new(
                 FaultKind::Corrupt,
                 "its ticket names a row with another number of parts",
@@ -300,19 +356,41 @@ impl ImageJob {
             boxes: None,
             check_size: &|_| Ok(()),
         };
+        let (masks, reader) = match &mut self.rasters[..] {
+            [
+                RasterInput {
+                    what,
+                    index,
+                    input,
+                    maker: InputMaker::OfStages(reader),
+                },
+            ] => (Some((&**what, &*index, input)), Some(&*reader)),
+            _ => (None, None),
+        };
         let mut files = OpenedFiles {
             index: &self.index,
             plan: &self.plan,
             epoch: at.epoch,
             position: row.position,
             input: &mut self.input,
+            masks,
         };
-        let record = out.further.first_mut().map(|record| &mut **record);
+        let mut source = PictureSource {
+            files: &mut files,
+            objects: self.objects.as_ref(),
+            masks: reader,
+        };
+        let mut further = out.further.iter_mut().map(|part| &mut **part);
+        let places = JoinedRow {
+            pixels: &mut *out.first,
+            mask: reader.and_then(|_| further.next()),
+            record: further.next(),
+        };
         assembler.make_row(
             (row.id, &mut self.decoder),
             &request,
-            (&mut files, self.objects.as_ref()),
-            (&mut *out.first, record),
+            &mut source,
+            places,
             meter,
         )
     }
@@ -452,7 +530,12 @@ impl Job for ImageJob {
         // Buffers of earlier samples may exist in addition to the whole of this one's.
         let draws = self.objects.as_ref().is_some_and(ObjectMaker::draws_masks);
         let of_stages = (self.assembler.as_ref()).map_or(0, SampleAssembler::decoders);
-        let decoders = 1 + self.rasters.len() as u64 + u64::from(draws) + of_stages as u64;
+        // The assembler's stages have the decoders of masks.
+        let of_rasters = match &self.assembler {
+            Some(_) => 0,
+            None => self.rasters.len() as u64,
+        };
+        let decoders = 1 + of_rasters + u64::from(draws) + of_stages as u64;
         let pages = self
             .rasters
             .iter()

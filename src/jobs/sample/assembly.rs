@@ -1,109 +1,89 @@
-//! A row that is made of the pictures of several samples: mosaics, and mixed pictures.
+//! A row that is made of the pictures of several samples: mosaics, mixed and pasted pictures.
 //!
 //! Runs where `sample` does. The recipe is divided into stages by its joints. The picture of a
 //! sample after a stage is that of the stage's program on a canvas. The canvas has the pictures of
 //! the sample and of its partners after the stage before. Each partner has random numbers of its
 //! own, which follow from the position, so a row is the same in every process.
+//!
+//! - `picture_source`: the files of a row; `stage_maker`: the pictures of a stage, and its canvas.
 
-use std::cell::Cell;
+pub(crate) mod picture_source;
+mod stage_maker;
 
+use self::picture_source::PictureSource;
+use self::stage_maker::{StageMaker, join};
 use crate::decode_plan::stored_picture::StoredPicture;
 use crate::error::{FaultKind, Result, SampleFault};
-use crate::jobs::object_mover::MovedPicture;
-use crate::jobs::sample::objects::ObjectMaker;
-use crate::jobs::sample::objects::joined::JoinedObjects;
-use crate::jobs::sample::{ONLY, PIXEL, RowRequest, SampleDecoder};
-use crate::jobs::stages;
-use crate::picture::{PictureLimits, PixelBox};
-use crate::pixels::joining::JoinedCanvas;
+use crate::jobs::sample::label_mover::LabelPicture;
+use crate::jobs::sample::stage_labels::{StageLabels, StageNeeds};
+use crate::jobs::sample::{KEEP, ONLY, RowRequest, SampleDecoder};
+use crate::picture::PictureLimits;
 use crate::pool::worker::meter::StageMeter;
-use crate::recipe::joints::{JointDraw, JointKind, MosaicLayout, PartnerDraw, centered};
 use crate::recipe::random::{CropStreams, RandomStreams};
 use crate::recipe::{DrawnPicture, JoinedStage, SampleProgram, Size};
 use crate::sys::panics::catch_panic;
 use crate::targets::SampleMotion;
-
-/// Numbers of partners are multiples of this for each joint, so no two partners share theirs.
-const PARTNERS: u32 = 64;
-
-/// What is made of the bytes of a file.
-pub(crate) type FileUse<'a> =
-    dyn FnMut(&[u8], Option<PixelBox>, &mut StageMeter) -> Result<(), SampleFault> + 'a;
-
-/// The files of samples.
-pub(crate) trait SampleFiles {
-    /// Opens the file of a sample. The box is that of the sample, if it has one.
-    fn with_file(
-        &mut self,
-        id: u64,
-        meter: &mut StageMeter,
-        make: &mut FileUse<'_>,
-    ) -> Result<(), SampleFault>;
-
-    /// The sample in messages.
-    fn name(&self, id: u64) -> String;
-
-    /// The sample of a draw.
-    fn partner(&self, draw: PartnerDraw) -> u64;
-}
+use crate::targets::masks::BitMask;
 
 /// Makes rows of several pictures.
 #[derive(Debug)]
 pub(crate) struct SampleAssembler {
     stages: Vec<StageMaker>,
+    needs: StageNeeds,
+    /// Moves labels through the last stage.
+    labels: Option<StageLabels>,
 }
 
-/// Makes the pictures of a stage, and joins them.
-#[derive(Debug)]
-struct StageMaker {
-    stage: JoinedStage,
-    decoder: SampleDecoder,
-    /// The last picture: room for the largest.
-    picture: Vec<u8>,
-    canvas: Vec<u8>,
-}
-
-/// What all pictures of a row have in common.
-struct RowSource<'a> {
-    files: &'a mut dyn SampleFiles,
-    objects: Option<&'a ObjectMaker>,
-}
-
-/// A picture after a stage.
-struct StagePicture {
-    /// Height and width.
-    size: (u32, u32),
-    objects: Option<JoinedObjects>,
-}
-
-fn bytes_of((height, width): (u32, u32)) -> usize {
-    PIXEL * height as usize * width as usize
+/// Where a row is written.
+pub(crate) struct JoinedRow<'a> {
+    pub(crate) pixels: &'a mut [u8],
+    /// The mask of classes, if there is one.
+    pub(crate) mask: Option<&'a mut [u8]>,
+    /// The record of objects, if there is one.
+    pub(crate) record: Option<&'a mut [u8]>,
 }
 
 impl SampleAssembler {
     /// None unless the program joins samples.
-    pub(crate) fn of(program: &SampleProgram, limits: &PictureLimits) -> Result<Option<Self>> {
-        let stages = program.joined_stages().iter().map(|stage| {
-            Ok(StageMaker {
-                decoder: SampleDecoder::new(&stage.program, limits)?,
-                stage: stage.clone(),
-                picture: Vec::new(),
-                canvas: Vec::new(),
-            })
-        });
+    pub(crate) fn of(
+        program: &SampleProgram,
+        limits: &PictureLimits,
+        needs: StageNeeds,
+    ) -> Result<Option<Self>> {
+        let stages = program.joined_stages().iter();
+        let stages = stages.map(|stage| StageMaker::new(stage, limits, needs));
         let stages: Vec<_> = stages.collect::<Result<_>>()?;
-        Ok((!stages.is_empty()).then_some(Self { stages }))
+        if stages.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            stages,
+            needs,
+            labels: StageLabels::new(program, limits, needs)?,
+        }))
     }
 
-    /// The number of decoders.
+    /// The number of decoders, with those of labels.
     pub(crate) fn decoders(&self) -> usize {
-        self.stages.len()
+        match self.needs.any() {
+            true => 2 * self.stages.len() + 1,
+            false => self.stages.len(),
+        }
     }
 
-    /// Bytes of the pictures between stages.
+    /// Bytes of the pictures and labels between stages.
     pub(crate) fn canvas_bytes(&self) -> u64 {
-        let each = self.stages.iter().map(|maker| maker.stage.bytes());
+        let each = self.stages.iter().map(|maker| {
+            let of_labels = self.needs.bytes(&maker.stage);
+            maker.stage.bytes().saturating_add(of_labels)
+        });
         each.fold(0, u64::saturating_add)
+    }
+
+    /// Most bytes of the masks of so many objects between stages.
+    pub(crate) fn mask_bytes(&self, objects: u64) -> u64 {
+        let stages = self.stages.iter().map(|maker| &maker.stage);
+        self.needs.mask_bytes(stages, objects)
     }
 
     /// The most pictures of which a row is made.
@@ -113,8 +93,8 @@ impl SampleAssembler {
             .product()
     }
 
-    /// Fills the row of sample `own`, and its record of objects. `last`: the decoder of the last
-    /// stage.
+    /// Fills the row of sample `own`, and its mask and record of objects. `last`: the decoder of the
+    /// last stage.
     ///
     /// # Errors
     /// A file that cannot be used: of the sample, or of a partner, which the message names.
@@ -122,35 +102,67 @@ impl SampleAssembler {
         &mut self,
         (own, last): (u64, &mut SampleDecoder),
         request: &RowRequest<'_, impl CropStreams>,
-        (files, objects): (&mut dyn SampleFiles, Option<&ObjectMaker>),
-        (out, record): (&mut [u8], Option<&mut [u8]>),
+        source: &mut PictureSource<'_>,
+        out: JoinedRow<'_>,
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
-        let make = || {
-            let mut source = RowSource { files, objects };
-            let joined = join(&mut self.stages, own, request.random, &mut source, meter)?;
-            let Some(stage) = self.stages.last_mut() else {
-                return Err(FaultKind::Corrupt.fault("its recipe joins no samples"));
-            };
-            let canvas = (&mut stage.canvas, stage.stage.canvas);
-            last.fill_from_canvas(canvas, request, out, meter)?;
-            match (objects, joined, record) {
-                (Some(objects), Some(joined), Some(record)) => {
-                    objects.write_joined(joined, &last.last_motion(), record)
-                }
-                _ => Ok(()),
-            }
-        };
+        let make = || self.make(own, last, request, source, out, meter);
         let made = catch_panic(make);
+        self.stages.iter_mut().for_each(StageMaker::free_large);
+        if let Some(labels) = &mut self.labels {
+            labels.mover.free_above(KEEP);
+        }
         made.unwrap_or_else(|| {
-            for stage in &mut self.stages {
-                stage.decoder.free_buffers();
-                (stage.picture, stage.canvas) = (Vec::new(), Vec::new());
+            self.stages.iter_mut().for_each(StageMaker::free_buffers);
+            if let Some(labels) = &mut self.labels {
+                labels.free_buffers();
             }
             last.free_buffers();
             Err(FaultKind::Corrupt
                 .fault("joining the pictures of this sample panicked: please report it"))
         })
+    }
+
+    fn make(
+        &mut self,
+        own: u64,
+        last: &mut SampleDecoder,
+        request: &RowRequest<'_, impl CropStreams>,
+        source: &mut PictureSource<'_>,
+        out: JoinedRow<'_>,
+        meter: &mut StageMeter,
+    ) -> Result<(), SampleFault> {
+        let joined = join(&mut self.stages, own, request.random, source, meter)?;
+        let Some(stage) = self.stages.last_mut() else {
+            return Err(FaultKind::Corrupt.fault("its recipe joins no samples"));
+        };
+        let canvas = stage.stage.canvas;
+        last.fill_from_canvas((&mut stage.canvas, canvas), request, out.pixels, meter)?;
+        let motion = last.last_motion();
+        let output = motion.output();
+        let sizes = (canvas, (output.height, output.width));
+        if let (Some(objects), Some(joined), Some(record)) = (source.objects, joined, out.record) {
+            let mut labels = self.labels.as_mut();
+            let mut write_masks = |masks: &[BitMask], scale, out: &mut [u8]| match &mut labels {
+                Some(labels) => labels.write_masks(masks, (sizes, scale), request, out, meter),
+                None => Ok(()),
+            };
+            objects.write_joined(joined, &motion, &mut write_masks, record)?;
+        }
+        let from = stage.labels.as_ref();
+        if let (Some(labels), Some(from), Some(reader), Some(mask)) =
+            (&mut self.labels, from, source.masks, out.mask)
+        {
+            let picture = LabelPicture {
+                size: sizes.0,
+                row: sizes.1,
+                moves: reader.moves(),
+                scratch: 0,
+            };
+            let moved = labels.move_classes(&from.canvas, &picture, request, meter)?;
+            reader.write(moved, mask)?;
+        }
+        Ok(())
     }
 }
 
@@ -166,213 +178,6 @@ impl SampleDecoder {
         let plan = self.plan_row(StoredPicture::canvas(size), request)?;
         let pixels = (pixels, size.1 as usize);
         self.fill_from_buffer(ONLY, pixels, &plan, request.size, out, meter)
-    }
-}
-
-/// Fills the canvas of the last of these stages for sample `id`. Returns its objects.
-fn join<R: CropStreams>(
-    stages: &mut [StageMaker],
-    id: u64,
-    random: &R,
-    source: &mut RowSource<'_>,
-    meter: &mut StageMeter,
-) -> Result<Option<JoinedObjects>, SampleFault> {
-    let number = stages.len() as u32;
-    let Some((of_stage, before)) = stages.split_last_mut() else {
-        return Err(FaultKind::Corrupt.fault("its recipe joins no samples"));
-    };
-    let JoinedStage {
-        joint,
-        stream,
-        canvas: size,
-        ..
-    } = of_stage.stage;
-    let partner = |draw| source.files.partner(draw);
-    let draw = joint.draw((random, stream), &partner, size);
-    let own = of_stage.make_picture(before, id, random, source, meter)?;
-    of_stage.canvas.resize(bytes_of(size), 0);
-    let mut layout = match joint.kind {
-        JointKind::Mosaic { size, .. } => Some(MosaicLayout::new(size, draw.center)),
-        _ => None,
-    };
-    let mut objects = of_stage.begin(own, &draw, &mut layout);
-    meter.lap(stages::AUGMENT);
-    for (partner, other) in (1..).zip(&draw.partners) {
-        let numbers = random.of_crop(number * PARTNERS + partner);
-        let picture = of_stage.make_picture(before, *other, &numbers, source, meter);
-        let picture = picture.map_err(|fault| {
-            let name = source.files.name(*other);
-            SampleFault::new(
-                fault.kind,
-                format!("its partner, sample {other} ({name}): {}", fault.reason),
-            )
-        })?;
-        of_stage.add(picture, &draw, &mut layout, &mut objects);
-        meter.lap(stages::AUGMENT);
-    }
-    Ok(objects)
-}
-
-impl StageMaker {
-    /// Makes the picture of a sample. `before`: the stages before this one.
-    fn make_picture<R: CropStreams>(
-        &mut self,
-        before: &mut [StageMaker],
-        id: u64,
-        random: &R,
-        source: &mut RowSource<'_>,
-        meter: &mut StageMeter,
-    ) -> Result<StagePicture, SampleFault> {
-        self.picture.resize(bytes_of(self.stage.most), 0);
-        if before.is_empty() {
-            return self.decode_picture(id, random, source, meter);
-        }
-        let objects = join(before, id, random, source, meter)?;
-        let Some(from) = before.last_mut() else {
-            return Err(FaultKind::Corrupt.fault("its recipe joins no samples"));
-        };
-        let (canvas, size) = (&mut from.canvas, from.stage.canvas);
-        let request = RowRequest {
-            random,
-            size: None,
-            part: None,
-            boxes: None,
-            check_size: &|size| self.stage.output(size, random).map(|_| ()),
-        };
-        let out = &mut self.picture[..];
-        self.decoder
-            .fill_from_canvas((canvas, size), &request, out, meter)?;
-        let motion = self.decoder.last_motion();
-        let mut objects = objects;
-        if let (Some(maker), Some(objects)) = (source.objects, &mut objects) {
-            maker.move_joined(objects, &motion)?;
-        }
-        let output = motion.output();
-        Ok(StagePicture {
-            size: (output.height, output.width),
-            objects,
-        })
-    }
-
-    /// Makes the picture of a sample from its file.
-    fn decode_picture<R: CropStreams>(
-        &mut self,
-        id: u64,
-        random: &R,
-        source: &mut RowSource<'_>,
-        meter: &mut StageMeter,
-    ) -> Result<StagePicture, SampleFault> {
-        let Self {
-            stage,
-            decoder,
-            picture: out,
-            ..
-        } = self;
-        let size = Cell::new((0, 0));
-        let objects = source.objects;
-        let mut made = None;
-        source
-            .files
-            .with_file(id, meter, &mut |bytes, part, meter| {
-                let request = RowRequest {
-                    random,
-                    size: None,
-                    part,
-                    boxes: None,
-                    check_size: &|picture| {
-                        size.set(stage.output(picture, random)?);
-                        Ok(())
-                    },
-                };
-                decoder.make_row(bytes, &request, out, meter)?;
-                let motion = &decoder.last_motion();
-                let picture = MovedPicture {
-                    size: decoder.last_image(),
-                    part,
-                    motion,
-                    centre_crops: &[],
-                };
-                let objects = objects.map(|maker| maker.begin_joined(id, picture));
-                made = objects.transpose()?;
-                Ok(())
-            })?;
-        Ok(StagePicture {
-            size: size.get(),
-            objects: made,
-        })
-    }
-
-    fn canvas(&mut self) -> (JoinedCanvas<'_>, &[u8]) {
-        let canvas = JoinedCanvas {
-            pixels: &mut self.canvas,
-            size: self.stage.canvas,
-        };
-        (canvas, &self.picture)
-    }
-
-    /// Begins the canvas with the last picture, that of the sample itself.
-    fn begin(
-        &mut self,
-        own: StagePicture,
-        draw: &JointDraw,
-        layout: &mut Option<MosaicLayout>,
-    ) -> Option<JoinedObjects> {
-        let (kind, size) = (self.stage.joint.kind, self.stage.canvas);
-        let (mut canvas, picture) = self.canvas();
-        let mut at = [0, 0];
-        if let (JointKind::Mosaic { fill, .. }, Some(layout)) = (kind, layout) {
-            canvas.fill(fill);
-            at = match draw.partners.is_empty() {
-                true => centered(size, own.size),
-                false => layout.place(own.size),
-            };
-        }
-        canvas.paste(picture, own.size, at);
-        let mut objects = own.objects;
-        if let Some(objects) = &mut objects {
-            objects.shift(at, size);
-        }
-        objects
-    }
-
-    /// Joins the last picture, that of a partner, with the canvas.
-    fn add(
-        &mut self,
-        other: StagePicture,
-        draw: &JointDraw,
-        layout: &mut Option<MosaicLayout>,
-        objects: &mut Option<JoinedObjects>,
-    ) {
-        let (kind, size) = (self.stage.joint.kind, self.stage.canvas);
-        let (mut canvas, picture) = self.canvas();
-        let mut new = other.objects;
-        match kind {
-            JointKind::Mosaic { .. } => {
-                let at = layout
-                    .as_mut()
-                    .map_or([0, 0], |layout| layout.place(other.size));
-                canvas.paste(picture, other.size, at);
-                if let Some(new) = &mut new {
-                    new.shift(at, size);
-                }
-            }
-            JointKind::Mix { .. } => canvas.mix(picture, draw.weight.unwrap_or(1.0)),
-            JointKind::Cut { min_visibility, .. } => {
-                let (Some(own), Some(other)) = (&objects, &mut new) else {
-                    return;
-                };
-                let Some(rect) = own.first_free(&draw.boxes) else {
-                    return;
-                };
-                if !other.keep_inside(rect, min_visibility) {
-                    return;
-                }
-                canvas.take_box(picture, rect);
-            }
-        }
-        if let (Some(objects), Some(new)) = (objects, new) {
-            objects.append(new);
-        }
     }
 }
 

@@ -5,14 +5,12 @@
 //! objects. Labels move by nearest filters, which mix no bits.
 
 use crate::data::objects::ObjectShape;
-use crate::decode_plan::stored_picture::StoredPicture;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::object_rule::ObjectRule;
-use crate::jobs::sample::mask::label_bytes;
-use crate::jobs::sample::{ONLY, RowRequest, SampleDecoder};
+use crate::jobs::sample::RowRequest;
+use crate::jobs::sample::label_mover::{LabelMover, LabelPicture, label_bytes};
 use crate::picture::labels::LABEL;
-use crate::picture::read_header::DecodeCost;
-use crate::picture::{ExifOrientation, PictureLimits, jpeg::PixelRegion};
+use crate::picture::{PictureLimits, jpeg::PixelRegion};
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::random::RandomStreams;
 use crate::recipe::{LabelFilter, LabelMoves, SampleProgram, Size};
@@ -20,19 +18,15 @@ use crate::targets::masks::{MaskScale, PolygonLimits, RunLengths, mask_of_polygo
 use crate::targets::{PolygonArray, TargetFault};
 
 /// Masks that a label holds, one in each bit.
-const BITS: usize = 8 * LABEL;
+pub(crate) const BITS: usize = 8 * LABEL;
 
 /// Makes the masks of rows. Keeps its buffers.
 #[derive(Debug)]
 pub(crate) struct InstanceMaskMaker {
-    decoder: SampleDecoder,
+    mover: LabelMover,
     scale: MaskScale,
     filter: LabelFilter,
     at_source: bool,
-    /// Labels of the part of the picture that the first steps need.
-    labels: Vec<u8>,
-    /// Labels of the row.
-    row: Vec<u8>,
 }
 
 /// The objects of a row whose masks are made.
@@ -56,12 +50,10 @@ impl InstanceMaskMaker {
         rule: &ObjectRule,
     ) -> Result<Self> {
         Ok(Self {
-            decoder: SampleDecoder::new(program, limits)?,
+            mover: LabelMover::new(program, limits)?,
             scale,
             filter: rule.mask_filter(),
             at_source: rule.draws_at_source(),
-            labels: Vec::new(),
-            row: Vec::new(),
         })
     }
 
@@ -102,7 +94,7 @@ impl InstanceMaskMaker {
             }
         }
         for chunk in at_source.chunks(BITS) {
-            self.write_chunk(objects, chunk, request, (out, size), meter)?;
+            self.write_chunk(objects, chunk, request, out, meter)?;
         }
         Ok(())
     }
@@ -113,69 +105,92 @@ impl InstanceMaskMaker {
         objects: &MaskedObjects<'_>,
         chunk: &[usize],
         request: &RowRequest<'_, impl RandomStreams>,
-        (out, size): (&mut [u8], Size),
+        out: &mut [u8],
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
-        let (height, width) = objects.picture;
-        let row = (objects.output.width, objects.output.height);
-        let whole = StoredPicture {
-            size: (width, height),
-            orientation: ExifOrientation::Normal,
-            cost: DecodeCost::Rows {
-                scratch: label_bytes((width, height)) + label_bytes(row),
-            },
-            pixel_box: None,
+        let row = (objects.output.height, objects.output.width);
+        let picture = LabelPicture {
+            size: objects.picture,
+            row,
+            moves: moves_of_bits(self.filter),
+            scratch: 0,
         };
-        let stored = whole.with_box(request.part)?;
-        let moves = LabelMoves {
-            filter: self.filter,
-            fill: [0; LABEL],
-        };
-        let plan = (self.decoder).plan_with(stored, request, |steps| moves.replace(steps))?;
-        let window = plan.window;
-        self.labels.clear();
-        let bytes = label_bytes((window.w, window.h)) as usize;
-        self.labels.resize(bytes, 0);
-        for (bit, number) in chunk.iter().enumerate() {
-            let picture = Size { height, width };
-            if let Some(runs) = runs_of(&objects.shapes[*number], picture)? {
-                set_bits(&runs, window, bit, &mut self.labels);
-            }
-        }
-        let mut of_window = plan;
-        (of_window.window.x, of_window.window.y) = (0, 0);
-        self.row.clear();
-        self.row.resize(label_bytes(row) as usize, 0);
-        let from = (&self.labels[..], window.w as usize);
-        let to = &mut self.row;
-        (self.decoder).fill_from_raw(ONLY, from, &of_window, request.size, to, meter)?;
-        let mask = size.height as usize * size.width as usize;
-        let step = match self.scale {
-            MaskScale::Full => 1,
-            MaskScale::Quarter => 4,
-        };
-        for (bit, number) in chunk.iter().enumerate() {
-            let out = &mut out[number * mask..][..mask];
-            let lines = self.row.chunks_exact(LABEL * row.0 as usize);
-            let lines = lines.step_by(step);
-            for (to, line) in out.chunks_exact_mut(size.width as usize).zip(lines) {
-                let labels = line.chunks_exact(LABEL).step_by(step);
-                for (to, label) in to.iter_mut().zip(labels) {
-                    *to = (label[bit / 8] >> (bit % 8)) & 1;
-                }
-            }
-        }
+        let shapes = chunk.iter().map(|number| &objects.shapes[*number]);
+        let labels = move_shapes(&mut self.mover, shapes, &picture, request, meter)?;
+        write_bits(
+            labels,
+            (objects.output, self.scale),
+            chunk.iter().copied(),
+            out,
+        );
         Ok(())
     }
 
     /// Frees all buffers if they hold more than `most` bytes.
     pub(crate) fn free_above(&mut self, most: usize) {
-        let held = self.labels.capacity() + self.row.capacity() + self.decoder.held_bytes();
-        if held > most {
-            (self.labels, self.row) = (Vec::new(), Vec::new());
-            self.decoder.free_buffers();
+        self.mover.free_above(most);
+    }
+}
+
+/// Writes the masks in the bits of labels of a row. `numbers`: for each bit the place of its mask in
+/// `out`, where masks follow each other.
+pub(crate) fn write_bits(
+    labels: &[u8],
+    (row, scale): (Size, MaskScale),
+    numbers: impl Iterator<Item = usize>,
+    out: &mut [u8],
+) {
+    let size = scale.size(row);
+    let mask = size.height as usize * size.width as usize;
+    let step = match scale {
+        MaskScale::Full => 1,
+        MaskScale::Quarter => 4,
+    };
+    for (bit, number) in numbers.enumerate() {
+        let out = &mut out[number * mask..][..mask];
+        let lines = labels.chunks_exact(LABEL * row.width as usize);
+        let lines = lines.step_by(step);
+        for (to, line) in out.chunks_exact_mut(size.width as usize).zip(lines) {
+            let labels = line.chunks_exact(LABEL).step_by(step);
+            for (to, label) in to.iter_mut().zip(labels) {
+                *to = (label[bit / 8] >> (bit % 8)) & 1;
+            }
         }
     }
+}
+
+/// How bits move: outside of a picture none is set.
+pub(crate) fn moves_of_bits(filter: LabelFilter) -> LabelMoves {
+    LabelMoves {
+        filter,
+        fill: [0; LABEL],
+    }
+}
+
+/// Draws shapes at the size of their picture, at most [`BITS`], and moves them. Returns the labels
+/// of the row: bit n is the mask of shape n.
+///
+/// # Errors
+/// Shapes that are over a limit or of another picture; too little memory for the labels.
+pub(crate) fn move_shapes<'a, 's>(
+    mover: &'a mut LabelMover,
+    shapes: impl Iterator<Item = &'s ObjectShape>,
+    picture: &LabelPicture,
+    request: &RowRequest<'_, impl RandomStreams>,
+    meter: &mut StageMeter,
+) -> std::result::Result<&'a [u8], SampleFault> {
+    let (height, width) = picture.size;
+    let draw = |window: PixelRegion, labels: &mut Vec<u8>| {
+        labels.clear();
+        labels.resize(label_bytes((window.h, window.w)) as usize, 0);
+        for (bit, shape) in shapes.enumerate() {
+            if let Some(runs) = runs_of(shape, Size { height, width })? {
+                set_bits(&runs, window, bit, labels);
+            }
+        }
+        Ok(())
+    };
+    mover.move_labels(picture, request, draw, meter)
 }
 
 /// Sets a bit of the labels of a window where the mask of the whole picture is inside.

@@ -2,9 +2,10 @@
 //!
 //! Runs where `sample` does. The steps of the sample's picture say how its objects move.
 //!
-//! - `joined`: objects of a row that is made of several samples.
+//! - `joined`: objects of a row that is made of several samples; `pasting`: those that are pasted.
 
 pub(crate) mod joined;
+mod pasting;
 
 use std::sync::Arc;
 
@@ -86,7 +87,10 @@ impl ObjectMaker {
         let mover = self.mover.clone();
         mover.check_size(id, picture.size)?;
         let stated = mover.table().sample(id);
-        let mut shapes = self.shapes(&stated, picture)?;
+        let mut shapes = match self.masks {
+            Some(_) => self.shapes(&stated, picture.size)?,
+            None => Vec::new(),
+        };
         let (record, moved) = self.record(&stated, &shapes, picture)?;
         let output = picture.motion.output();
         let layout = self.layout.with_masks(mover.rule().mask_size(output));
@@ -110,16 +114,12 @@ impl ObjectMaker {
         masks.write(&objects, request, &mut out[range], meter)
     }
 
-    /// The shapes of all objects in pixels of the whole picture. None without masks.
+    /// The shapes of all objects in pixels of the whole picture, which has this height and width.
     fn shapes(
         &self,
         stated: &ObjectsOfSample<'_>,
-        picture: MovedPicture<'_>,
+        (height, width): (u32, u32),
     ) -> Result<Vec<ObjectShape>, SampleFault> {
-        if self.masks.is_none() {
-            return Ok(Vec::new());
-        }
-        let (height, width) = picture.size;
         let scale = match self.mover.table().form().shares {
             true => [f64::from(width), f64::from(height)],
             false => [1.0, 1.0],

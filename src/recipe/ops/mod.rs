@@ -22,7 +22,7 @@
 //!   [`random_autocontrast`], [`random_invert`], [`random_adjust_sharpness`], [`hide_and_seek`],
 //!   [`random_blur`], [`random_interpolation`];
 //! - joints of several samples, which `recipe/joints` draws: [`mosaic`], [`mix_samples`],
-//!   [`cut_samples`];
+//!   [`cut_samples`], [`copy_paste`];
 //! - operations that contain operations: [`random_apply`], [`random_choice`], [`random_order`];
 //! - policies, with tables and arithmetic in `recipe/augment`: [`auto_augment`], [`rand_augment`],
 //!   [`trivial_augment`], [`aug_mix`], [`torchvision_aug_mix`], [`timm_augment`], [`cutout`].
@@ -35,6 +35,7 @@ pub(crate) mod center_crop;
 pub(crate) mod center_crop_or_pad;
 pub(crate) mod color_jitter;
 pub(crate) mod convert_color;
+pub(crate) mod copy_paste;
 pub(crate) mod corner_crop;
 pub(crate) mod crop_with_padding;
 pub(crate) mod cut_samples;

@@ -6,7 +6,7 @@
 //! its program stands for the recipe everywhere else.
 
 use crate::recipe::check::{CheckedRecipe, RecipeFault, check};
-use crate::recipe::joints::{MOST_PICTURES, SampleJoint};
+use crate::recipe::joints::{JointKind, MOST_PICTURES, SampleJoint};
 use crate::recipe::op::Op;
 use crate::recipe::operation::Operation;
 use crate::recipe::pixel_state::PixelState;
@@ -110,6 +110,12 @@ impl SampleProgram {
     /// Whether pictures of several samples are joined.
     pub(crate) fn is_joined(&self) -> bool {
         self.joined.is_some()
+    }
+
+    /// Whether a joint pastes objects, which needs their masks.
+    pub(crate) fn pastes_objects(&self) -> bool {
+        let mut stages = self.joined_stages().iter();
+        stages.any(|stage| matches!(stage.joint.kind, JointKind::Paste { .. }))
     }
 
     /// The program that decodes files: that of the first stage.

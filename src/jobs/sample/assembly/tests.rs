@@ -1,11 +1,14 @@
 use super::*;
+use crate::jobs::mask_rule::MaskRule;
+use crate::jobs::sample::assembly::picture_source::{FileUse, SampleFiles};
+use crate::jobs::sample::mask::MaskReader;
 use crate::order::PositionRandom;
 use crate::picture::jpeg::fixtures;
 use crate::picture::jpeg::fixtures::Sampling;
-use crate::recipe::{CenterCrop, DataType, MixSamples, Mosaic, Recipe, Resize};
+use crate::recipe::{CenterCrop, CutSamples, DataType, MixSamples, Mosaic, Recipe, Resize};
 
-/// The same file for each of ten samples. Sample 7 panics.
-struct OneFile(Vec<u8>);
+/// The same file, and the same mask, for each of ten samples. Sample 7 panics.
+struct OneFile(Vec<u8>, Vec<u8>);
 
 impl SampleFiles for OneFile {
     fn with_file(
@@ -18,6 +21,15 @@ impl SampleFiles for OneFile {
         make(&self.0, None, meter)
     }
 
+    fn with_mask(
+        &mut self,
+        _: u64,
+        meter: &mut StageMeter,
+        make: &mut FileUse<'_>,
+    ) -> Result<(), SampleFault> {
+        make(&self.1, None, meter)
+    }
+
     fn name(&self, id: u64) -> String {
         format!("file {id}")
     }
@@ -27,31 +39,45 @@ impl SampleFiles for OneFile {
     }
 }
 
+/// A PNG of labels.
+fn labels((width, height): (u32, u32)) -> Vec<u8> {
+    let image = image::GrayImage::from_fn(width, height, |x, y| image::Luma([(3 * x + y) as u8]));
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    image.write_to(&mut bytes, image::ImageFormat::Png).unwrap();
+    bytes.into_inner()
+}
+
 struct Rows {
     assembler: SampleAssembler,
     last: SampleDecoder,
     files: OneFile,
+    masks: Option<MaskReader>,
 }
 
 impl Rows {
     fn new() -> Self {
-        let recipe = Recipe::new("joined")
-            .then(Resize::longer(48))
-            .then(Mosaic::new(48))
-            .then(CenterCrop::new(64))
-            .then(MixSamples::default())
-            .with_dtype(DataType::U8);
-        let program = SampleProgram::compile(&recipe).unwrap();
+        Self::of(base().then(MixSamples::default()), false)
+    }
+
+    fn of(recipe: Recipe, classes: bool) -> Self {
+        let program = SampleProgram::compile(&recipe.with_dtype(DataType::U8)).unwrap();
         let limits = PictureLimits::default();
+        let needs = StageNeeds {
+            classes,
+            objects: None,
+        };
+        let assembler = SampleAssembler::of(&program, &limits, needs).unwrap();
         Self {
-            assembler: SampleAssembler::of(&program, &limits).unwrap().unwrap(),
+            assembler: assembler.unwrap(),
             last: SampleDecoder::new(&program, &limits).unwrap(),
-            files: OneFile(fixtures::jpeg(90, 70, Sampling::S420)),
+            files: OneFile(fixtures::jpeg(90, 70, Sampling::S420), labels((90, 70))),
+            masks: classes.then(|| MaskReader::new(&MaskRule::default(), &limits)),
         }
     }
 
     fn row(&mut self, id: u64, position: u64) -> Result<Vec<u8>, SampleFault> {
         let mut out = vec![0; 3 * 64 * 64];
+        let mut mask = vec![0; 64 * 64];
         let request = RowRequest {
             random: &PositionRandom::new(7, 1, position),
             size: None,
@@ -59,15 +85,32 @@ impl Rows {
             boxes: None,
             check_size: &|_| Ok(()),
         };
+        let mut source = PictureSource {
+            files: &mut self.files,
+            objects: None,
+            masks: self.masks.as_ref(),
+        };
+        let places = JoinedRow {
+            pixels: &mut out,
+            mask: Some(&mut mask),
+            record: None,
+        };
         let filled = self.assembler.make_row(
             (id, &mut self.last),
             &request,
-            (&mut self.files, None),
-            (&mut out, None),
+            &mut source,
+            places,
             &mut StageMeter::default(),
         );
-        filled.map(|()| out)
+        filled.map(|()| [out, mask].concat())
     }
+}
+
+fn base() -> Recipe {
+    Recipe::new("joined")
+        .then(Resize::longer(48))
+        .then(Mosaic::new(48))
+        .then(CenterCrop::new(64))
 }
 
 #[test]
@@ -104,4 +147,25 @@ fn buffers_are_those_that_the_plan_counts() {
     assert_eq!(rows.assembler.stages.iter().map(held).sum::<u64>(), counted);
     assert_eq!(counted, 3 * (48 * 48 + 96 * 96 + 64 * 64 + 64 * 64));
     assert_eq!(rows.assembler.most_pictures(), 8);
+    assert_eq!(rows.assembler.decoders(), 2);
+}
+
+/// With labels: those of the last picture and of the canvas, and those of a row of the stage.
+#[test]
+fn buffers_of_labels_are_those_that_the_plan_counts() {
+    let mut rows = Rows::of(base().then(CutSamples::default()), true);
+    (0..6).for_each(|position| drop(rows.row(0, position).unwrap()));
+    let held = |maker: &StageMaker| {
+        let labels = maker.labels.as_ref().unwrap();
+        (labels.picture.len(), labels.canvas.len(), maker.stage.most)
+    };
+    let held: Vec<_> = rows.assembler.stages.iter().map(held).collect();
+    // The picture has 48 x 37 pixels.
+    assert_eq!(held[0], (3 * 48 * 37, 3 * 96 * 96, (48, 48)));
+    assert_eq!(held[1], (3 * 64 * 64, 3 * 64 * 64, (64, 64)));
+    let pixels = 3 * (48 * 48 + 96 * 96 + 64 * 64 + 64 * 64);
+    let rows_of_labels = 3 * (48 * 48 + 64 * 64);
+    let counted = rows.assembler.canvas_bytes();
+    assert_eq!(counted, 2 * pixels + rows_of_labels);
+    assert_eq!(rows.assembler.decoders(), 5);
 }

@@ -13,14 +13,14 @@ use super::super::text::parse;
 use crate::recipe::{
     AffineStyle, AlphaMode, AspectDistribution, AugMix, AutoAugment, AutoPolicy, BackgroundColor,
     BoundedResizedCrop, Cast, CenterCrop, CenterCropOrPad, ChainDepth, ColorJitter, ColorOrder,
-    ColorSpace, ConvertColor, CornerCrop, CropWithPadding, CutSamples, Cutout, DataType, Decode,
-    DecodeMode, ElasticTransform, EraseFill, GaussianBlur, GaussianNoise, Grayscale, HideAndSeek,
-    ImageCorner, InterpolationMode, JitterStyle, Jpeg, LargeScaleJitter, Layout, LengthRounding,
-    Letterbox, MemoryLayout, MixChoice, MixOp, MixSamples, Mixing, Mosaic, Normalize, Op,
-    OrientationMode, Pad, PadAnchor, PadTo, Padding, PaddingMode, PcaLighting, PerChannel,
-    PillowGaussianBlur, RandAugment, RandTable, RandomAdjustSharpness, RandomAffine, RandomApply,
-    RandomAutocontrast, RandomBlur, RandomChannelPermutation, RandomChoice, RandomCrop,
-    RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomHsv,
+    ColorSpace, ConvertColor, CopyPaste, CornerCrop, CropWithPadding, CutSamples, Cutout, DataType,
+    Decode, DecodeMode, ElasticTransform, EraseFill, GaussianBlur, GaussianNoise, Grayscale,
+    HideAndSeek, ImageCorner, InterpolationMode, JitterStyle, Jpeg, LargeScaleJitter, Layout,
+    LengthRounding, Letterbox, MemoryLayout, MixChoice, MixOp, MixSamples, Mixing, Mosaic,
+    Normalize, Op, OrientationMode, Pad, PadAnchor, PadTo, Padding, PaddingMode, PcaLighting,
+    PerChannel, PillowGaussianBlur, RandAugment, RandTable, RandomAdjustSharpness, RandomAffine,
+    RandomApply, RandomAutocontrast, RandomBlur, RandomChannelPermutation, RandomChoice,
+    RandomCrop, RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomHsv,
     RandomInterpolation, RandomInvert, RandomIouCrop, RandomOrder, RandomPerspective,
     RandomPhotometricDistort, RandomPosterize, RandomResize, RandomResizedCrop, RandomRotate90,
     RandomRotation, RandomShortestSize, RandomSizedBboxSafeCrop, RandomSolarize,
@@ -650,6 +650,17 @@ fn other() -> impl Strategy<Value = Op> {
                 }
                 .into()
             }),
+        (number(), number(), number(), any::<Option<u32>>()).prop_map(
+            |(p, max_overlap, min_visibility, partner_window)| {
+                CopyPaste {
+                    p,
+                    max_overlap,
+                    min_visibility,
+                    partner_window,
+                }
+                .into()
+            }
+        ),
         center_crop_or_pad(),
         resize_keep_ratio(),
         any::<u32>().prop_map(|pixels| TrimBorder { pixels }.into()),

@@ -1,6 +1,7 @@
 use crate::recipe::{
-    CenterCrop, ColorJitter, CutSamples, Layout, MemoryLayout, MixSamples, Mosaic, Normalize,
-    RandomCrop, RandomHorizontalFlip, RandomRotate90, Recipe, Resize, SampleProgram, ZeroChannel,
+    CenterCrop, ColorJitter, CopyPaste, CutSamples, Layout, MemoryLayout, MixSamples, Mosaic,
+    Normalize, RandomCrop, RandomHorizontalFlip, RandomRotate90, Recipe, Resize, SampleProgram,
+    ZeroChannel,
 };
 
 fn joined() -> Recipe {
@@ -79,6 +80,15 @@ fn wrong_recipes_are_refused_with_the_operation() {
             base().then(CutSamples::default()),
             1,
             "pictures of one size",
+        ),
+        (base().then(CopyPaste::default()), 1, "pictures of one size"),
+        (
+            base().then(Mosaic::new(64)).then(CopyPaste {
+                max_overlap: 1.5,
+                ..CopyPaste::default()
+            }),
+            2,
+            "max_overlap",
         ),
         (
             base().then(Mosaic {
