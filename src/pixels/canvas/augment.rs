@@ -97,7 +97,7 @@ impl PictureCanvas {
                     shown: window,
                     cpu,
                 };
-                self.from_upright(|picture, to| opencv_affine::affine(picture, settings, to));
+                self.apply_upright(|picture, to| opencv_affine::affine(picture, settings, to));
             }
             AugmentStep::Affine {
                 matrix,
@@ -120,12 +120,12 @@ impl PictureCanvas {
                 fill,
             } => self.rotate(degrees, options(interpolation, fill)),
             AugmentStep::GaussianBlur { width, height } => {
-                self.from_upright(|picture, to| {
+                self.apply_upright(|picture, to| {
                     opencv_blur::gaussian(picture, (width, height), to)
                 });
             }
             AugmentStep::MotionBlur { length, degrees } => {
-                self.from_upright(|picture, to| opencv_blur::motion(picture, length, degrees, to));
+                self.apply_upright(|picture, to| opencv_blur::motion(picture, length, degrees, to));
             }
             AugmentStep::Resample { size, filter } => {
                 let (width, height) = (size.width as usize, size.height as usize);
@@ -250,7 +250,7 @@ impl PictureCanvas {
     }
 
     /// Runs `how` from the image, made upright, into the other buffer.
-    fn from_upright(&mut self, how: impl FnOnce(PixelView<'_, u8>, &mut [RgbPixel<u8>])) {
+    fn apply_upright(&mut self, how: impl FnOnce(PixelView<'_, u8>, &mut [RgbPixel<u8>])) {
         if self.at.placement != PixelPlacement::default() {
             let (width, height) = self.upright_size();
             let to = pixels_mut(&mut self.bytes.there, width * height);

@@ -47,7 +47,7 @@ described! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub center: Option<[f64; 2]>,
         /// The library whose arithmetic is used: `pillow`, or `opencv`. OpenCV's is only
-        /// `bilinear`, and two to five times as fast. It mixes the edge with the colour outside.
+        /// `bilinear`, and several times as fast. It mixes the edge with the colour outside.
         #[serde(default, skip_serializing_if = "is_default")]
         pub style: AffineStyle,
     }

@@ -53,12 +53,34 @@ fn factor(table: &[u8; 256]) -> Option<i32> {
     (table[0] == 0 && least <= most).then_some(least as i32)
 }
 
-/// Changes whole groups of pixels.
+/// Changes whole groups of pixels. One function: of smaller ones the compiler makes calls, which
+/// take as long as the sums.
 #[target_feature(enable = "avx2,fma")]
 pub(super) fn change(factors: HsvFactors, groups: &mut [[RgbPixel<u8>; GROUP]]) {
+    #[rustfmt::skip]
+    let spread = _mm256_broadcastsi128_si256(_mm_setr_epi8(
+        0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1,
+    ));
+    #[rustfmt::skip]
+    let close_up = _mm256_broadcastsi128_si256(_mm_setr_epi8(
+        0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1,
+    ));
+    let (apart, joined) = (words(APART), words(JOINED));
+    let byte = _mm256_set1_epi32(255);
     for group in groups {
-        let hsv = hsv(read(group));
-        write(rgb(changed(factors, hsv)), group);
+        let bytes = group.as_flattened_mut().as_chunks_mut::<8>().0;
+        let [a, b, c] = [0, 1, 2].map(|i: usize| i64::from_le_bytes(bytes[i]));
+        let loaded = _mm256_setr_epi64x(a, b, c, 0);
+        let pixels = _mm256_shuffle_epi8(_mm256_permutevar8x32_epi32(loaded, apart), spread);
+        let red = _mm256_and_si256(pixels, byte);
+        let green = _mm256_and_si256(_mm256_srli_epi32::<8>(pixels), byte);
+        let blue = _mm256_srli_epi32::<16>(pixels);
+        let pixels = rgb(changed(factors, hsv([red, green, blue])));
+        let pixels = _mm256_shuffle_epi8(pixels, close_up);
+        let pixels = _mm256_permutevar8x32_epi32(pixels, joined);
+        bytes[0] = _mm256_extract_epi64::<0>(pixels).to_le_bytes();
+        bytes[1] = _mm256_extract_epi64::<1>(pixels).to_le_bytes();
+        bytes[2] = _mm256_extract_epi64::<2>(pixels).to_le_bytes();
     }
 }
 
@@ -71,49 +93,6 @@ const JOINED: [i32; GROUP] = [0, 1, 2, 4, 5, 6, 7, 7];
 #[target_feature(enable = "avx2")]
 fn words([a, b, c, d, e, f, g, h]: [i32; GROUP]) -> __m256i {
     _mm256_setr_epi32(a, b, c, d, e, f, g, h)
-}
-
-/// Red, green and blue of eight pixels.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn read(group: &[RgbPixel<u8>; GROUP]) -> [__m256i; 3] {
-    #[rustfmt::skip]
-    let spread = _mm256_broadcastsi128_si256(_mm_setr_epi8(
-        0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1,
-    ));
-    let mut loaded = [0; 3];
-    for (word, bytes) in loaded.iter_mut().zip(group.as_flattened().as_chunks().0) {
-        *word = i64::from_le_bytes(*bytes);
-    }
-    let loaded = _mm256_setr_epi64x(loaded[0], loaded[1], loaded[2], 0);
-    let pixels = _mm256_permutevar8x32_epi32(loaded, words(APART));
-    let pixels = _mm256_shuffle_epi8(pixels, spread);
-    let byte = _mm256_set1_epi32(255);
-    [
-        _mm256_and_si256(pixels, byte),
-        _mm256_and_si256(_mm256_srli_epi32::<8>(pixels), byte),
-        _mm256_srli_epi32::<16>(pixels),
-    ]
-}
-
-/// Writes the first three bytes of each number.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn write(pixels: __m256i, group: &mut [RgbPixel<u8>; GROUP]) {
-    #[rustfmt::skip]
-    let close_up = _mm256_broadcastsi128_si256(_mm_setr_epi8(
-        0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1,
-    ));
-    let pixels = _mm256_shuffle_epi8(pixels, close_up);
-    let pixels = _mm256_permutevar8x32_epi32(pixels, words(JOINED));
-    let bytes = [
-        _mm256_extract_epi64::<0>(pixels),
-        _mm256_extract_epi64::<1>(pixels),
-        _mm256_extract_epi64::<2>(pixels),
-    ];
-    for (to, word) in (group.as_flattened_mut().as_chunks_mut().0.iter_mut()).zip(bytes) {
-        *to = word.to_le_bytes();
-    }
 }
 
 /// The quotients of the tables: the float quotient is rounded as the exact one is.
