@@ -154,10 +154,9 @@ fn buffers_are_those_that_the_plan_counts() {
 #[test]
 fn buffers_of_labels_are_those_that_the_plan_counts() {
     let mut rows = Rows::of(base().then(CutSamples::default()), true);
-    // After a panic buffers are freed, so the last row has none of the sample that panics.
-    let is_made = |position: &u64| rows.row(0, *position).is_ok();
-    let last = (0..20).filter(is_made).last().unwrap();
-    rows.row(0, last).unwrap();
+    // Some rows have the partner that panics. Its buffers are freed, so the last row has it not.
+    let made = (0..20).find(|position| rows.row(0, *position).is_ok());
+    assert!(made.is_some());
     let held = |maker: &StageMaker| {
         let labels = maker.labels.as_ref().unwrap();
         (labels.picture.len(), labels.canvas.len(), maker.stage.most)
