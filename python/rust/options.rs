@@ -119,25 +119,23 @@ fn in_words(why: &str) -> String {
     known.map_or_else(|| why.to_owned(), |(name, range)| why.replace(name, range))
 }
 
-/// A raster whose files Python lists: its name and its files.
+/// A raster whose files Python lists: its name and its files. Masks have the name `masks`.
 pub type ListedRaster<'py> = (String, PyRef<'py, RawItems>);
 
 impl LoaderKeywords {
-    /// The same options, with masks that Python lists.
-    pub fn with_masks(mut self, masks: Option<Index>) -> Self {
-        if let Some(masks) = masks {
+    /// The same options, with files of masks and other rasters that Python lists.
+    pub fn with_rasters(mut self, listed: Vec<ListedRaster<'_>>) -> PyResult<Self> {
+        let index = |(name, items): ListedRaster<'_>| Ok((name, items.index()?));
+        let listed = listed.into_iter().map(index);
+        let listed = listed.collect::<PyResult<Vec<(String, Index)>>>()?;
+        let (masks, listed): (Vec<_>, Vec<_>) =
+            listed.into_iter().partition(|(name, _)| name == "masks");
+        for (_, masks) in masks {
             let rule = self.loader.masks.take();
             let rule = rule.unwrap_or_else(|| MaskOptions::new(""));
             self.loader.masks = Some(rule.listed(masks));
         }
-        self
-    }
-
-    /// The same options, with files of rasters that Python lists.
-    pub fn with_rasters(mut self, listed: Vec<ListedRaster<'_>>) -> PyResult<Self> {
         if !listed.is_empty() {
-            let index = |(name, items): ListedRaster<'_>| Ok((name, items.index()?));
-            let listed = listed.into_iter().map(index).collect::<PyResult<_>>()?;
             let rasters = RasterList::joined(std::mem::take(&mut self.loader.rasters));
             let rasters = rasters.with_listed(listed).map_err(|e| raised(&e))?;
             self.loader.rasters.push(rasters);
@@ -227,21 +225,19 @@ pub fn recipe_json(py: Python<'_>, name: &str) -> PyResult<String> {
 }
 
 /// The memory plan of a loader with these options, as JSON. Starts nothing. `feed_limit`: the bytes of
-/// `items` come while the run goes on, at most this number at one time. `masks`, `objects`: those
-/// that Python lists.
+/// `items` come while the run goes on, at most this number at one time. `rasters`, `objects`:
+/// those that Python lists.
 #[pyfunction]
-#[pyo3(signature = (options, items=None, feed_limit=None, *, masks=None, rasters=vec![], objects=None))]
+#[pyo3(signature = (options, items=None, feed_limit=None, *, rasters=vec![], objects=None))]
 pub fn plan(
     py: Python<'_>,
     options: &str,
     items: Option<&RawItems>,
     feed_limit: Option<u64>,
-    masks: Option<&RawItems>,
     rasters: Vec<ListedRaster<'_>>,
     objects: Option<&RawObjects>,
 ) -> PyResult<String> {
     let options: LoaderKeywords = parse(py, options)?;
-    let options = options.with_masks(masks.map(RawItems::index).transpose()?);
     let options = options.with_rasters(rasters)?.with_objects(objects)?;
     let items = items.map(RawItems::index).transpose()?;
     in_thread(py, move || {

@@ -47,22 +47,20 @@ impl Stream {
     /// Builds the loader that `options` describe. Ctrl-C ends the wait; the building thread then
     /// ends by itself.
     /// `items` are the samples, if the options name no source. `has_one_channel`: images are grey,
-    /// and have one channel. `feed`: gives the bytes of `items` while the run goes on. `masks`,
+    /// and have one channel. `feed`: gives the bytes of `items` while the run goes on. `rasters`,
     /// `objects`: those that Python lists.
     #[new]
-    #[pyo3(signature = (options, items=None, *, has_one_channel=false, feed=None, masks=None, rasters=vec![], objects=None))]
+    #[pyo3(signature = (options, items=None, *, has_one_channel=false, feed=None, rasters=vec![], objects=None))]
     fn new(
         py: Python<'_>,
         options: &str,
         items: Option<&RawItems>,
         has_one_channel: bool,
         feed: Option<&RawFeed>,
-        masks: Option<&RawItems>,
         rasters: Vec<ListedRaster<'_>>,
         objects: Option<&RawObjects>,
     ) -> PyResult<Self> {
         let options: LoaderKeywords = options::parse(py, options)?;
-        let options = options.with_masks(masks.map(RawItems::index).transpose()?);
         let options = options.with_rasters(rasters)?.with_objects(objects)?;
         let form = BatchForm {
             // A column of a file has one float a sample, or vectors of several.

@@ -49,7 +49,6 @@ def plan(
     items: RawItems | None = None,
     feed_limit: int | None = None,
     *,
-    masks: RawItems | None = None,
     rasters: list[tuple[str, RawItems]] = ...,
     objects: RawObjects | None = None,
 ) -> str: ...
@@ -199,7 +198,6 @@ class Stream:
         *,
         has_one_channel: bool = False,
         feed: RawFeed | None = None,
-        masks: RawItems | None = None,
         rasters: list[tuple[str, RawItems]] = ...,
         objects: RawObjects | None = None,
     ) -> Stream: ...

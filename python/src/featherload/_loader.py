@@ -279,7 +279,6 @@ class Loader:
             keywords["columns"] = None
         self._has_masks = masks is not None
         keywords["masks"] = _huggingface.with_labels(recipe, masks)
-        self._masks = _masks.taken(keywords)
         self._rasters = _rasters.taken(keywords)
         if targets is not None and objects is None and self._items is None:
             # A cache may have objects, and says so if it has none.
@@ -391,7 +390,6 @@ class Loader:
             items,
             has_one_channel=has_one_channel,
             feed=None if feeder is None else feeder.feed,
-            masks=self._masks,
             rasters=self._rasters,
             objects=self._objects,
         )

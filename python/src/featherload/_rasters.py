@@ -17,18 +17,18 @@ Listed = list[tuple[str, RawItems]]
 
 
 def taken(keywords: dict[str, Any]) -> Listed:
-    """The rasters of the keywords of ``Loader`` that are listed: paths, bytes of files, or arrays.
-    The keyword then has the rules alone.
+    """Masks and rasters of the keywords of ``Loader`` that are listed: paths, bytes of files, or
+    arrays. The keywords then have the rules alone. Masks have the name ``masks``.
     """
-    rasters = keywords["rasters"]
+    masks, rasters = _masks.taken(keywords), keywords["rasters"]
+    listed: Listed = [] if masks is None else [("masks", masks)]
     if rasters is None:
-        return []
+        return listed
     if not isinstance(rasters, Mapping):
         raise ConfigError(
             "rasters is no dict: give names and files, such as {'depth': '../depth/{stem}.png'}",
             option="rasters",
         )
-    listed: Listed = []
     rules = keywords["rasters"] = {}
     for name, raster in rasters.items():
         rule = {name: _json(value) for name, value in _masks.rule_of(raster).items()}

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from . import _featherload, _items, _masks, _object_lists, _options, _rasters
+from . import _featherload, _items, _object_lists, _options, _rasters
 from ._errors import ConfigError
 from ._given_order import GivenOrder
 from ._helper import run_json
@@ -100,12 +100,12 @@ def plan(
     items = _items.taken(keywords)
     if items is not None:
         keywords["columns"] = None
-    masks, rasters = _masks.taken(keywords), _rasters.taken(keywords)
+    rasters = _rasters.taken(keywords)
     objects = _object_lists.taken(keywords, items is not None, getattr(items, "_objects", None))
     text = _options.text(*_options.library(keywords))
     raw = None if items is None else items._raw
     limit = items.limit if isinstance(items, AskedItems) else None
-    planned = _featherload.plan(text, raw, limit, masks=masks, rasters=rasters, objects=objects)
+    planned = _featherload.plan(text, raw, limit, rasters=rasters, objects=objects)
     return Plan(json.loads(planned))
 
 
