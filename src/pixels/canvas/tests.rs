@@ -69,7 +69,7 @@ fn augment(size: (u32, u32), kind: u8, seeds: [u8; 4]) -> AugmentStep {
             interpolation,
             fill,
             style: match interpolation {
-                InterpolationMode::Bilinear if seeds[3] % 2 == 0 => AffineStyle::Opencv,
+                InterpolationMode::Bilinear if seeds[3].is_multiple_of(2) => AffineStyle::Opencv,
                 _ => AffineStyle::Pillow,
             },
         },
