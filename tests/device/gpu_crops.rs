@@ -1,12 +1,16 @@
-//! Several crops of each image that a real device makes: bit for bit those of the CPU, whatever the
-//! number of workers. Memory is what was planned, and rates are printed. Without a device it says
+//! Crops that a real device makes, several of each image or one with its masks: bit for bit those of
+//! the CPU, whatever the number of workers. Memory is what was planned, and rates are printed. Without a device it says
 //! `SKIP`.
 
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use featherload::{Device, LoaderBuilder, OnError, Recipe};
+use featherload::recipe::{Normalize, RandomHorizontalFlip, RandomResizedCrop};
+use featherload::{
+    DataType, Device, LoaderBuilder, MaskOptions, MemoryLayout, NumberRule, OnError, RasterOptions,
+    RasterRule, Recipe, UploadMode,
+};
 
 use crate::common::rows::{Row, assert_same, rows};
 use crate::common::{builder, cuda, photos};
@@ -44,6 +48,58 @@ fn gpu_crops_of_all_recipes_are_those_of_the_cpu() {
             let want = epoch(make(workers, batch), &recipe);
             let got = epoch(make(workers, batch).device(Device::Cuda(0)), &recipe);
             assert_same(&got, &want, &format!("{}, batches of {batch}", recipe.name));
+        }
+    }
+}
+
+/// Masks and depths are behind the rows that the device makes.
+#[test]
+fn gpu_rows_with_masks_are_those_of_the_cpu() {
+    if !cuda::is_there() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let [pictures, masks] = ["images", "masks"].map(|name| dir.path().join(name));
+    fs::create_dir(&pictures).unwrap();
+    fs::create_dir(&masks).unwrap();
+    for n in 0..33u32 {
+        let (width, height) = (150 + 7 * n, 190 - 3 * n);
+        let image = image::RgbImage::from_fn(width, height, |x, y| {
+            image::Rgb([(x + n) as u8, (3 * y) as u8, (x * y) as u8])
+        });
+        image.save(pictures.join(format!("{n:02}.jpg"))).unwrap();
+        let mask = image::GrayImage::from_fn(width, height, |x, y| {
+            image::Luma([((x / 5 + 7 * (y / 5) + n) % 250) as u8])
+        });
+        mask.save(masks.join(format!("{n:02}.png"))).unwrap();
+    }
+    fs::write(masks.join("05.png"), "no mask").unwrap();
+    let crop = Recipe::new("masks")
+        .then(RandomResizedCrop::new(57))
+        .then(RandomHorizontalFlip::default());
+    let normal = crop.clone().then(Normalize::imagenet());
+    let recipes = [
+        crop.with_dtype(DataType::U8),
+        normal.clone().with_dtype(DataType::F32),
+        normal
+            .with_dtype(DataType::F16)
+            .with_layout(MemoryLayout::Nhwc),
+    ];
+    for recipe in recipes {
+        for upload in [UploadMode::InPlace, UploadMode::Copied] {
+            let make = || {
+                let depth = RasterRule::Numbers(NumberRule::depth());
+                builder(&pictures)
+                    .batch_size(7)
+                    .num_workers(2)
+                    .on_error(OnError::Skip)
+                    .masks(MaskOptions::new("../masks/{stem}.png"))
+                    .raster("depth", RasterOptions::new("../masks/{stem}.png", depth))
+            };
+            let want = epoch(make(), &recipe);
+            assert_eq!(want.iter().filter(|row| row.status.is_masked()).count(), 1);
+            let device = make().upload(upload).device(Device::Cuda(0));
+            assert_same(&epoch(device, &recipe), &want, &upload.to_string());
         }
     }
 }

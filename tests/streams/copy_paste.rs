@@ -506,6 +506,7 @@ fn all_joints() -> Recipe {
             p: 0.8,
             max_overlap: 0.9,
             min_visibility: 0.05,
+            partner_window: Some(7),
         })
         .then(RandomHorizontalFlip::default());
     levels(recipe)
