@@ -386,6 +386,7 @@ mod tests {
     fn objects_are_drawn_with_repetition() {
         let joint = SampleJoint {
             p: 0.5,
+            window: None,
             kind: JointKind::Paste {
                 max_overlap: 1.0,
                 min_visibility: 0.0,

@@ -5,6 +5,7 @@ use crate::jobs::sample::mask::MaskReader;
 use crate::order::PositionRandom;
 use crate::picture::jpeg::fixtures;
 use crate::picture::jpeg::fixtures::Sampling;
+use crate::recipe::joints::PartnerDraw;
 use crate::recipe::{CenterCrop, CutSamples, DataType, MixSamples, Mosaic, Recipe, Resize};
 
 /// The same file, and the same mask, for each of ten samples. Sample 7 panics.
