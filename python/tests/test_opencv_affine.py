@@ -76,3 +76,11 @@ def test_other_filters_of_opencv_are_refused(tmp_path: Path) -> None:
     ops = [{"random_affine": {"degrees": 3, "style": "opencv"}}]
     with pytest.raises(ConfigError, match="style: opencv has only bilinear"):
         featherload.Loader(tmp_path, {"featherload": 1, "ops": ops})
+
+
+def test_pictures_too_wide_for_its_places_are_named(tmp_path: Path) -> None:
+    from PIL import Image
+
+    Image.new("RGB", (65_536, 1)).save(tmp_path / "wide.png")
+    with pytest.raises(featherload.SampleError, match="65535 pixels.*resize it before"):
+        _moved(tmp_path, 0, 1.0, (1, 64))

@@ -349,6 +349,9 @@ impl PairRule {
 }
 
 fn fits(fill: RasterNumber, dtype: RasterFloat) -> std::result::Result<(), String> {
+    if fill.0.is_infinite() {
+        return Err("`fill` is infinite: use a number, or nan".into());
+    }
     let is_finite = match dtype {
         RasterFloat::Float32 => true,
         RasterFloat::Float16 => f16::from_f32(fill.0).is_finite(),

@@ -231,7 +231,7 @@ impl PreparedRun {
             let programs = (decoding, labels.as_ref(), instances);
             let rows = sizes_of_batches(options);
             let (most, all) = match program.is_joined() {
-                true => ScratchSurvey::read_headers(&index, (programs, &[]), &limits, &[])?,
+                true => ScratchSurvey::read_headers(&index, (programs, &files), &limits, &[])?,
                 false => ScratchSurvey::read_headers(&index, (programs, &files), &limits, rows)?,
             };
             let most_objects = objects.as_ref().map_or(0, |objects| {

@@ -4,7 +4,7 @@
 //! scratch of each worker for the largest sample, and the processes themselves.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Cursor, Read, Seek};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -21,7 +21,7 @@ use crate::jobs::raster_rule::RasterRule;
 use crate::jobs::sample::stage_labels::StageNeeds;
 use crate::memory_plan::joined_bound::joined_bytes;
 use crate::picture::read_header::{DecodeCost, PictureHeader};
-use crate::picture::{ExifOrientation, FileFormat, PictureLimits};
+use crate::picture::{ExifOrientation, FileFormat, PictureLimits, depth};
 use crate::pool::ring::{RingLayout, RingShape};
 use crate::recipe::steps::LargestStep;
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
@@ -216,7 +216,9 @@ impl ScratchSurvey {
             program.orientation,
             &|id, header, file_bytes| {
                 let looked: Vec<MaskFile> = (numbers.iter())
-                    .map(|(rule, files, _)| MaskFile::look(files, id).with_rule(rule))
+                    .map(|(rule, files, _)| {
+                        MaskFile::look(files, id).with_rule(rule, (files, id), limits)
+                    })
                     .collect();
                 let mut guard = worst.lock().unwrap_or_else(PoisonError::into_inner);
                 let (worst, of_rasters, of_instances, steps) = &mut *guard;
@@ -259,6 +261,29 @@ impl ScratchSurvey {
         }
         Ok((images, all))
     }
+}
+
+/// Bytes of a pixel of an OpenEXR file with all its channels, and of the number that is read. None
+/// for other files, and for those within tars.
+fn openexr_pixel(files: &Index, id: u64, limits: &PictureLimits) -> Option<u64> {
+    let ((width, height), bytes) = match (files.bytes_in_memory(id), files.part(id)) {
+        (Some(bytes), _) => openexr_header(Cursor::new(bytes), limits),
+        (None, Some(_)) => None,
+        (None, None) => openexr_header(BufReader::new(File::open(files.path(id)).ok()?), limits),
+    }?;
+    let pixels = (u64::from(width) * u64::from(height)).max(1);
+    Some(bytes.div_ceil(pixels) + size_of::<f32>() as u64)
+}
+
+/// Size and decoder's bytes of an OpenEXR file.
+fn openexr_header(
+    mut file: impl BufRead + Seek,
+    limits: &PictureLimits,
+) -> Option<((u32, u32), u64)> {
+    let mut magic = [0; 4];
+    file.read_exact(&mut magic).ok()?;
+    let is_openexr = magic == *b"\x76\x2f\x31\x01";
+    is_openexr.then(|| depth::size_and_bytes(&mut file, limits).ok())?
 }
 
 /// What the memory of a mask or a raster of numbers depends on, apart from its size.
@@ -318,13 +343,18 @@ impl MaskFile {
     }
 
     /// The same for a raster with this rule. All numbers of a file are read at once.
-    fn with_rule(self, rule: &RasterRule) -> Self {
+    fn with_rule(
+        self,
+        rule: &RasterRule,
+        (files, id): (&Index, u64),
+        limits: &PictureLimits,
+    ) -> Self {
         match rule {
             RasterRule::Mask(_) | RasterRule::Image(_) => self,
             RasterRule::Numbers(_) | RasterRule::Flow(_) => Self {
                 by_rows: false,
-                // Doubles of a TIFF, or channels of an OpenEXR file, and the numbers of them.
-                pixel: 36,
+                // Doubles of a TIFF, or four channels of an OpenEXR file, and the numbers of them.
+                pixel: openexr_pixel(files, id, limits).unwrap_or(0).max(36),
                 row: LABEL_BYTES + size_of::<u32>() as u64,
                 ..self
             },

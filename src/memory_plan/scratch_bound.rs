@@ -15,7 +15,7 @@ use crate::recipe::buffer_effect::{BufferEffect, CopyShape, StepScratch};
 use crate::recipe::size_bounds::{HeightWidth, SizeBounds};
 use crate::recipe::steps::{LargestStep, OpStep, StepPresence};
 use crate::recipe::weights::ResizeFilter;
-use crate::recipe::{DecodeMode, HullRule, SampleProgram, Step};
+use crate::recipe::{DecodeMode, HullRule, PixelPlacement, SampleProgram, Step};
 
 impl StoredPicture {
     /// The upper bound for a sample. `steps`: working memory. `size`: the row's size, if the batch
@@ -128,6 +128,8 @@ impl StoredPicture {
 struct ScratchBounds {
     at: SizeBounds,
     turned: AxisSwap,
+    /// Whether the image may be mirrored or turned in its buffer.
+    placed: bool,
     floats: bool,
     first: [bool; 2],
     /// For each type: it is not known which of the two buffers holds the image.
@@ -145,6 +147,7 @@ impl ScratchBounds {
                 true => AxisSwap::Yes,
                 false => AxisSwap::No,
             },
+            placed: stored.orientation.placement() != PixelPlacement::default(),
             floats: false,
             first: [true, true],
             lost: [false, false],
@@ -190,8 +193,9 @@ impl ScratchBounds {
                         }
                     }
                 }
-                Step::Mirror | Step::UpsideDown => {}
+                Step::Mirror | Step::UpsideDown => self.placed = true,
                 Step::Turn(quarters) => {
+                    self.placed = true;
                     self.at = behind(self.at);
                     if over.any_quarter {
                         (self.turned, since) = (AxisSwap::Maybe, AxisSwap::Maybe);
@@ -265,10 +269,11 @@ impl ScratchBounds {
         let maybe = step.over.presence != StepPresence::Always;
         self.at = step.size_after.unwrap_or(self.at);
         match step.of.step.effect(None) {
-            BufferEffect::Folds | BufferEffect::InPlace | BufferEffect::Turns(_) => {}
+            BufferEffect::Folds | BufferEffect::InPlace => {}
+            BufferEffect::Turns(_) => self.placed = true,
             BufferEffect::Copies { to, scratch: extra } => {
                 let first = to == CopyShape::UprightFirst;
-                if first && self.turned != AxisSwap::No {
+                if first && (self.placed || self.turned != AxisSwap::No) {
                     self.copy(true, true);
                 }
                 let is_upright = first || matches!(to, CopyShape::Upright | CopyShape::Sized(_));
@@ -310,7 +315,7 @@ impl ScratchBounds {
     fn make_upright(&mut self, maybe: bool) {
         match maybe {
             true => self.turned.make_maybe(),
-            false => self.turned = AxisSwap::No,
+            false => (self.turned, self.placed) = (AxisSwap::No, false),
         }
     }
 

@@ -393,17 +393,21 @@ impl EpochPlan {
     /// of its batch.
     ///
     /// Windows divide the positions of an epoch. The last one ends with the epoch, and overlaps the
-    /// window before it. They depend on no rank and no batch size.
+    /// window before it. They depend on no batch size, and on ranks only if the caller gives the order
+    /// of each.
     pub(crate) fn partner_at(&self, epoch: u64, position: u64, draw: PartnerDraw) -> u64 {
         let positions = match self.order {
             SampleOrder::Identity(_) => self.samples,
             _ => self.positions(),
         };
-        let count = draw
-            .window
-            .map_or(positions, u64::from)
-            .min(positions)
-            .max(1);
+        // Positions with one sample: repeats, or the rows of other ranks.
+        let each = match self.order {
+            SampleOrder::Given { world, .. } => world,
+            _ => self.order.repeat_count(),
+        };
+        let of_window = |samples: u32| u64::from(samples).saturating_mul(each);
+        let count = draw.window.map_or(positions, of_window);
+        let count = count.min(positions).max(1);
         let own = position % positions.max(1);
         let first = (own - own % count).min(positions.saturating_sub(count));
         let position = first + ((count as f64 * draw.share) as u64).min(count - 1);
@@ -637,6 +641,22 @@ mod tests {
                 all.iter().all(|n| n.abs_diff(840 / samples) <= 1),
                 "{all:?}"
             );
+        }
+    }
+
+    /// A window has as many samples as it says, also if each comes several times.
+    #[test]
+    fn windows_count_samples_that_are_repeated_once() {
+        let options = OrderOptions {
+            batch: 1,
+            sampler: Sampler::RepeatedAugmentation { repeats: 3 },
+            ..OrderOptions::default()
+        };
+        let plan = EpochPlan::new(12, options).unwrap();
+        for position in 0..plan.positions() {
+            let drawn = partners(&plan, position, Some(4));
+            let others = drawn.iter().filter(|count| **count > 0).count();
+            assert!((4..=5).contains(&others), "{position}: {drawn:?}");
         }
     }
 

@@ -110,14 +110,24 @@ impl SampleProgram {
     /// Checks that another image can move with the image.
     ///
     /// # Errors
-    /// Several crops; joined or mixed images; with a scale, steps that have no multiple.
+    /// Several crops; joined or mixed images; without colours, steps that mix moved copies; with a
+    /// scale, steps that have no multiple.
     pub(crate) fn check_pair(&self, pair: PairSteps) -> std::result::Result<(), RecipeFault> {
         self.check_companions("rasters")?;
+        let mut steps = Vec::new();
+        self.largest_steps((512, 512), None, true, &mut steps);
+        let mixes = |of: &&LargestStep| matches!(of.of.step, Step::Augment(AugmentStep::Keep));
+        if let Some(LargestStep { of, .. }) = steps.iter().find(mixes).filter(|_| !pair.colors) {
+            return Err(RecipeFault {
+                op: Some(of.op),
+                message: "it mixes moved copies of an image, and without its colours a pair has \
+                          no such mixture: remove it, or use colors 'same'"
+                    .into(),
+            });
+        }
         if pair.scale == 1 {
             return Ok(());
         }
-        let mut steps = Vec::new();
-        self.largest_steps((512, 512), None, true, &mut steps);
         let has_multiple = |step: &Step| {
             matches!(
                 step,

@@ -19,8 +19,8 @@ use featherload::{
 };
 use image::{GrayImage, Luma, Rgb, RgbImage};
 
-use crate::common::builder;
 use crate::common::rows::{assert_same, stream, take};
+use crate::common::{builder, npy};
 
 const COUNT: u32 = 14;
 /// Odd sides.
@@ -644,6 +644,37 @@ fn what_cannot_be_pasted_is_refused_at_the_start() {
         with_labels(builder(&images)).recipe(mixed),
         "mix_samples mixes pixels of two images, so a pixel has no single label",
     );
+}
+
+/// The plan counts the masks' own files, which may be larger than all canvases.
+#[test]
+fn the_plan_counts_the_files_of_masks() {
+    let dir = tempfile::tempdir().unwrap();
+    let [images, masks] = ["images", "masks"].map(|name| dir.path().join(name));
+    fs::create_dir(&images).unwrap();
+    fs::create_dir(&masks).unwrap();
+    for n in 0..2 {
+        let image = RgbImage::from_pixel(600, 400, Rgb([n, 1, 2]));
+        image.save(images.join(format!("{n}.png"))).unwrap();
+        let mask = npy("(400, 600)", u64::from(n));
+        fs::write(masks.join(format!("{n}.npy")), mask).unwrap();
+    }
+    let recipe = levels(
+        Recipe::new("small")
+            .then(Resize::exact(16, 16))
+            .then(Mosaic::new(16))
+            .then(CenterCrop::new(16)),
+    );
+    let bytes = |masks: bool| {
+        let builder = builder(&images).recipe(recipe.clone()).num_workers(2);
+        let builder = match masks {
+            true => builder.masks(MaskOptions::new("../masks/{stem}.npy")),
+            false => builder,
+        };
+        builder.memory_plan(0).unwrap().memory.scratch_bytes
+    };
+    let (with, without) = (bytes(true), bytes(false));
+    assert!(with >= without + 3 * 600 * 400, "{with} and {without}");
 }
 
 /// The plan counts the labels of canvases, and the bits of the masks of all pictures.

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use featherload::internals::DrillBuilder;
 use featherload::recipe::{
-    CenterCrop, ColorJitter, Normalize, RandomCrop, RandomHorizontalFlip, RandomPerspective,
-    RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip, Resize, Rotate90, Span,
+    AugMix, CenterCrop, ColorJitter, Normalize, RandomCrop, RandomHorizontalFlip,
+    RandomPerspective, RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip,
+    Resize, Rotate90, Span,
 };
 use featherload::{
     Batch, DataType, FlowRule, LoaderBuilder, MaskRule, MemoryLayout, NumberRule, OnError,
@@ -698,6 +699,10 @@ fn rasters_that_cannot_be_are_refused_before_the_run() {
         colors: PairColors::None,
         ..PairRule::default()
     };
+    let plain = PairRule {
+        colors: PairColors::None,
+        ..PairRule::default()
+    };
     let zero = NumberRule {
         divide: 0.0,
         ..NumberRule::depth()
@@ -714,6 +719,12 @@ fn rasters_that_cannot_be_are_refused_before_the_run() {
             "large",
             large(pair),
             "random_rotation has no exact multiple",
+        ),
+        (
+            crop().then(AugMix::default()),
+            "right",
+            files("right", RasterRule::Image(plain)),
+            "without its colours a pair has no such mixture",
         ),
         (crop(), "no name", flow(), "letters, digits and _ only"),
         (crop(), "masks", flow(), "belongs to the option `masks`"),

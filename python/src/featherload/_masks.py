@@ -49,7 +49,7 @@ def listed(rule: dict[str, Any], what: str, option: str) -> RawItems | None:
         rule["files"] = os.fspath(files)
         return None
     try:
-        return _items(files)._raw
+        return _items(files, option)._raw
     except (ConfigError, TypeError) as error:
         raise ConfigError(
             f"{what} is {shown(files)}, which is no list of {option}: give a pattern such as "
@@ -72,20 +72,25 @@ def as_array(framework: str, tensor: Any) -> Any:
     return jax.dlpack.from_dlpack(tensor)
 
 
-def _items(files: Any) -> Items:
+def _items(files: Any, option: str) -> Items:
     if isinstance(files, Items):
         return files
     listed = list(files)
     if listed and isinstance(listed[0], bytes):
         return Items(images=listed)
     if listed and getattr(listed[0], "ndim", 0) > 0:
-        return Items(images=[_file(number, mask) for number, mask in enumerate(listed)])
+        return Items(images=[_file(option, number, mask) for number, mask in enumerate(listed)])
     return Items(listed)
 
 
-def _file(number: int, mask: Any) -> bytes:
+def _file(option: str, number: int, array: Any) -> bytes:
     """An array as a file of NumPy."""
-    labels = np.asarray(mask)
+    labels = np.asarray(array)
+    if option == "masks" and (labels.ndim != 2 or labels.dtype.kind not in "buif"):
+        raise ConfigError(
+            f"mask {number} has shape {labels.shape} and dtype {labels.dtype}: give arrays of "
+            "whole numbers, H x W"
+        )
     if labels.ndim not in (2, 3) or labels.dtype.kind not in "buif":
         raise ConfigError(
             f"array {number} has shape {labels.shape} and dtype {labels.dtype}: give arrays of "

@@ -125,7 +125,8 @@ impl Batch {
         Some(last.start + last.len())
     }
 
-    /// The names of the rasters, in the order of the loader's options. Without masks.
+    /// The names of the rasters, in the order in which the loader got them: from JSON and files in
+    /// that of the alphabet. Without masks.
     pub fn raster_names(&self) -> impl Iterator<Item = &str> {
         let names = self.named.iter().map(|raster| &*raster.name);
         names.filter(|name| *name != MASKS)

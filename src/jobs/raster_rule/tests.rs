@@ -64,6 +64,7 @@ fn numbers_out_of_range_are_named() {
             json!({"fill": 1e6, "dtype": "float16"}),
             "float16 does not hold",
         ),
+        ("depth", json!({"fill": 1e39}), "`fill` is infinite"),
         ("image", json!({"scale": 0}), "`scale` is 0: use 1 to 16"),
         ("image", json!({"scale": 17}), "`scale` is 17: use 1 to 16"),
         (

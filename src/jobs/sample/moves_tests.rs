@@ -796,6 +796,37 @@ fn the_forecast_knows_letterboxes_without_a_border() {
     assert!(fits > 10);
 }
 
+/// A mirrored picture is copied before a step that needs it upright.
+#[test]
+fn the_forecast_knows_pictures_that_are_made_upright() {
+    let affine = RandomAffine {
+        interpolation: InterpolationMode::Bilinear,
+        style: AffineStyle::Opencv,
+        ..RandomAffine::new(Span(-9.0, 9.0))
+    };
+    for mirrored in [false, true] {
+        let mut recipe = Recipe::new("affine");
+        if mirrored {
+            recipe = recipe.then(RandomHorizontalFlip::default());
+        }
+        let recipe = recipe.then(affine).then(Pad::new(3));
+        let recipe = recipe.with_dtype(DataType::U8);
+        let program = SampleProgram::compile(&recipe).unwrap();
+        for orientation in ExifOrientation::ALL {
+            for size in [(1, 1), (3, 2), (9, 9)] {
+                let stored = StoredPicture {
+                    size,
+                    orientation,
+                    cost: DecodeCost::Rows { scratch: 77 },
+                    pixel_box: None,
+                };
+                let checked = check_forecast(&program, stored, None, 0);
+                checked.unwrap_or_else(|fault| panic!("{orientation:?} {size:?}: {fault}"));
+            }
+        }
+    }
+}
+
 /// CRC-32 of a PNG's chunk.
 fn crc(bytes: &[u8]) -> u32 {
     let bit = |c: u32| (c >> 1) ^ (0xedb8_8320 & (c & 1).wrapping_neg());

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::FaultKind;
 use crate::recipe::augment::policy_op::levels;
 use crate::recipe::defaults::is_default;
 use crate::recipe::operation::{
@@ -14,6 +15,9 @@ use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{MAX_SIDE, number, pillow_filter, range, whole_levels};
 use crate::recipe::step::AugmentStep;
 use crate::recipe::values::{AffineStyle, InterpolationMode, PerChannel, Shear, Span};
+
+/// Places have 15 binary places in 32 bits.
+const OPENCV_SIDE: u32 = 65_535;
 
 described! {
     example: "random_affine: {degrees: 15, translate: [0.1, 0.1], scale: [0.8, 1.2], shear: 10}";
@@ -102,6 +106,12 @@ impl Operation for RandomAffine {
 
     fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let (height, width) = on.size;
+        if self.style == AffineStyle::Opencv && height.max(width) > OPENCV_SIDE {
+            return Err(FaultKind::TooLarge.fault(format!(
+                "random_affine with style opencv has sides of at most {OPENCV_SIDE} pixels, and the \
+                 image has {width} x {height} there: resize it before, or use style pillow"
+            )));
+        }
         let (w, h) = (f64::from(width), f64::from(height));
         let degrees = self.degrees.draw(on.random);
         let mut shift = |most: f64| Span(-most, most).draw(on.random).round_ties_even();
