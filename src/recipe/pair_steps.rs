@@ -7,7 +7,7 @@ use super::check::RecipeFault;
 use super::geometry::PixelRect;
 use super::label_steps::LabelMoves;
 use super::program::SampleProgram;
-use super::step::Step;
+use super::step::{AugmentStep, Step};
 use super::steps::{LargestStep, OpStep};
 use super::values::{LabelFilter, Padding, Size};
 
