@@ -67,7 +67,7 @@ fn gpu_rows_with_masks_are_those_of_the_cpu() {
         let image = image::RgbImage::from_fn(width, height, |x, y| {
             image::Rgb([(x + n) as u8, (3 * y) as u8, (x * y) as u8])
         });
-        image.save(pictures.join(format!("{n:02}.jpg"))).unwrap();
+        image.save(pictures.join(format!("{n:02}.png"))).unwrap();
         let mask = image::GrayImage::from_fn(width, height, |x, y| {
             image::Luma([((x / 5 + 7 * (y / 5) + n) % 250) as u8])
         });
