@@ -32,7 +32,7 @@ def _moved(
     # The crop keeps all, and tells the loader the size.
     ops = [{"random_affine": op}, {"center_crop": {"size": list(size)}}, {"cast": {"dtype": "u8"}}]
     recipe = {"featherload": 1, "ops": ops}
-    loader = featherload.Loader(folder, recipe, batch_size=1, num_workers=0, layout="nhwc")
+    loader = featherload.Loader(folder, recipe, batch_size=1, num_workers=1, layout="nhwc")
     with loader:
         [batch] = list(loader)
         return np.array(batch.images)[0]
