@@ -10,7 +10,7 @@
 //!   `readable_files`: the files that workers open; `mask_rule`: the numbers of masks;
 //!   `raster_rule`: what rasters are, masks among them; `raster_section`: their bytes in a batch;
 //!   `object_rule`: which objects a batch has; `object_mover`: how they move with their image;
-//!   `object_record`: objects as bytes of a row;
+//!   `object_record`: objects as bytes of a row; `stage_needs`: the labels of joined samples;
 //! - `item_feed`: samples whose bytes the caller gives while the run goes on; `handed_items`: the
 //!   memory in which workers read them.
 //!
@@ -39,4 +39,5 @@ mod readable_files;
 pub(crate) mod sample;
 #[cfg(feature = "codecs")]
 pub(crate) mod sample_input;
+pub(crate) mod stage_needs;
 pub(crate) mod stages;

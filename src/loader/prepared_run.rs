@@ -19,7 +19,7 @@ use crate::jobs::object_record;
 use crate::jobs::open_shards::MAPPED_SHARDS;
 use crate::jobs::raster_rule::NamedRaster;
 use crate::jobs::raster_section::RasterSection;
-use crate::jobs::sample::stage_labels::StageNeeds;
+use crate::jobs::stage_needs::StageNeeds;
 use crate::loader::coded_room::CodedRoom;
 use crate::loader::column_source::ColumnSource;
 use crate::loader::hull_room;

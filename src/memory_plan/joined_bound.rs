@@ -5,8 +5,7 @@
 //! joint has one size, so the bound does not depend on the data.
 
 use crate::decode_plan::stored_picture::StoredPicture;
-use crate::jobs::sample::label_mover::label_bytes;
-use crate::jobs::sample::stage_labels::StageNeeds;
+use crate::jobs::stage_needs::{StageNeeds, label_bytes};
 use crate::picture::read_header::DecodeCost;
 use crate::recipe::SampleProgram;
 use crate::recipe::size_bounds::HeightWidth;

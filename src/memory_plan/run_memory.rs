@@ -18,7 +18,7 @@ use crate::decode_plan::stored_picture::{MAX_KEPT_BYTES, SampleMemory, StoredPic
 use crate::error::{Error, Result, size, size_rounded_down, size_rounded_up};
 use crate::jobs::images::{crop_sections, mix};
 use crate::jobs::raster_rule::RasterRule;
-use crate::jobs::sample::stage_labels::StageNeeds;
+use crate::jobs::stage_needs::StageNeeds;
 use crate::memory_plan::joined_bound::joined_bytes;
 use crate::picture::read_header::{DecodeCost, PictureHeader};
 use crate::picture::{ExifOrientation, FileFormat, PictureLimits, depth};

@@ -8,7 +8,8 @@ use crate::data::objects::ObjectShape;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::object_rule::ObjectRule;
 use crate::jobs::sample::RowRequest;
-use crate::jobs::sample::label_mover::{LabelMover, LabelPicture, label_bytes};
+use crate::jobs::sample::label_mover::{LabelMover, LabelPicture};
+use crate::jobs::stage_needs::{BITS, label_bytes};
 use crate::picture::labels::LABEL;
 use crate::picture::{PictureLimits, jpeg::PixelRegion};
 use crate::pool::worker::meter::StageMeter;
@@ -16,9 +17,6 @@ use crate::recipe::random::RandomStreams;
 use crate::recipe::{LabelFilter, LabelMoves, SampleProgram, Size};
 use crate::targets::masks::{MaskScale, PolygonLimits, RunLengths, mask_of_polygons};
 use crate::targets::{PolygonArray, TargetFault};
-
-/// Masks that a label holds, one in each bit.
-pub(crate) const BITS: usize = 8 * LABEL;
 
 /// Makes the masks of rows. Keeps its buffers.
 #[derive(Debug)]

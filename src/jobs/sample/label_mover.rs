@@ -101,8 +101,3 @@ impl LabelMover {
         (self.window, self.row) = (Vec::new(), Vec::new());
     }
 }
-
-/// Bytes of the labels of an image of this height and width.
-pub(crate) fn label_bytes((height, width): (u32, u32)) -> u64 {
-    LABEL as u64 * u64::from(width) * u64::from(height)
-}

@@ -7,11 +7,11 @@
 
 use crate::data::objects::ObjectShape;
 use crate::error::{Error, Result, SampleFault};
-use crate::jobs::object_rule::ObjectRule;
 use crate::jobs::sample::RowRequest;
-use crate::jobs::sample::instance_masks::{BITS, move_shapes, moves_of_bits, write_bits};
-use crate::jobs::sample::label_mover::{LabelMover, LabelPicture, label_bytes};
+use crate::jobs::sample::instance_masks::{move_shapes, moves_of_bits, write_bits};
+use crate::jobs::sample::label_mover::{LabelMover, LabelPicture};
 use crate::jobs::sample::mask::MaskReader;
+use crate::jobs::stage_needs::{BITS, StageNeeds, label_bytes};
 use crate::picture::PictureLimits;
 use crate::picture::jpeg::PixelRegion;
 use crate::picture::labels::LABEL;
@@ -20,58 +20,6 @@ use crate::recipe::random::RandomStreams;
 use crate::recipe::size_bounds::HeightWidth;
 use crate::recipe::{JoinedStage, LabelFilter, PixelRect, SampleProgram, Size};
 use crate::targets::masks::{BitMask, MaskScale};
-
-/// Which labels go through the stages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct StageNeeds {
-    /// Whether images have masks of classes.
-    pub(crate) classes: bool,
-    /// Masks of objects, and which label a resized pixel of them takes.
-    pub(crate) objects: Option<LabelFilter>,
-}
-
-impl StageNeeds {
-    /// Those of a program. None of them unless it joins samples.
-    pub(crate) fn of(program: &SampleProgram, classes: bool, rule: Option<&ObjectRule>) -> Self {
-        let is_joined = program.is_joined();
-        let needed = |rule: &&ObjectRule| rule.masks.is_some() || program.pastes_objects();
-        Self {
-            classes: classes && is_joined,
-            objects: rule
-                .filter(|rule| is_joined && needed(rule))
-                .map(ObjectRule::mask_filter),
-        }
-    }
-
-    pub(crate) fn any(self) -> bool {
-        self.classes || self.objects.is_some()
-    }
-
-    /// Bytes of the labels that a stage keeps: of the row, and with classes of the picture and the
-    /// canvas.
-    pub(crate) fn bytes(self, stage: &JoinedStage) -> u64 {
-        let (most, canvas) = (label_bytes(stage.most), label_bytes(stage.canvas));
-        let of_row = if self.any() { most } else { 0 };
-        let of_classes = if self.classes { most + canvas } else { 0 };
-        of_row.saturating_add(of_classes)
-    }
-
-    /// Most bytes of the masks of so many objects between these stages.
-    pub(crate) fn mask_bytes<'a>(
-        self,
-        stages: impl Iterator<Item = &'a JoinedStage>,
-        objects: u64,
-    ) -> u64 {
-        let sizes = stages.flat_map(|stage| [stage.most, stage.canvas]);
-        let most = sizes.map(BitMask::most_bytes).max().unwrap_or(0);
-        // Those that are being moved, and all that are pasted.
-        let at_once = objects.saturating_add(BITS as u64 + 1);
-        match self.objects {
-            Some(_) => at_once.saturating_mul(most),
-            None => 0,
-        }
-    }
-}
 
 /// Moves the labels of the pictures of a stage. Keeps its buffers.
 #[derive(Debug)]
