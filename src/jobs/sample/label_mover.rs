@@ -6,8 +6,8 @@
 use crate::decode_plan::stored_picture::StoredPicture;
 use crate::error::{Result, SampleFault};
 use crate::jobs::sample::{ONLY, RowRequest, SampleDecoder};
+use crate::jobs::stage_needs::label_bytes;
 use crate::picture::jpeg::PixelRegion;
-use crate::picture::labels::LABEL;
 use crate::picture::read_header::DecodeCost;
 use crate::picture::{ExifOrientation, PictureLimits};
 use crate::pool::worker::meter::StageMeter;

@@ -18,7 +18,7 @@ use crate::picture::labels::LABEL;
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::random::RandomStreams;
 use crate::recipe::size_bounds::HeightWidth;
-use crate::recipe::{JoinedStage, LabelFilter, PixelRect, SampleProgram, Size};
+use crate::recipe::{LabelFilter, PixelRect, SampleProgram, Size};
 use crate::targets::masks::{BitMask, MaskScale};
 
 /// Moves the labels of the pictures of a stage. Keeps its buffers.
