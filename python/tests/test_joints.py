@@ -152,7 +152,7 @@ def _annotated(root: Path, height: int, width: int) -> dict[str, Any]:
 
 def _simple_copy_paste(own: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """What ``_copy_paste`` of torchvision's ``references/detection`` does without ``blending``, for
-    pictures of one size and chosen objects. A box ends behind the last pixel."""
+    pictures of one size and chosen objects. A box ends after the last pixel."""
     import torch
     from torchvision.ops import masks_to_boxes
 

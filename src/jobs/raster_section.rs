@@ -3,7 +3,8 @@
 use crate::jobs::mask_rule::MaskType;
 use crate::recipe::DataType;
 
-/// In bytes. Rows and rasters begin at multiples of this.
+/// In bytes. Rows with their own sizes and rasters begin at multiples of this: a cache line, enough
+/// for every vector register and every GPU load.
 pub(crate) const ROW_ALIGNMENT: usize = 64;
 
 /// The element type of rasters.

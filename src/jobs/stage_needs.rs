@@ -45,7 +45,7 @@ impl StageNeeds {
         of_row.saturating_add(of_classes)
     }
 
-    /// Most bytes of the masks of so many objects between these stages.
+    /// Most bytes of the masks of this number of objects between these stages.
     pub(crate) fn mask_bytes<'a>(
         self,
         stages: impl Iterator<Item = &'a JoinedStage>,

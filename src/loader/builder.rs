@@ -319,7 +319,7 @@ impl LoaderBuilder {
     /// Masks that belong to the images, such as the labels of a segmentation
     /// ([`Batch::masks`](crate::Batch::masks)). They go through the same crops, flips, resizes and
     /// other moves as their image, without mixing labels. With [`Device::Cuda`] workers decode all
-    /// images, and masks are copied to the device behind the rows that it makes. Default: none. Not
+    /// images, and masks are copied to the device after the rows that it makes. Default: none. Not
     /// with several crops, mixed batches or rows of own sizes.
     pub fn masks(mut self, masks: MaskOptions) -> Self {
         self.masks = Some(masks);

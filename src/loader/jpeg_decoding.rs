@@ -19,7 +19,7 @@ pub struct DecodeChoice {
     pub why: String,
 }
 
-/// Which decoder is asked for.
+/// Which decoder the options request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DecodeWish {
     pub(super) on: DecodeOn,

@@ -305,7 +305,7 @@ impl PreparedRun {
         uploads.map(of_data).transpose()
     }
 
-    /// The rasters behind the rows of a batch.
+    /// The rasters that follow the rows of a batch.
     pub(super) fn raster_sections(&self) -> Vec<RasterSection> {
         let all = self.rasters.iter();
         all.map(|raster| raster.named.rule.section(&self.program))

@@ -11,7 +11,7 @@ use crate::recipe::SampleProgram;
 use crate::recipe::size_bounds::HeightWidth;
 
 /// Bytes of the canvases, and of all stages after the first. `sizes`: heights and widths of rows, if
-/// batches set them. `needs`: labels that go through the stages, with those of so many objects. 0
+/// batches set them. `needs`: labels that go through the stages, with those of this number of objects. 0
 /// unless the program joins samples.
 pub(crate) fn joined_bytes(
     program: &SampleProgram,

@@ -95,7 +95,7 @@ impl ScratchSurvey {
 
     /// The same with the stages of a program that joins samples, after the first. `rows`: the sizes
     /// that batches set. Empty: only the recipe sets the size.
-    /// `labels`: which labels go through the stages, with those of so many objects.
+    /// `labels`: which labels go through the stages, with those of this number of objects.
     pub(crate) fn with_joined(
         mut self,
         program: &SampleProgram,

@@ -124,7 +124,7 @@ impl NpyDepth {
         Self::read_of(head, 1)
     }
 
-    /// The same for an array with so many numbers for each pixel: 1, or 2 for a flow.
+    /// The same for an array with this many numbers for each pixel: 1, or 2 for a flow.
     pub(super) fn read_of(head: &[u8], channels: u64) -> Result<Self, SampleFault> {
         let (array, data_at) = array(head)?;
         let refused = || {

@@ -1,4 +1,4 @@
-//! Several crops of each image that a real device makes, and masks behind its rows: bit for bit those
+//! Several crops of each image that a real device makes, and masks after its rows: bit for bit those
 //! of the CPU, whatever the number of workers. Memory is what was planned, and rates are printed.
 //! Without a device it says `SKIP`.
 
@@ -52,7 +52,7 @@ fn gpu_crops_of_all_recipes_are_those_of_the_cpu() {
     }
 }
 
-/// Masks and depths are behind the rows that the device makes: those of the CPU, bit for bit.
+/// Masks and depths follow the rows that the device makes: those of the CPU, bit for bit.
 #[test]
 fn gpu_rows_with_masks_are_those_of_the_cpu() {
     if !cuda::is_there() {

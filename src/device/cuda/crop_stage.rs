@@ -27,9 +27,9 @@ const COPY_STEP: usize = 64;
 /// Parts in which a batch is copied: the kernel works on one while the next is copied.
 const PARTS: usize = 2;
 
-/// Bytes of a slot that a batch has behind its rows, as workers wrote them.
+/// Bytes of a slot that follow the rows of a batch, as workers wrote them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct BytesBehind {
+pub(crate) struct TrailingBytes {
     /// Offset in the slot.
     pub(crate) from: usize,
     /// Offset in the batch.
@@ -70,10 +70,10 @@ pub(crate) struct BatchTarget {
     pub(super) kernel: Arc<CropKernel>,
     /// Keeps slots pinned.
     pub(super) pinned: Arc<PinnedRing>,
-    pub(super) behind: BytesBehind,
+    pub(super) trailing: TrailingBytes,
 }
 
-impl BytesBehind {
+impl TrailingBytes {
     /// Bytes of a batch whose rows have `rows` bytes.
     fn end_of(&self, rows: usize) -> usize {
         match self.len {
@@ -126,14 +126,14 @@ impl CropStage {
         places: RowPlaces,
         emission: &KernelEmission,
         read: UploadMode,
-        behind: BytesBehind,
+        trailing: TrailingBytes,
     ) -> Result<DeviceRows> {
-        let target = self.reserve(rows.len(), emission, behind)?;
+        let target = self.reserve(rows.len(), emission, trailing)?;
         self.begin(slot, rows, places, emission, read, target)?;
         self.finish()
     }
 
-    /// Reserves memory for a batch with this number of rows, and for what is behind them.
+    /// Reserves memory for a batch with this number of rows, and for the bytes that follow them.
     ///
     /// # Errors
     /// `SlotsHeld` if the caller holds every batch of the stage.
@@ -141,12 +141,12 @@ impl CropStage {
         &self,
         rows: usize,
         emission: &KernelEmission,
-        behind: BytesBehind,
+        trailing: TrailingBytes,
     ) -> Result<BatchTarget> {
         let bytes = rows * emission.elements() * self.shape.dtype.size();
         Ok(BatchTarget {
-            output: Arc::new(self.lane.output(behind.end_of(bytes))?),
-            behind,
+            output: Arc::new(self.lane.output(trailing.end_of(bytes))?),
+            trailing,
             kernel: self.kernel.clone(),
             pinned: self.lane.ring.clone(),
         })
@@ -174,7 +174,7 @@ impl CropStage {
         self.drop_read_slots()?;
         let (on_device, room) = self.lane.ring.on_device(&slot)?;
         let most = used_bytes(rows, places, emission, room, self.shape.rows)?;
-        let behind = target.behind;
+        let trailing = target.trailing;
         if read == UploadMode::Copied && !self.shape.copies {
             return Err(Error::device(
                 "pixels are to be copied, but the stage was made without memory for copies",
@@ -182,15 +182,17 @@ impl CropStage {
         }
         let bytes = rows.len() * emission.elements() * self.shape.dtype.size();
         let output = target.output;
-        let end = behind.end_of(bytes);
+        let end = trailing.end_of(bytes);
         if end < bytes || output.buffer().is_none_or(|buffer| end > buffer.len()) {
             return Err(Error::device(format!(
                 "a batch of {end} bytes does not match its memory"
             )));
         }
-        if behind.from.saturating_add(behind.len) > room || (behind.len > 0 && behind.to < bytes) {
+        if trailing.from.saturating_add(trailing.len) > room
+            || (trailing.len > 0 && trailing.to < bytes)
+        {
             return Err(Error::device(format!(
-                "{behind:?} is not behind the rows of a slot of {room} bytes"
+                "{trailing:?} do not follow the rows of a slot of {room} bytes"
             )));
         }
         // There is one per slot, and each batch under way has a slot.
@@ -262,19 +264,19 @@ impl CropStage {
                 UploadMode::InPlace => &*lane.stream,
                 UploadMode::Copied => &*copies,
             };
-            if behind.len > 0 {
-                // SAFETY: inside of the slot by the check of `behind` above, which is pinned
+            if trailing.len > 0 {
+                // SAFETY: inside of the slot by the check of `trailing` above, which is pinned
                 // (`on_device`) and kept by `StageQueue::begin`, unwritten, until the event after
                 // this; `out` is the target's, and `StageQueue::begin` has made this stream wait
                 // for its earlier readers; the kernels and other writers write rows alone, which
                 // end before.
                 let put = || unsafe {
                     lane.stream
-                        .upload_at(out, behind.to, from.add(behind.from), behind.len)
+                        .upload_at(out, trailing.to, from.add(trailing.from), trailing.len)
                 };
                 work.copies
                     .push(EventSpan::record_around(&lane.stream, put)?);
-                work.copied_bytes += behind.len as u64;
+                work.copied_bytes += trailing.len as u64;
             }
             for part in 0..parts {
                 let (first, end) = (part * rows.len() / parts, (part + 1) * rows.len() / parts);

@@ -314,7 +314,7 @@ impl Running {
             output: output.clone(),
             kernel: self.kernel.clone(),
             pinned: self.pinned.clone(),
-            behind: Default::default(),
+            trailing: Default::default(),
         };
         let emission = OutputFormat {
             zero_channels: 0,

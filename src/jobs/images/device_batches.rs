@@ -11,7 +11,7 @@ use crate::decode_plan::crop_row::RowContents;
 use crate::device::crop_launch::{KernelEmission, KernelRow, MASKED};
 use crate::device::crop_set_launch::{CropSetShape, KernelSetForm};
 use crate::device::cuda::{
-    BytesBehind, CropSetStage, CropStage, CudaContext, JpegThread, RowsStage,
+    CropSetStage, CropStage, CudaContext, JpegThread, RowsStage, TrailingBytes,
 };
 use crate::device::jpeg_part::PartLimits;
 use crate::device::stage_shapes::{
@@ -113,7 +113,7 @@ struct CropMaker {
     stage: CropStage,
     rule: CropRule,
     read: UploadMode,
-    /// The rasters behind the rows, which workers make.
+    /// The rasters that follow the rows. Workers make them.
     rasters: Vec<RasterSection>,
     /// Of the last batch.
     rows: Vec<KernelRow>,
@@ -281,22 +281,17 @@ pub(crate) fn start_jpegs(ordinal: u32) -> Result<JpegThread> {
 
 /// Where the rasters of a batch are in its slot, and where they go on the device. `in_slot`,
 /// `on_device`: bytes of a row. `made`: height and width of the rows, and their number.
-fn behind_rows(
+fn trailing_bytes(
     rasters: &[RasterSection],
     in_slot: u64,
     on_device: u64,
     made: ((u32, u32), u32),
-) -> BytesBehind {
-    let from = RasterSection::starts(rasters, in_slot, made)
-        .first()
-        .copied();
-    let to = RasterSection::starts(rasters, on_device, made)
-        .first()
-        .copied();
-    let (Some(from), Some(to)) = (from, to) else {
-        return BytesBehind::default();
+) -> TrailingBytes {
+    let start = |row| RasterSection::starts(rasters, row, made).first().copied();
+    let (Some(from), Some(to)) = (start(in_slot), start(on_device)) else {
+        return TrailingBytes::default();
     };
-    BytesBehind {
+    TrailingBytes {
         from,
         to,
         len: RasterSection::end(rasters, in_slot, made) as usize - from,
@@ -574,11 +569,11 @@ impl DeviceBatches {
                 let at = places(*rule, contents.size);
                 let made = (contents.size, status.len() as u32);
                 let row_bytes = program.row_bytes(contents.size);
-                let behind = behind_rows(rasters, at.capacity as u64, row_bytes, made);
+                let trailing = trailing_bytes(rasters, at.capacity as u64, row_bytes, made);
                 let masked = |row: usize| status[row].is_masked();
                 describe_rows(&slot, *rule, contents.size, status.len(), masked, rows)?;
                 let emission = KernelEmission::new(&program.output_format, contents.size);
-                stage.submit(slot, rows, at, &emission, *read, behind)
+                stage.submit(slot, rows, at, &emission, *read, trailing)
             }
         }
     }
@@ -598,8 +593,8 @@ impl DeviceBatches {
         let (jpegs, crops) = self.decoding()?;
         let emission = KernelEmission::new(&program.output_format, size);
         // Rows with rasters have no coded crops.
-        let behind = BytesBehind::default();
-        let target = (crops.stage).reserve(place.rows as usize, &emission, behind)?;
+        let trailing = TrailingBytes::default();
+        let target = (crops.stage).reserve(place.rows as usize, &emission, trailing)?;
         let outline = BatchOutline {
             place,
             tries,

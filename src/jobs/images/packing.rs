@@ -183,8 +183,8 @@ impl SlotPacking {
         self.objects.as_ref()
     }
 
-    /// Bytes of a slot with these bytes of pixels and rasters, and with the largest records of so many
-    /// rows. `size`: height and width, if all rows have one.
+    /// Bytes of a slot with these bytes of pixels and rasters, and with the largest records of this number
+    /// of rows. `size`: height and width, if all rows have one.
     fn with_records(&self, pixels: u64, size: Option<(u32, u32)>, rows: u32) -> u64 {
         let Some(objects) = &self.objects else {
             return pixels;
@@ -321,27 +321,36 @@ impl SlotPacking {
 
     /// The rasters of a batch, and where they begin in its slot.
     pub(crate) fn rasters_at(&self, at: EpochMark) -> Vec<(RasterSection, usize)> {
-        let PackingRule::Equal { size, row, rasters } = &self.rule else {
-            return Vec::new();
-        };
-        let size = self.plan.size_at(at).unwrap_or(*size);
-        let rows = self.plan.rows_at(at);
-        let starts = RasterSection::starts(rasters, row.bytes(size), (size, rows));
-        rasters.iter().copied().zip(starts).collect()
+        match &self.rule {
+            PackingRule::Equal { row, .. } => self.rasters_after(|size| row.bytes(size), at),
+            _ => Vec::new(),
+        }
     }
 
-    /// The same in a batch whose rows a device has made: rows of the program's output come first.
-    pub(crate) fn rasters_behind(
+    /// The same in a batch whose rows a device has made.
+    pub(crate) fn device_rasters_at(
         &self,
         program: &SampleProgram,
+        at: EpochMark,
+    ) -> Vec<(RasterSection, usize)> {
+        self.rasters_after(|size| program.row_bytes(size), at)
+    }
+
+    /// The rasters of a batch, and where they begin after rows of `row_bytes`.
+    fn rasters_after(
+        &self,
+        row_bytes: impl Fn((u32, u32)) -> u64,
         at: EpochMark,
     ) -> Vec<(RasterSection, usize)> {
         let PackingRule::Equal { size, rasters, .. } = &self.rule else {
             return Vec::new();
         };
+        if rasters.is_empty() {
+            return Vec::new();
+        }
         let size = self.plan.size_at(at).unwrap_or(*size);
         let rows = self.plan.rows_at(at);
-        let starts = RasterSection::starts(rasters, program.row_bytes(size), (size, rows));
+        let starts = RasterSection::starts(rasters, row_bytes(size), (size, rows));
         rasters.iter().copied().zip(starts).collect()
     }
 

@@ -170,7 +170,7 @@ impl ImageRun {
         let extent = self.write_row_layout(at, &rows, &mut storage);
         let objects = self.objects(at, &rows, storage.bytes_mut())?;
         let rasters = match self.program.crops {
-            Some(_) => self.packing.rasters_behind(&self.program, at),
+            Some(_) => self.packing.device_rasters_at(&self.program, at),
             None => self.packing.rasters_at(at),
         };
         Ok(Batch {

@@ -81,7 +81,7 @@ impl SampleAssembler {
         each.fold(0, u64::saturating_add)
     }
 
-    /// Most bytes of the masks of so many objects between stages.
+    /// Most bytes of the masks of this number of objects between stages.
     pub(crate) fn mask_bytes(&self, objects: u64) -> u64 {
         let stages = self.stages.iter().map(|maker| &maker.stage);
         self.needs.mask_bytes(stages, objects)

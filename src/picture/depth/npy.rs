@@ -10,7 +10,7 @@ pub(super) fn read(file: &[u8], levels: &mut Vec<f32>) -> Result<(), SampleFault
     read_of(file, 1, levels)
 }
 
-/// The same for an array with so many numbers for each pixel, which `levels` gets together.
+/// The same for an array with this many numbers for each pixel, which `levels` gets together.
 pub(in crate::picture) fn read_of(
     file: &[u8],
     channels: usize,

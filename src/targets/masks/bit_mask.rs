@@ -90,7 +90,7 @@ impl BitMask {
         })
     }
 
-    /// The same pixels, so many to the right and down. Those outside of `rect` are left out.
+    /// The same pixels, moved right and down by this many. Those outside of `rect` are left out.
     pub(crate) fn shifted(&self, [x, y]: [i64; 2], rect: PixelRect) -> Self {
         let along = |at: u32, length: u32, by: i64, low: u32, size: u32| {
             let (low, high) = (i64::from(low), i64::from(low) + i64::from(size));

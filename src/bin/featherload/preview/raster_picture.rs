@@ -114,7 +114,7 @@ fn ramp_color(share: f32) -> Rgb<u8> {
     }))
 }
 
-/// The colours of a flow of so many pixels: the hue is its direction, and the saturation its length
+/// The colours of a flow of this many pixels: the hue is its direction, and the saturation its length
 /// as a share of the longest.
 fn wheel_colors(values: &[f32], pixels: usize) -> impl Iterator<Item = Rgb<u8>> {
     let vectors = || values.iter().zip(values.iter().skip(pixels)).take(pixels);

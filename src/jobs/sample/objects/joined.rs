@@ -175,7 +175,7 @@ fn cuts(motion: &SampleMotion) -> bool {
 }
 
 impl JoinedObjects {
-    /// Moves objects by so many pixels to the right and down, onto a canvas of this height and
+    /// Moves objects by this many pixels to the right and down, onto a canvas of this height and
     /// width. Boxes are clipped to it, and dropped if nothing is left.
     pub(crate) fn shift(&mut self, [x, y]: [i64; 2], (height, width): (u32, u32)) {
         self.shift_masks([x, y], PixelRect::whole((height, width)));
@@ -212,7 +212,7 @@ impl JoinedObjects {
         objects.retain(&keep);
     }
 
-    /// Moves masks by so many pixels, and keeps what lies in `rect`.
+    /// Moves masks by this many pixels, and keeps what lies in `rect`.
     fn shift_masks(&mut self, by: [i64; 2], rect: PixelRect) {
         for mask in &mut self.masks {
             *mask = mask.shifted(by, rect);
