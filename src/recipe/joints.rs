@@ -1,8 +1,9 @@
 //! Operations that join the picture of a sample with those of partners, and what they draw.
 //!
 //! Pure. A joint divides a recipe into stages. Partners are drawn uniformly from all samples, or
-//! from a window of the epoch's order, by the numbers of the position. Sizes are height, width. Coordinates are pixels of the canvas, x to
-//! the right and y down. Never in here: pixels, which are joined in `pixels/joining`.
+//! from a window of the epoch's order, by the numbers of the position. Sizes are height, width.
+//! Coordinates are pixels of the canvas, x to the right and y down. Never in here: pixels, which are
+//! joined in `pixels/joining`.
 
 use serde::Serialize;
 
