@@ -415,7 +415,10 @@ def ours_yolo(out, mosaic):
 
     path = out / f"{'mosaic' if mosaic else 'letterbox'}.yaml"
     canvas = (
-        "  - mosaic: {size: 640, p: 1.0}" if mosaic else "  - letterbox: {size: 640}"
+        # ultralytics draws partners from the last 8 batches of its images.
+        f"  - mosaic: {{size: 640, p: 1.0, partner_window: {8 * BATCH}}}"
+        if mosaic
+        else "  - letterbox: {size: 640}"
     )
     path.write_text(YOLO % (canvas, "  - center_crop: {size: 640}" if mosaic else ""))
     loader = featherload.Loader(

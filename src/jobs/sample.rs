@@ -180,6 +180,11 @@ impl SampleDecoder {
         self.image
     }
 
+    /// The same of its box, if it has one.
+    fn last_source(&self) -> (u32, u32) {
+        self.source
+    }
+
     /// What the steps of the last image did to coordinates.
     pub(crate) fn last_motion(&self) -> SampleMotion {
         motion_of(self.source, &self.parts[ONLY].steps)
@@ -555,6 +560,24 @@ impl SampleDecoder {
         check_reduction(scratch.steep)?;
         self.make_room(scratch.bytes())?;
         Ok(plan)
+    }
+
+    /// Draws the steps of an image whose row is made already. Heights and widths of the whole upright
+    /// image, and of its box.
+    fn plan_kept(
+        &mut self,
+        (whole, size): ((u32, u32), (u32, u32)),
+        random: &impl RandomStreams,
+    ) -> Result<(), SampleFault> {
+        (self.image, self.source) = (whole, size);
+        let PartMaker { program, steps, .. } = &mut self.parts[ONLY];
+        let picture = DrawnPicture {
+            size,
+            whole,
+            row: None,
+            boxes: None,
+        };
+        program.steps(&picture, random, steps)
     }
 
     /// Checks the memory of a sample before it is allocated.

@@ -315,7 +315,7 @@ impl RowDrawing<'_> {
                 row: planned.size,
                 boxes: boxes.as_ref().map(|boxes| boxes as &dyn BoxSource),
             };
-            let partner = |draw| self.plan.partner_at(at.epoch, planned.position, draw);
+            let partner = |draw| self.plan.partner_at(at.epoch, planned.position, draw).id;
             DrawnSteps::of(self.program, (&picture, &partner), &random)
         });
         let (steps, fault) = match steps {

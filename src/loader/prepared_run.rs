@@ -17,7 +17,8 @@ use crate::jobs::images::packing::SlotPacking;
 use crate::jobs::item_feed::ItemFeed;
 use crate::jobs::object_record;
 use crate::jobs::open_shards::MAPPED_SHARDS;
-use crate::jobs::raster_rule::NamedRaster;
+use crate::jobs::picture_window::WindowShape;
+use crate::jobs::raster_rule::{MASKS, NamedRaster};
 use crate::jobs::raster_section::RasterSection;
 use crate::jobs::stage_needs::StageNeeds;
 use crate::loader::coded_room::CodedRoom;
@@ -441,6 +442,14 @@ impl PreparedRun {
         Some(worst.scratch_bytes())
     }
 
+    /// The memory that keeps the pictures of joined samples. None: nothing keeps them.
+    pub(super) fn kept_pictures(&self) -> Option<WindowShape> {
+        let has_masks = (self.rasters.iter()).any(|raster| raster.named.name == MASKS);
+        let rule = self.objects.as_ref().map(|objects| &objects.rule);
+        let needs = StageNeeds::of(&self.program, has_masks, rule);
+        WindowShape::of(&self.program, needs, self.plan.places())
+    }
+
     /// Most bytes that the objects of a row take while they move.
     fn object_scratch(&self) -> u64 {
         let objects = self.objects.as_ref();
@@ -497,6 +506,7 @@ impl PreparedRun {
                 + self.feed_bytes
                 + column_set::unpacked_bytes(&self.columns),
             mixing: self.mixing,
+            kept_picture_bytes: self.kept_pictures().map_or(0, WindowShape::bytes),
             device: None,
         }
     }

@@ -20,6 +20,7 @@ use crate::jobs::images::packing::{PackedBatch, SlotPacking};
 use crate::jobs::images::run::{ImageRun, batch_place};
 use crate::jobs::images::spec::{ImageJobData, ImageSpec};
 use crate::jobs::kinds::KINDS;
+use crate::jobs::picture_window::PictureWindow;
 use crate::loader::builder::LoaderBuilder;
 use crate::loader::coded_room::coded_room;
 use crate::loader::image_loader::{BatchMaker, Loader, check_start, resume_mark};
@@ -104,6 +105,7 @@ impl LoaderBuilder {
         }
         let depth = memory.depth;
         let sections = prepared.raster_sections();
+        let kept_pictures = prepared.kept_pictures();
         let PreparedRun {
             index,
             rasters,
@@ -177,6 +179,7 @@ impl LoaderBuilder {
         let handed = handed.map(|feed| feed.start(&index, places, plan.most_rows()));
         let (handed_shape, handed_fd) = handed.transpose()?.unzip();
         let handed_fd = handed_fd.as_ref().map(AsFd::as_fd);
+        let window = kept_pictures.map(PictureWindow::create).transpose()?;
         let work = DeviceSpec {
             program: &program,
             plan: &plan,
@@ -197,6 +200,7 @@ impl LoaderBuilder {
             rasters: rasters.iter().map(|raster| raster.named.clone()).collect(),
             objects: objects.as_ref().map(|of| of.rule.clone()),
             handed: handed_shape,
+            window: kept_pictures,
             evicts_shards: fetcher.as_ref().is_some_and(Fetcher::evicts),
         };
         let by_cpu = ImageSpec {
@@ -210,6 +214,7 @@ impl LoaderBuilder {
             sizes: sizes.as_ref(),
             table: plan.table(),
             handed: handed_fd,
+            window: window.as_ref(),
         };
         // The device opens while the workers start, which takes about as long. After all checks
         // that reject a run, because an opening device cannot be interrupted.

@@ -17,6 +17,7 @@ use crate::data::survey;
 use crate::decode_plan::stored_picture::{MAX_KEPT_BYTES, SampleMemory, StoredPicture};
 use crate::error::{Error, Result, size, size_rounded_down, size_rounded_up};
 use crate::jobs::images::{crop_sections, mix};
+use crate::jobs::picture_window::WindowShape;
 use crate::jobs::raster_rule::RasterRule;
 use crate::jobs::stage_needs::StageNeeds;
 use crate::memory_plan::joined_bound::joined_bytes;
@@ -428,6 +429,8 @@ pub struct RunMemory {
     /// Consumer, coordinator, names of the samples, samples in memory, tables, unpacked values of
     /// columns, and the labels that mixing makes.
     pub fixed_bytes: u64,
+    /// Shared by all processes: pictures of the samples of a `partner_window`, which other rows join.
+    pub kept_picture_bytes: u64,
     /// Device memory without the context. 0 without [`Device::Cuda`](crate::Device::Cuda).
     pub device_bytes: u64,
     pub total_bytes: u64,
@@ -480,6 +483,8 @@ impl RunMemory {
             page_cache_bytes: 0,
             table_bytes: 0,
             mixing: MixingBytes::of(&program, std::iter::empty()),
+            kept_picture_bytes: WindowShape::of(&program, StageNeeds::default(), u64::MAX)
+                .map_or(0, WindowShape::bytes),
             device: None,
         };
         let depth = match shape.depth {
@@ -531,6 +536,8 @@ pub(crate) struct MemoryInputs {
     /// The index, sizes, a sampler's table, unpacked values of columns.
     pub(crate) table_bytes: u64,
     pub(crate) mixing: MixingBytes,
+    /// See [`RunMemory::kept_picture_bytes`].
+    pub(crate) kept_picture_bytes: u64,
     /// None unless batches are delivered on a device.
     pub(crate) device: Option<DeviceNeeds>,
 }
@@ -640,8 +647,10 @@ impl MemoryInputs {
             page_cache_bytes: self.page_cache_bytes,
             worker_bytes,
             fixed_bytes,
+            kept_picture_bytes: self.kept_picture_bytes,
             device_bytes: self.device.map_or(0, |d| d.bytes_with(depth)),
             total_bytes: ring_bytes
+                .saturating_add(self.kept_picture_bytes)
                 .saturating_add(worker_bytes.saturating_mul(processes))
                 .saturating_add(fixed_bytes),
         })
@@ -683,6 +692,13 @@ impl MemoryInputs {
         if let Some(n) = largest_that_fits(self.workers, |n| of_workers(n).fits(limit, last.depth))
         {
             fits.push(workers_text(n));
+        }
+        let without_window = Self {
+            kept_picture_bytes: 0,
+            ..*self
+        };
+        if self.kept_picture_bytes > 0 && without_window.fits(limit, last.depth) {
+            fits.push("a smaller `partner_window`".into());
         }
         if last.depth > 1 && self.fits(limit, 1) {
             fits.push("depth 1".into());

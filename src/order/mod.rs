@@ -34,6 +34,7 @@ pub(crate) use given_orders::{NO_SAMPLE, hash as order_hash};
 pub use length::EpochLength;
 pub use options::OrderOptions;
 pub(crate) use permutation::KeyedPermutation;
+pub(crate) use plan::PlacedSample;
 pub use plan::{EpochPlan, RowPlan};
 pub use position::{EpochMark, Position, Rank};
 pub(crate) use random::PositionRandom;

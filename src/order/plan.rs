@@ -57,6 +57,15 @@ pub struct RowPlan {
     pub size: Option<(u32, u32)>,
 }
 
+/// A sample, and its place in the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PlacedSample {
+    /// Number of the sample in the index.
+    pub(crate) id: u64,
+    /// Number of the sample in the epoch. Samples of one window have places of their own.
+    pub(crate) place: u64,
+}
+
 impl EpochPlan {
     /// A plan for a sampler that needs only the number of samples.
     ///
@@ -395,23 +404,17 @@ impl EpochPlan {
     /// Windows divide the positions of an epoch. The last one ends with the epoch, and overlaps the
     /// window before it. They depend on no batch size, and on ranks only if the caller gives the order
     /// of each.
-    pub(crate) fn partner_at(&self, epoch: u64, position: u64, draw: PartnerDraw) -> u64 {
-        let positions = match self.order {
-            SampleOrder::Identity(_) => self.samples,
-            _ => self.positions(),
-        };
-        // Positions with one sample: repeats, or the rows of other ranks.
-        let each = match self.order {
-            SampleOrder::Given { world, .. } => world,
-            _ => self.order.repeat_count(),
-        };
+    pub(crate) fn partner_at(&self, epoch: u64, position: u64, draw: PartnerDraw) -> PlacedSample {
+        let positions = self.partner_positions();
+        let each = self.positions_of_sample();
         let of_window = |samples: u32| u64::from(samples).saturating_mul(each);
         let count = draw.window.map_or(positions, of_window);
         let count = count.min(positions).max(1);
         let own = position % positions.max(1);
         let first = (own - own % count).min(positions.saturating_sub(count));
         let position = first + ((count as f64 * draw.share) as u64).min(count - 1);
-        match self.order.id_at(self.key(epoch), position) {
+        let place = self.place_at(position);
+        let id = match self.order.id_at(self.key(epoch), position) {
             // Its batch has fewer rows, and its first row has a sample.
             NO_SAMPLE => {
                 let world = u64::from(self.options.world);
@@ -422,7 +425,35 @@ impl EpochPlan {
                 self.order.id_at(self.key(epoch), first + row)
             }
             id => id,
+        };
+        PlacedSample { id, place }
+    }
+
+    /// Positions of which partners are drawn.
+    fn partner_positions(&self) -> u64 {
+        match self.order {
+            SampleOrder::Identity(_) => self.samples,
+            _ => self.positions(),
         }
+    }
+
+    /// Positions with one sample: repeats, or the rows of other ranks.
+    fn positions_of_sample(&self) -> u64 {
+        match self.order {
+            SampleOrder::Given { world, .. } => world,
+            _ => self.order.repeat_count().max(1),
+        }
+    }
+
+    /// The place of the sample at a position: the number of the sample in the epoch.
+    pub(crate) fn place_at(&self, position: u64) -> u64 {
+        position % self.partner_positions().max(1) / self.positions_of_sample()
+    }
+
+    /// The number of places of an epoch.
+    pub(crate) fn places(&self) -> u64 {
+        self.partner_positions()
+            .div_ceil(self.positions_of_sample())
     }
 
     /// The content of a row in the batch at a mark.
@@ -600,7 +631,7 @@ mod tests {
             share: (f64::from(n) + 0.5) / 840.0,
             window,
         };
-        let drawn = (0..840).map(|n| plan.partner_at(3, position, draw(n)));
+        let drawn = (0..840).map(|n| plan.partner_at(3, position, draw(n)).id);
         let mut count = vec![0; plan.samples as usize];
         drawn.for_each(|id| count[id as usize] += 1);
         count

@@ -67,11 +67,11 @@ pub trait Job: Send {
     fn memory_limit(&self) -> u64;
 
     /// Opens the files that a worker needs besides those of its rows: later it cannot open them.
-    /// Called once in each worker.
+    /// Called once in each worker. A lane has one worker at a time.
     ///
     /// # Errors
     /// A system call that fails.
-    fn enter_worker(&mut self) -> Result<()> {
+    fn enter_worker(&mut self, _lane: u32) -> Result<()> {
         Ok(())
     }
 

@@ -22,7 +22,7 @@ use image::{GrayImage, Luma, Rgb, RgbImage};
 use crate::common::rows::{assert_same, stream, take};
 use crate::common::{builder, npy};
 
-const COUNT: u32 = 14;
+pub(super) const COUNT: u32 = 14;
 /// Odd sides.
 const WIDTH: u32 = 37;
 const HEIGHT: u32 = 29;
@@ -119,7 +119,7 @@ fn label(color: &Rgb<u8>) -> u8 {
     }
 }
 
-fn write_images(dir: &Path) {
+pub(super) fn write_images(dir: &Path) {
     for folder in ["images", "labels"] {
         fs::create_dir(dir.join(folder)).unwrap();
     }
@@ -182,13 +182,13 @@ fn keypoint(object: &Painted) -> [f32; 3] {
     [left as f32 + 0.5, top as f32 + 0.5, 2.0]
 }
 
-fn with_objects(dir: &Path, rule: ObjectRule) -> LoaderBuilder {
+pub(super) fn with_objects(dir: &Path, rule: ObjectRule) -> LoaderBuilder {
     let objects = ObjectOptions::default().rule(rule);
     let objects = objects.listed(list(true)).unwrap();
     builder(&dir.join("images")).objects(objects)
 }
 
-fn with_labels(builder: LoaderBuilder) -> LoaderBuilder {
+pub(super) fn with_labels(builder: LoaderBuilder) -> LoaderBuilder {
     let rule = MaskRule {
         ignore: Some(i64::from(IGNORE)),
         ..MaskRule::default()
@@ -197,7 +197,7 @@ fn with_labels(builder: LoaderBuilder) -> LoaderBuilder {
 }
 
 /// Drops nothing but what joints drop.
-fn keeps_all(masks: Option<InstanceMasks>) -> ObjectRule {
+pub(super) fn keeps_all(masks: Option<InstanceMasks>) -> ObjectRule {
     ObjectRule {
         min_size: Some(0.0),
         min_area: Some(0.0),
@@ -206,7 +206,7 @@ fn keeps_all(masks: Option<InstanceMasks>) -> ObjectRule {
     }
 }
 
-fn levels(recipe: Recipe) -> Recipe {
+pub(super) fn levels(recipe: Recipe) -> Recipe {
     recipe
         .with_dtype(DataType::U8)
         .with_layout(MemoryLayout::Nhwc)

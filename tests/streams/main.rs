@@ -12,6 +12,7 @@ mod elastic;
 mod errors;
 mod full;
 mod joints;
+mod kept_pictures;
 mod labels;
 mod masks;
 mod mixing;

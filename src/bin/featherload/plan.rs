@@ -355,6 +355,10 @@ fn print_memory(m: &RunMemory, upload: Option<&UploadChoice>) -> Result<()> {
     );
     row(m.worker_bytes, &worker)?;
     row(m.fixed_bytes, "consumer, coordinator, index")?;
+    if m.kept_picture_bytes > 0 {
+        let text = "pictures of `partner_window`, shared by all";
+        row(m.kept_picture_bytes, text)?;
+    }
     if let Some(choice) = upload {
         let limit = choice.limit_bytes.map_or(String::new(), |bytes| {
             format!(

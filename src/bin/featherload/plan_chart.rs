@@ -115,11 +115,12 @@ fn run(sheet: &mut ChartSheet, memory: &RunMemory, limit: Option<&MemoryLimit>) 
             format!("ring, {} {slots} of {} rows", memory.depth, memory.batch)
         }
     };
+    let others = memory.fixed_bytes + memory.kept_picture_bytes;
     // Without workers the consumer decodes, and takes the memory of a worker.
     let of_workers = match workers {
         0 => memory
             .total_bytes
-            .saturating_sub(memory.ring_bytes + memory.fixed_bytes),
+            .saturating_sub(memory.ring_bytes + others),
         n => n * memory.worker_bytes,
     };
     let each = match workers {
@@ -131,8 +132,11 @@ fn run(sheet: &mut ChartSheet, memory: &RunMemory, limit: Option<&MemoryLimit>) 
         ("workers", of_workers, each),
         (
             "consumer",
-            memory.fixed_bytes,
-            "consumer, coordinator, index".to_owned(),
+            others,
+            match memory.kept_picture_bytes {
+                0 => "consumer, coordinator, index".to_owned(),
+                _ => "consumer, coordinator, index, pictures of `partner_window`".to_owned(),
+            },
         ),
     ];
     // A much larger limit would make the bar unreadable, so it gets its own bar.

@@ -13,6 +13,7 @@ use crate::device::jpeg_part::PartLimits;
 use crate::error::Result;
 use crate::jobs::handed_items::HandedShape;
 use crate::jobs::object_rule::ObjectRule;
+use crate::jobs::picture_window::{PictureWindow, WindowShape};
 use crate::jobs::raster_rule::NamedRaster;
 use crate::order::{EpochMark, OrderOptions, SamplerTable};
 use crate::picture::PictureLimits;
@@ -50,6 +51,8 @@ pub(crate) struct ImageSpec {
     /// The memory in which the consumer hands over bytes of samples. None: the index says where they
     /// are.
     pub(crate) handed: Option<HandedShape>,
+    /// The memory that keeps the pictures of joined samples. None: nothing keeps them.
+    pub(crate) window: Option<WindowShape>,
     /// The rasters of images, masks among them. The index of each comes separately.
     pub(crate) rasters: Vec<NamedRaster>,
     /// The objects of images, whose table comes separately. None: images have no objects.
@@ -72,6 +75,8 @@ pub(crate) struct ImageJobData<'a> {
     pub(crate) table: Option<&'a SamplerTable>,
     /// If the consumer hands over the bytes of samples.
     pub(crate) handed: Option<BorrowedFd<'a>>,
+    /// If pictures of joined samples are kept.
+    pub(crate) window: Option<&'a PictureWindow>,
 }
 
 impl ImageSpec {
@@ -85,7 +90,8 @@ impl ImageSpec {
             .chain(objects)
             .chain(sizes)
             .chain(table)
-            .chain(data.handed);
+            .chain(data.handed)
+            .chain(data.window.map(|window| window.as_fd()));
         let order = JobRequest::new(NAME, self, self.tries, descriptors.collect())?;
         let order = order.reading(data.index);
         let rasters = data.rasters.iter().copied();

@@ -18,6 +18,7 @@ use crate::jobs::images::spec::{ImageSpec, NAME};
 use crate::jobs::object_mover::{MovedPicture, ObjectMover, SampleBoxes};
 use crate::jobs::object_rule::ObjectRule;
 use crate::jobs::open_shards::{AccessPattern, HomeShard};
+use crate::jobs::picture_window::PictureWindow;
 use crate::jobs::raster_rule::{MASKS, NamedRaster, RasterRule};
 use crate::jobs::sample;
 use crate::jobs::sample::assembly::picture_source::{FileUse, PictureSource, SampleFiles};
@@ -29,7 +30,7 @@ use crate::jobs::sample::raster_maker::RasterMaker;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::sample_input::{InputMode, SampleInput};
 use crate::jobs::stage_needs::StageNeeds;
-use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus, SamplerTable};
+use crate::order::{EpochMark, EpochPlan, PlacedSample, RowPlan, RowStatus, SamplerTable};
 use crate::picture::PixelBox;
 use crate::pool::job::{Job, JobKind, JobParts, RowParts};
 use crate::pool::ring::ticket::Ticket;
@@ -46,6 +47,8 @@ pub(crate) struct ImageJob {
     plan: EpochPlan,
     input: SampleInput,
     handed: Option<HandedItems>,
+    /// Keeps the pictures of joined samples.
+    window: Option<PictureWindow>,
     /// The bytes of the last sample that was handed over.
     handed_bytes: Vec<u8>,
     decoder: SampleDecoder,
@@ -186,11 +189,15 @@ impl SampleFiles for OpenedFiles<'_> {
         open_raster((*what, *index, &mut **input), (id, part), meter, make)
     }
 
+    fn pixel_box(&self, id: u64) -> Option<PixelBox> {
+        self.index.pixel_box(id)
+    }
+
     fn name(&self, id: u64) -> String {
         self.index.path(id).display().to_string()
     }
 
-    fn partner(&self, draw: PartnerDraw) -> u64 {
+    fn partner(&self, draw: PartnerDraw) -> PlacedSample {
         self.plan.partner_at(self.epoch, self.position, draw)
     }
 }
@@ -253,6 +260,14 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
             Some(HandedItems::from_fd(fd, shape)?)
         }
     };
+    let window = match spec.window {
+        None => None,
+        Some(shape) => {
+            let fd = fds.next();
+            let fd = fd.ok_or_else(|| Error::protocol("an image job came without its pictures"))?;
+            Some(PictureWindow::from_fd(fd, shape)?)
+        }
+    };
     if fds.next().is_some() {
         return Err(Error::protocol(
             "an image job came with more descriptors than its recipe and sampler need",
@@ -263,6 +278,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
         .map(|(raster, index)| RasterInput::new(&spec, raster, index, mode));
     Ok(Box::new(ImageJob {
         handed,
+        window,
         rasters: rasters.collect::<Result<_>>()?,
         ..ImageJob::new(&spec, index, objects, sizes, table, mode)?
     }))
@@ -311,6 +327,7 @@ impl ImageJob {
             box_mover: box_mover.map(|maker| maker.mover().clone()),
             objects,
             handed: None,
+            window: None,
             handed_bytes: Vec::new(),
             decoder: SampleDecoder::new(&spec.program, &spec.limits)?,
             assembler: SampleAssembler::of(&spec.program, &spec.limits, needs)?,
@@ -379,6 +396,11 @@ impl ImageJob {
             files: &mut files,
             objects: self.objects.as_ref(),
             masks: reader,
+            window: self.window.as_ref(),
+        };
+        let own = PlacedSample {
+            id: row.id,
+            place: self.plan.place_at(row.position),
         };
         let mut further = out.further.iter_mut().map(|part| &mut **part);
         let places = JoinedRow {
@@ -387,7 +409,7 @@ impl ImageJob {
             record: further.next(),
         };
         assembler.make_row(
-            (row.id, &mut self.decoder),
+            (own, &mut self.decoder),
             &request,
             &mut source,
             places,
@@ -509,6 +531,13 @@ impl Job for ImageJob {
                 centre_crops: &self.decoder.last_centre_crops(),
             };
             objects.write(row.id, picture, &request, out, meter)?;
+        }
+        Ok(())
+    }
+
+    fn enter_worker(&mut self, lane: u32) -> Result<()> {
+        if let Some(window) = &mut self.window {
+            window.enter_worker(lane);
         }
         Ok(())
     }

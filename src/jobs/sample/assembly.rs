@@ -18,6 +18,7 @@ use crate::jobs::sample::label_mover::LabelPicture;
 use crate::jobs::sample::stage_labels::StageLabels;
 use crate::jobs::sample::{KEEP, ONLY, RowRequest, SampleDecoder};
 use crate::jobs::stage_needs::StageNeeds;
+use crate::order::PlacedSample;
 use crate::picture::PictureLimits;
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::random::{CropStreams, RandomStreams};
@@ -101,7 +102,7 @@ impl SampleAssembler {
     /// A file that cannot be used: of the sample, or of a partner, which the message names.
     pub(crate) fn make_row(
         &mut self,
-        (own, last): (u64, &mut SampleDecoder),
+        (own, last): (PlacedSample, &mut SampleDecoder),
         request: &RowRequest<'_, impl CropStreams>,
         source: &mut PictureSource<'_>,
         out: JoinedRow<'_>,
@@ -126,7 +127,7 @@ impl SampleAssembler {
 
     fn make(
         &mut self,
-        own: u64,
+        own: PlacedSample,
         last: &mut SampleDecoder,
         request: &RowRequest<'_, impl CropStreams>,
         source: &mut PictureSource<'_>,

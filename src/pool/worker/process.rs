@@ -74,7 +74,7 @@ fn prepare_worker(
     limits::disable_reading();
     memory::limit_growth(job.memory_limit())?;
     process::reset_signals()?;
-    job.enter_worker()?;
+    job.enter_worker(lane)?;
     let files = job.descriptors();
     process::standard_streams_to_null()?;
     process::prefer_for_oom();

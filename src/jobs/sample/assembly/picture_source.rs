@@ -1,8 +1,10 @@
 //! What the pictures of a row are made of: files of samples and masks, and their objects.
 
 use crate::error::SampleFault;
+use crate::jobs::picture_window::PictureWindow;
 use crate::jobs::sample::mask::MaskReader;
 use crate::jobs::sample::objects::ObjectMaker;
+use crate::order::PlacedSample;
 use crate::picture::PixelBox;
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::joints::PartnerDraw;
@@ -29,11 +31,14 @@ pub(crate) trait SampleFiles {
         make: &mut FileUse<'_>,
     ) -> Result<(), SampleFault>;
 
+    /// The box of a sample, if it has one.
+    fn pixel_box(&self, id: u64) -> Option<PixelBox>;
+
     /// The sample in messages.
     fn name(&self, id: u64) -> String;
 
     /// The sample of a draw.
-    fn partner(&self, draw: PartnerDraw) -> u64;
+    fn partner(&self, draw: PartnerDraw) -> PlacedSample;
 }
 
 /// What all pictures of a row have in common.
@@ -42,4 +47,6 @@ pub(crate) struct PictureSource<'a> {
     pub(crate) objects: Option<&'a ObjectMaker>,
     /// If images have masks of classes.
     pub(crate) masks: Option<&'a MaskReader>,
+    /// Where pictures after the first stage are kept.
+    pub(crate) window: Option<&'a PictureWindow>,
 }

@@ -1,9 +1,10 @@
 //! Makes the pictures of a stage, with their objects and labels, and joins them on its canvas.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::object_mover::MovedPicture;
+use crate::jobs::picture_window::{KeptPicture, PictureWindow};
 use crate::jobs::sample::assembly::picture_source::PictureSource;
 use crate::jobs::sample::label_mover::LabelPicture;
 use crate::jobs::sample::objects::joined::JoinedObjects;
@@ -11,8 +12,9 @@ use crate::jobs::sample::stage_labels::StageLabels;
 use crate::jobs::sample::{KEEP, PIXEL, RowRequest, SampleDecoder};
 use crate::jobs::stage_needs::{StageNeeds, label_bytes};
 use crate::jobs::stages;
-use crate::picture::PictureLimits;
+use crate::order::PlacedSample;
 use crate::picture::labels::{LABEL, OUTSIDE};
+use crate::picture::{PictureLimits, PixelBox};
 use crate::pixels::joining::JoinedCanvas;
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::joints::{JointDraw, JointKind, MosaicLayout, centered};
@@ -93,16 +95,16 @@ impl StageMaker {
     fn make_picture<R: CropStreams>(
         &mut self,
         before: &mut [StageMaker],
-        id: u64,
+        sample: PlacedSample,
         random: &R,
         source: &mut PictureSource<'_>,
         meter: &mut StageMeter,
     ) -> Result<StagePicture, SampleFault> {
         self.picture.resize(bytes_of(self.stage.most), 0);
         if before.is_empty() {
-            return self.decode_picture(id, random, source, meter);
+            return self.kept_or_decoded(sample, random, source, meter);
         }
-        let mut objects = join(before, id, random, source, meter)?;
+        let mut objects = join(before, sample, random, source, meter)?;
         let Some(from) = before.last_mut() else {
             return Err(FaultKind::Corrupt.fault("its recipe joins no samples"));
         };
@@ -144,6 +146,65 @@ impl StageMaker {
         Ok(StagePicture { size, objects })
     }
 
+    /// The picture of a sample in the window of pictures. If it is not there, it is made from its
+    /// file, and kept there.
+    fn kept_or_decoded<R: CropStreams>(
+        &mut self,
+        PlacedSample { id, place }: PlacedSample,
+        random: &R,
+        source: &mut PictureSource<'_>,
+        meter: &mut StageMeter,
+    ) -> Result<StagePicture, SampleFault> {
+        let Some(window) = source.window else {
+            return self.decode_picture(id, random, source, meter);
+        };
+        if let Some((size, truncated)) = self.copy_kept(window, (id, place), random) {
+            meter.truncated += u64::from(truncated);
+            let objects = self.begin_objects(id, size, random, source, meter)?;
+            meter.lap(stages::AUGMENT);
+            return Ok(StagePicture { size, objects });
+        }
+        let truncated = meter.truncated;
+        let made = self.decode_picture(id, random, source, meter)?;
+        if let Some(slot) = window.hold(place) {
+            let kept = KeptPicture {
+                image: self.decoder.last_image(),
+                source: self.decoder.last_source(),
+                truncated: meter.truncated > truncated,
+            };
+            let labels = self.labels.as_ref().filter(|_| self.needs.classes);
+            let labels = labels.map_or(&[][..], |labels| &labels.picture);
+            slot.keep(id, kept, &self.picture[..bytes_of(made.size)], labels);
+        }
+        meter.lap(stages::AUGMENT);
+        Ok(made)
+    }
+
+    /// Copies the picture of a sample from its slot, with its labels. Returns its height and width,
+    /// and whether its file is truncated. None if it is not there. A worker may have written anything
+    /// into the slot, so sizes are checked.
+    fn copy_kept(
+        &mut self,
+        window: &PictureWindow,
+        (id, place): (u64, u64),
+        random: &impl CropStreams,
+    ) -> Option<((u32, u32), bool)> {
+        let slot = window.hold(place)?;
+        let kept = slot.picture_of(id)?;
+        let size = self.stage.output(kept.source, random).ok()?;
+        let sizes = (kept.image, kept.source);
+        self.decoder.plan_kept(sizes, random).ok()?;
+        let labels = match &mut self.labels {
+            Some(labels) if self.needs.classes => {
+                labels.picture.resize(label_bytes(size) as usize, 0);
+                &mut labels.picture[..]
+            }
+            _ => &mut [],
+        };
+        let pixels = &mut self.picture[..bytes_of(size)];
+        (slot.copy_to(pixels, labels)).then_some((size, kept.truncated))
+    }
+
     /// Makes the picture of a sample from its file.
     fn decode_picture<R: CropStreams>(
         &mut self,
@@ -156,14 +217,9 @@ impl StageMaker {
             stage,
             decoder,
             picture: out,
-            labels,
-            needs,
             ..
         } = self;
         let size = Cell::new((0, 0));
-        let objects = source.objects;
-        let mut part_of_file = None;
-        let mut made = None;
         source
             .files
             .with_file(id, meter, &mut |bytes, part, meter| {
@@ -177,47 +233,49 @@ impl StageMaker {
                         Ok(())
                     },
                 };
-                decoder.make_row(bytes, &request, out, meter)?;
-                part_of_file = part;
-                let motion = &decoder.last_motion();
-                let whole = decoder.last_image();
-                let picture = MovedPicture {
-                    size: whole,
-                    part,
-                    motion,
-                    centre_crops: &[],
-                };
-                let Some(maker) = objects else {
-                    return Ok(());
-                };
-                let mut joined = maker.begin_joined(id, picture)?;
-                if let (Some(labels), true) = (labels.as_mut(), needs.objects.is_some()) {
-                    let sizes = (whole, size.get());
-                    maker.add_masks(&mut joined, (id, whole), |shapes| {
-                        labels.draw_masks(shapes, sizes, &request, meter)
-                    })?;
-                }
-                made = Some(joined);
-                Ok(())
+                decoder.make_row(bytes, &request, out, meter)
             })?;
         let size = size.get();
-        if let (Some(labels), Some(reader)) = (labels, source.masks) {
-            let request = RowRequest {
-                random,
-                size: None,
-                part: part_of_file,
-                boxes: None,
-                check_size: &|_| Ok(()),
-            };
-            let image = decoder.last_image();
+        let objects = self.begin_objects(id, size, random, source, meter)?;
+        if let (Some(labels), Some(reader)) = (&mut self.labels, source.masks) {
+            let request = request_of(random, source.files.pixel_box(id));
+            let image = self.decoder.last_image();
             (source.files).with_mask(id, meter, &mut |bytes, _, meter| {
                 labels.read_classes((reader, bytes), (image, size), &request, meter)
             })?;
         }
-        Ok(StagePicture {
-            size,
-            objects: made,
-        })
+        Ok(StagePicture { size, objects })
+    }
+
+    /// The objects of the last picture, that of sample `id`. `size`: height and width of the picture
+    /// after the stage.
+    fn begin_objects<R: CropStreams>(
+        &mut self,
+        id: u64,
+        size: (u32, u32),
+        random: &R,
+        source: &PictureSource<'_>,
+        meter: &mut StageMeter,
+    ) -> Result<Option<JoinedObjects>, SampleFault> {
+        let Some(maker) = source.objects else {
+            return Ok(None);
+        };
+        let part = source.files.pixel_box(id);
+        let whole = self.decoder.last_image();
+        let picture = MovedPicture {
+            size: whole,
+            part,
+            motion: &self.decoder.last_motion(),
+            centre_crops: &[],
+        };
+        let mut joined = maker.begin_joined(id, picture)?;
+        if let (Some(labels), true) = (&mut self.labels, self.needs.objects.is_some()) {
+            let request = request_of(random, part);
+            maker.add_masks(&mut joined, (id, whole), |shapes| {
+                labels.draw_masks(shapes, (whole, size), &request, meter)
+            })?;
+        }
+        Ok(Some(joined))
     }
 
     /// Calls `change` with the canvas and the last picture: pixels, and labels of classes if there
@@ -343,10 +401,21 @@ impl StageMaker {
     }
 }
 
-/// Fills the canvas of the last of these stages for sample `id`. Returns its objects.
+/// What the labels of a picture need. Its size was checked with its pixels.
+fn request_of<R: CropStreams>(random: &R, part: Option<PixelBox>) -> RowRequest<'_, R> {
+    RowRequest {
+        random,
+        size: None,
+        part,
+        boxes: None,
+        check_size: &|_| Ok(()),
+    }
+}
+
+/// Fills the canvas of the last of these stages for sample `own`. Returns its objects.
 pub(super) fn join<R: CropStreams>(
     stages: &mut [StageMaker],
-    id: u64,
+    own: PlacedSample,
     random: &R,
     source: &mut PictureSource<'_>,
     meter: &mut StageMeter,
@@ -361,19 +430,26 @@ pub(super) fn join<R: CropStreams>(
         canvas: size,
         ..
     } = of_stage.stage;
-    let partner = |draw| source.files.partner(draw);
+    let places = RefCell::new(Vec::new());
+    let partner = |draw| {
+        let PlacedSample { id, place } = source.files.partner(draw);
+        places.borrow_mut().push(place);
+        id
+    };
     let draw = joint.draw((random, stream), &partner, size);
-    let own = of_stage.make_picture(before, id, random, source, meter)?;
+    let own = of_stage.make_picture(before, own, random, source, meter)?;
     let mut canvas = of_stage.begin(own, &draw);
     meter.lap(stages::AUGMENT);
-    for (partner, other) in (1..).zip(&draw.partners) {
-        let numbers = random.of_crop(number * PARTNERS + partner);
-        let picture = of_stage.make_picture(before, *other, &numbers, source, meter);
+    let partners = draw.partners.iter().zip(places.into_inner());
+    for (number_of_partner, (&id, place)) in (1..).zip(partners) {
+        let numbers = random.of_crop(number * PARTNERS + number_of_partner);
+        let other = PlacedSample { id, place };
+        let picture = of_stage.make_picture(before, other, &numbers, source, meter);
         let picture = picture.map_err(|fault| {
-            let name = source.files.name(*other);
+            let name = source.files.name(id);
             SampleFault::new(
                 fault.kind,
-                format!("its partner, sample {other} ({name}): {}", fault.reason),
+                format!("its partner, sample {id} ({name}): {}", fault.reason),
             )
         })?;
         of_stage.add(picture, random, &mut canvas);

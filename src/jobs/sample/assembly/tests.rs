@@ -1,15 +1,22 @@
 use super::*;
 use crate::jobs::mask_rule::MaskRule;
+use crate::jobs::picture_window::{KeptPicture, PictureWindow, WindowShape};
 use crate::jobs::sample::assembly::picture_source::{FileUse, SampleFiles};
 use crate::jobs::sample::mask::MaskReader;
-use crate::order::PositionRandom;
+use crate::order::{PlacedSample, PositionRandom};
+use crate::picture::PixelBox;
 use crate::picture::jpeg::fixtures;
 use crate::picture::jpeg::fixtures::Sampling;
 use crate::recipe::joints::PartnerDraw;
 use crate::recipe::{CenterCrop, CutSamples, DataType, MixSamples, Mosaic, Recipe, Resize};
 
 /// The same file, and the same mask, for each of ten samples. Sample 7 panics.
-struct OneFile(Vec<u8>, Vec<u8>);
+struct OneFile {
+    image: Vec<u8>,
+    mask: Vec<u8>,
+    /// How often it was opened.
+    opened: u32,
+}
 
 impl SampleFiles for OneFile {
     fn with_file(
@@ -19,7 +26,8 @@ impl SampleFiles for OneFile {
         make: &mut FileUse<'_>,
     ) -> Result<(), SampleFault> {
         assert_ne!(id, 7, "on purpose");
-        make(&self.0, None, meter)
+        self.opened += 1;
+        make(&self.image, None, meter)
     }
 
     fn with_mask(
@@ -28,16 +36,24 @@ impl SampleFiles for OneFile {
         meter: &mut StageMeter,
         make: &mut FileUse<'_>,
     ) -> Result<(), SampleFault> {
-        make(&self.1, None, meter)
+        make(&self.mask, None, meter)
+    }
+
+    fn pixel_box(&self, _: u64) -> Option<PixelBox> {
+        None
     }
 
     fn name(&self, id: u64) -> String {
         format!("file {id}")
     }
 
-    fn partner(&self, draw: PartnerDraw) -> u64 {
-        (10.0 * draw.share) as u64
+    fn partner(&self, draw: PartnerDraw) -> PlacedSample {
+        placed((10.0 * draw.share) as u64)
     }
+}
+
+fn placed(id: u64) -> PlacedSample {
+    PlacedSample { id, place: id }
 }
 
 /// A PNG of labels.
@@ -53,6 +69,7 @@ struct Rows {
     last: SampleDecoder,
     files: OneFile,
     masks: Option<MaskReader>,
+    window: Option<PictureWindow>,
 }
 
 impl Rows {
@@ -71,8 +88,27 @@ impl Rows {
         Self {
             assembler: assembler.unwrap(),
             last: SampleDecoder::new(&program, &limits).unwrap(),
-            files: OneFile(fixtures::jpeg(90, 70, Sampling::S420), labels((90, 70))),
+            files: OneFile {
+                image: fixtures::jpeg(90, 70, Sampling::S420),
+                mask: labels((90, 70)),
+                opened: 0,
+            },
             masks: classes.then(|| MaskReader::new(&MaskRule::default(), &limits)),
+            window: None,
+        }
+    }
+
+    /// The same with room for ten pictures.
+    fn keeping(self, recipe: Recipe, classes: bool) -> Self {
+        let program = SampleProgram::compile(&recipe.with_dtype(DataType::U8)).unwrap();
+        let needs = StageNeeds {
+            classes,
+            objects: None,
+        };
+        let shape = WindowShape::of(&program, needs, 10).unwrap();
+        Self {
+            window: Some(PictureWindow::create(shape).unwrap()),
+            ..self
         }
     }
 
@@ -90,6 +126,7 @@ impl Rows {
             files: &mut self.files,
             objects: None,
             masks: self.masks.as_ref(),
+            window: self.window.as_ref(),
         };
         let places = JoinedRow {
             pixels: &mut out,
@@ -97,7 +134,7 @@ impl Rows {
             record: None,
         };
         let filled = self.assembler.make_row(
-            (id, &mut self.last),
+            (placed(id), &mut self.last),
             &request,
             &mut source,
             places,
@@ -171,4 +208,46 @@ fn buffers_of_labels_are_those_that_the_plan_counts() {
     let counted = rows.assembler.canvas_bytes();
     assert_eq!(counted, 2 * pixels + rows_of_labels);
     assert_eq!(rows.assembler.decoders(), 5);
+}
+
+/// Also what another process wrote where it should not.
+#[test]
+fn kept_pictures_are_those_of_files() {
+    for classes in [false, true] {
+        let recipe = || {
+            let mosaic = Mosaic {
+                partner_window: Some(10),
+                ..Mosaic::new(48)
+            };
+            let resized = Recipe::new("kept").then(Resize::longer(48));
+            resized.then(mosaic).then(CenterCrop::new(64))
+        };
+        let mut plain = Rows::of(recipe(), classes);
+        let mut kept = Rows::of(recipe(), classes).keeping(recipe(), classes);
+        let mut made = 0;
+        for position in 0..20 {
+            let want = plain.row(position % 7, position);
+            made += u32::from(want.is_ok());
+            let got = kept.row(position % 7, position);
+            assert_eq!(got.is_ok(), want.is_ok());
+            assert!(got.ok() == want.ok(), "{position}");
+        }
+        assert!(made > 5 && kept.files.opened <= 9, "{}", kept.files.opened);
+        assert!(plain.files.opened >= 4 * made);
+        let window = kept.window.as_ref().unwrap();
+        for place in 0..10 {
+            let slot = window.hold(place).unwrap();
+            let sizes = [(0, 0), (u32::MAX, u32::MAX), (70, 90_000), (1, 90)];
+            let lie = KeptPicture {
+                image: sizes[place as usize % 4],
+                source: sizes[place as usize % 4],
+                truncated: false,
+            };
+            slot.keep(place, lie, &[], &[]);
+        }
+        for position in 0..20 {
+            // Pixels that a worker forged, or those of the file: the row ends in either case.
+            let _ = kept.row(position % 7, position);
+        }
+    }
 }

@@ -252,7 +252,7 @@ impl Job for RaysJob {
         self.supply.memory_limit()
     }
 
-    fn enter_worker(&mut self) -> Result<()> {
+    fn enter_worker(&mut self, _lane: u32) -> Result<()> {
         self.supply.enter_worker()
     }
 

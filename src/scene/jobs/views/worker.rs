@@ -281,7 +281,7 @@ impl Job for ViewsJob {
             .saturating_add(2 * self.supply.frames.places.largest())
     }
 
-    fn enter_worker(&mut self) -> Result<()> {
+    fn enter_worker(&mut self, _lane: u32) -> Result<()> {
         self.supply.enter_worker()?;
         self.straightener.enter_worker()
     }

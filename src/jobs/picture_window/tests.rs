@@ -1,0 +1,152 @@
+use super::*;
+use crate::recipe::{CenterCrop, ColorJitter, CutSamples, Mosaic, Recipe, Resize, Span};
+
+fn program(recipe: Recipe) -> SampleProgram {
+    SampleProgram::compile(&recipe).unwrap()
+}
+
+fn mosaic(window: u32) -> Mosaic {
+    Mosaic {
+        partner_window: Some(window),
+        ..Mosaic::new(32)
+    }
+}
+
+fn base() -> Recipe {
+    Recipe::new("joined").then(Resize::longer(32))
+}
+
+fn shape(slots: u32) -> WindowShape {
+    let program = program(base().then(mosaic(slots)));
+    WindowShape::of(&program, StageNeeds::default(), u64::MAX).unwrap()
+}
+
+const KEPT: KeptPicture = KeptPicture {
+    image: (500, 333),
+    source: (20, 30),
+    truncated: true,
+};
+
+/// Another map of the same memory, as a worker has it.
+fn worker(window: &PictureWindow, lane: u32) -> PictureWindow {
+    let fd = window.as_fd().try_clone_to_owned().unwrap();
+    let mut worker = PictureWindow::from_fd(fd, window.shape).unwrap();
+    worker.enter_worker(lane);
+    worker
+}
+
+fn pixels_of(window: &PictureWindow, (place, id): (u64, u64), len: usize) -> Option<Vec<u8>> {
+    let slot = window.hold(place)?;
+    slot.picture_of(id)?;
+    let mut pixels = vec![0; len];
+    slot.copy_to(&mut pixels, &mut []).then_some(pixels)
+}
+
+#[test]
+fn slots_are_those_of_the_largest_window_and_of_the_epoch() {
+    let none = StageNeeds::default();
+    let of = |recipe, places| WindowShape::of(&program(recipe), none, places);
+    assert_eq!(of(base().then(CenterCrop::new(16)), 100), None);
+    assert_eq!(of(base().then(Mosaic::new(32)), 100), None);
+    let one = of(base().then(mosaic(40)), 100).unwrap();
+    assert_eq!((one.slots, one.pixels, one.labels), (40, 3 * 32 * 32, 0));
+    assert_eq!(of(base().then(mosaic(40)), 7).unwrap().slots, 7);
+    let cut = CutSamples {
+        partner_window: Some(60),
+        ..CutSamples::default()
+    };
+    let resized = || base().then(mosaic(40)).then(Resize::exact(64, 64));
+    assert_eq!(of(resized().then(cut), 100).unwrap().slots, 60);
+    // Pictures of a sample differ.
+    let jitter = ColorJitter {
+        brightness: Span(0.5, 1.5),
+        ..ColorJitter::default()
+    };
+    assert_eq!(of(base().then(jitter).then(mosaic(40)), 100), None);
+    let classes = StageNeeds {
+        classes: true,
+        ..none
+    };
+    let with_labels = WindowShape::of(&program(base().then(mosaic(40))), classes, 100);
+    assert_eq!(with_labels.unwrap().labels, 3 * 32 * 32);
+}
+
+#[test]
+fn a_picture_comes_back_in_another_process_as_it_was_kept() {
+    let window = PictureWindow::create(shape(3)).unwrap();
+    let (first, second) = (worker(&window, 0), worker(&window, 1));
+    let pixels: Vec<u8> = (0..60).collect();
+    first.hold(5).unwrap().keep(9, KEPT, &pixels, &[]);
+    let slot = second.hold(5).unwrap();
+    assert_eq!(slot.picture_of(9), Some(KEPT));
+    assert_eq!(slot.picture_of(5), None);
+    drop(slot);
+    assert_eq!(pixels_of(&second, (5, 9), 60), Some(pixels.clone()));
+    // The place of another slot, and the same slot three places later.
+    assert_eq!(pixels_of(&second, (6, 9), 60), None);
+    assert_eq!(pixels_of(&second, (8, 9), 60), Some(pixels));
+    second.hold(8).unwrap().keep(4, KEPT, &[7; 3], &[]);
+    assert_eq!(pixels_of(&first, (5, 9), 60), None);
+    assert_eq!(pixels_of(&first, (5, 4), 3), Some(vec![7; 3]));
+}
+
+#[test]
+fn nobody_uses_a_slot_that_another_uses() {
+    let window = PictureWindow::create(shape(3)).unwrap();
+    let (first, second) = (worker(&window, 0), worker(&window, 1));
+    let held = first.hold(1).unwrap();
+    assert!(second.hold(1).is_none() && first.hold(1).is_none());
+    assert!(second.hold(0).is_some() && second.hold(4).is_none());
+    drop(held);
+    assert!(second.hold(1).is_some());
+}
+
+/// The death of a worker costs the picture that it was writing, until another worker has its lane.
+#[test]
+fn the_next_worker_of_a_lane_empties_what_the_last_one_used() {
+    let window = PictureWindow::create(shape(4)).unwrap();
+    let (dies, lives) = (worker(&window, 0), worker(&window, 1));
+    dies.hold(0).unwrap().keep(1, KEPT, &[1], &[]);
+    dies.hold(1).unwrap().keep(2, KEPT, &[2], &[]);
+    lives.hold(2).unwrap().keep(3, KEPT, &[3], &[]);
+    std::mem::forget(dies.hold(0));
+    std::mem::forget(lives.hold(2));
+    assert!(lives.hold(0).is_none());
+    let next = worker(&window, 0);
+    assert_eq!(pixels_of(&lives, (0, 1), 1), None);
+    assert_eq!(pixels_of(&next, (1, 2), 1), Some(vec![2]));
+    assert!(next.hold(2).is_none(), "its worker lives");
+    next.hold(0).unwrap().keep(1, KEPT, &[5], &[]);
+    assert_eq!(pixels_of(&lives, (0, 1), 1), Some(vec![5]));
+}
+
+#[test]
+fn sizes_that_a_slot_has_not_are_refused() {
+    let window = PictureWindow::create(shape(2)).unwrap();
+    let most = window.shape.pixels as usize;
+    window.hold(0).unwrap().keep(1, KEPT, &vec![3; most], &[]);
+    assert_eq!(pixels_of(&window, (0, 1), most), Some(vec![3; most]));
+    assert_eq!(pixels_of(&window, (0, 1), most + 1), None);
+    assert!(!window.hold(0).unwrap().copy_to(&mut [], &mut [0]));
+    // What cannot be kept replaces what is there.
+    window
+        .hold(0)
+        .unwrap()
+        .keep(2, KEPT, &vec![3; most + 1], &[]);
+    assert_eq!(pixels_of(&window, (0, 1), 1), None);
+    assert_eq!(pixels_of(&window, (0, 2), 1), None);
+}
+
+#[test]
+fn more_memory_than_there_is_is_refused_before_it_is_allocated() {
+    let large = WindowShape {
+        slots: 1_000_000,
+        pixels: 1 << 40,
+        labels: 0,
+    };
+    let e = PictureWindow::create(large).unwrap_err().to_string();
+    assert!(
+        e.contains("partner_window") && e.contains("use a smaller"),
+        "{e}"
+    );
+}
