@@ -49,6 +49,7 @@ pub(super) fn turned(window: &WarpWindow, src: WarpSource<'_>, out: &mut [RgbPix
 pub(super) fn straight(window: &WarpWindow, src: WarpSource<'_>, out: &mut [RgbPixel<u8>]) {
     let (width, height) = (src.0.width, src.0.height as i32);
     let mut columns = StraightColumns::default();
+    let mut mixed = [0; PIXEL * SPAN];
     for x in window.columns.clone().step_by(CHUNK) {
         let count = CHUNK.min(window.columns.end - x);
         let is_inside = columns.find(&WarpPlaces::new(window.matrix, 0), x, (count, width));
@@ -58,7 +59,7 @@ pub(super) fn straight(window: &WarpWindow, src: WarpSource<'_>, out: &mut [RgbP
             let [_, down] = places.at(x);
             let top = down >> PLACE_BITS;
             match is_inside && top >= 0 && top < height - 1 {
-                true => straight_row(&columns, down, src.0, out),
+                true => straight_row(&columns, down, src.0, &mut mixed, out),
                 false => turned_row(&places, x, src, out),
             }
         }
@@ -88,14 +89,11 @@ fn write([p, q, r, s]: [__m256i; 4], out: &mut [RgbPixel<u8>; GROUP]) {
     let packed = _mm256_packus_epi16(cut(low), cut(high));
     let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     let levels = close_up(_mm256_permutevar8x32_epi32(packed, order));
-    let out = out.as_flattened_mut();
-    let words = [
-        _mm256_extract_epi64::<0>(levels),
-        _mm256_extract_epi64::<1>(levels),
-        _mm256_extract_epi64::<2>(levels),
-    ];
-    for (out, word) in out.as_chunks_mut().0.iter_mut().zip(words) {
-        *out = word.to_le_bytes();
+    let bytes = out.as_flattened_mut().as_chunks_mut().0;
+    if let Some([a, b, c]) = bytes.first_chunk_mut() {
+        *a = _mm256_extract_epi64::<0>(levels).to_le_bytes();
+        *b = _mm256_extract_epi64::<1>(levels).to_le_bytes();
+        *c = _mm256_extract_epi64::<2>(levels).to_le_bytes();
     }
 }
 
@@ -165,25 +163,50 @@ fn turned_row(places: &WarpPlaces, x: usize, src: WarpSource<'_>, out: &mut [Rgb
             _mm256_extract_epi64::<3>(at),
         ];
         let (right, down) = (_mm256_and_si256(right, part), _mm256_and_si256(down, part));
-        let mixed = [0, 1, 2, 3].map(|pair| {
-            let (p, q) = (at[pair] as u32 as usize, (at[pair] as u64 >> 32) as usize);
-            let spread = |parts| {
-                let n = 2 * pair as i32;
-                let order = _mm256_setr_epi32(n, n, n, n, n + 1, n + 1, n + 1, n + 1);
-                let parts = _mm256_permutevar8x32_epi32(parts, order);
-                any(parts, _mm256_slli_epi32::<16>(parts))
-            };
-            let line = |by: usize| {
-                let taps = _mm256_set_m128i(wide(view, q + by), wide(view, p + by));
-                _mm256_slli_epi16::<SHIFT>(taps)
-            };
-            let columns = mix_lanes(line(0), line(PIXEL * view.stride), spread(down));
-            mix_across(columns, spread(right))
-        });
-        write(mixed, out);
+        let (p, q) = (
+            mixed_pair::<0>(view, at[0], right, down),
+            mixed_pair::<1>(view, at[1], right, down),
+        );
+        let (r, s) = (
+            mixed_pair::<2>(view, at[2], right, down),
+            mixed_pair::<3>(view, at[3], right, down),
+        );
+        write([p, q, r, s], out);
         x += GROUP;
     }
     row(places, x, src, rest);
+}
+
+/// Mixes pixels `2 * PAIR` and the next one of a group. `at`: where their taps begin, as two
+/// numbers of 32 bits. `right`, `down`: the parts of all pixels of the group.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn mixed_pair<const PAIR: i32>(
+    view: PixelView<'_, u8>,
+    at: i64,
+    right: __m256i,
+    down: __m256i,
+) -> __m256i {
+    let (p, q) = (at as u32 as usize, (at as u64 >> 32) as usize);
+    let below = PIXEL * view.stride;
+    let above = _mm256_set_m128i(wide(view, q), wide(view, p));
+    let below = _mm256_set_m128i(wide(view, q + below), wide(view, p + below));
+    let (above, below) = (
+        _mm256_slli_epi16::<SHIFT>(above),
+        _mm256_slli_epi16::<SHIFT>(below),
+    );
+    let columns = mix_lanes(above, below, spread_parts::<PAIR>(down));
+    mix_across(columns, spread_parts::<PAIR>(right))
+}
+
+/// The parts of pixels `2 * PAIR` and the next one, for each level.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn spread_parts<const PAIR: i32>(parts: __m256i) -> __m256i {
+    let (n, next) = (2 * PAIR, 2 * PAIR + 1);
+    let order = _mm256_setr_epi32(n, n, n, n, next, next, next, next);
+    let parts = _mm256_permutevar8x32_epi32(parts, order);
+    _mm256_or_si256(parts, _mm256_slli_epi32::<16>(parts))
 }
 
 /// Eight bytes of the image, as levels of 16 bits.
@@ -243,16 +266,16 @@ impl StraightColumns {
     }
 }
 
-/// Pixels of a row whose columns are these.
+/// Pixels of a row whose columns are these. `mixed`: room for the source's row between two rows.
 #[target_feature(enable = "avx2")]
 fn straight_row(
     columns: &StraightColumns,
     down: i32,
     src: PixelView<'_, u8>,
+    mixed: &mut [i16; PIXEL * SPAN],
     out: &mut [RgbPixel<u8>],
 ) {
     const STEP: usize = 16;
-    let mut mixed = [0; PIXEL * SPAN];
     let top = (down >> PLACE_BITS) as usize;
     let part = (down & PART) as i16;
     let line = |y: usize| {
@@ -303,10 +326,9 @@ fn straight_row(
     }
     for (out, i) in rest.iter_mut().zip(done..) {
         let left = usize::from(columns.lefts[i]);
-        let across = |c: usize| {
+        for (c, out) in out.iter_mut().enumerate() {
             let (p, q) = (mixed[left + c], mixed[left + PIXEL + c]);
-            level(mix(p, q, columns.parts[i][0]))
-        };
-        *out = std::array::from_fn(across);
+            *out = level(mix(p, q, columns.parts[i][0]));
+        }
     }
 }

@@ -1,0 +1,103 @@
+//! Levels to planes: one for each channel. Exact, and without tables.
+
+use crate::pixels::pixel_view::{PixelView, RgbPixel};
+
+use super::CHANNELS;
+
+/// Pixels that are divided together.
+const GROUP: usize = 16;
+
+/// The levels of one channel of a group.
+type GroupLevels = [u8; GROUP];
+
+/// Writes each channel to its plane. `flips`: whether the image is mirrored across and down.
+pub(super) fn write_planes(
+    pixels: PixelView<'_, u8>,
+    (flip_x, flip_y): (bool, bool),
+    planes: [&mut [u8]; CHANNELS],
+) {
+    let PixelView { width, height, .. } = pixels;
+    let [first, second, third] = planes.map(|plane| plane.chunks_exact_mut(width));
+    for (y, ((first, second), third)) in first.zip(second).zip(third).enumerate() {
+        let row = pixels.row(if flip_y { height - 1 - y } else { y });
+        match flip_x {
+            false => write_row(row, [first, second, third]),
+            true => write_mirrored(row, [first, second, third]),
+        }
+    }
+}
+
+fn write_row(row: &[RgbPixel<u8>], [first, second, third]: [&mut [u8]; CHANNELS]) {
+    let (groups, rest) = row.as_chunks::<GROUP>();
+    let (first, last_first) = first.as_chunks_mut::<GROUP>();
+    let (second, last_second) = second.as_chunks_mut::<GROUP>();
+    let (third, last_third) = third.as_chunks_mut::<GROUP>();
+    let to = first.iter_mut().zip(second).zip(third);
+    for (group, ((first, second), third)) in groups.iter().zip(to) {
+        [*first, *second, *third] = divide(group);
+    }
+    let to = last_first.iter_mut().zip(last_second).zip(last_third);
+    for (pixel, ((first, second), third)) in rest.iter().zip(to) {
+        [*first, *second, *third] = *pixel;
+    }
+}
+
+fn write_mirrored(row: &[RgbPixel<u8>], [first, second, third]: [&mut [u8]; CHANNELS]) {
+    let (groups, rest) = row.as_chunks::<GROUP>();
+    let (last_first, first) = first.as_rchunks_mut::<GROUP>();
+    let (last_second, second) = second.as_rchunks_mut::<GROUP>();
+    let (last_third, third) = third.as_rchunks_mut::<GROUP>();
+    let to = first.iter_mut().zip(second).zip(third).rev();
+    for (group, ((first, second), third)) in groups.iter().zip(to) {
+        let [r, g, b] = divide(group);
+        (*first, *second, *third) = (reversed(r), reversed(g), reversed(b));
+    }
+    let to = last_first.iter_mut().zip(last_second).zip(last_third).rev();
+    for (pixel, ((first, second), third)) in rest.iter().zip(to) {
+        [*first, *second, *third] = *pixel;
+    }
+}
+
+/// The same levels from the last to the first.
+#[inline(always)]
+fn reversed(levels: GroupLevels) -> GroupLevels {
+    u128::from_le_bytes(levels).to_be_bytes()
+}
+
+/// The channels of a group. SSE2 is part of every x86-64.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+#[inline(always)]
+fn divide(group: &[RgbPixel<u8>; GROUP]) -> [GroupLevels; CHANNELS] {
+    use std::arch::x86_64::*;
+    /// Each takes byte `i` of 48 to place `2 * i`, modulo 47. So byte `3 * p + c` comes to place
+    /// `p + 16 * c`.
+    const ROUNDS: usize = 4;
+    let bytes = group.as_flattened();
+    let load = |at: usize| {
+        let of = |at: usize| {
+            let loaded = bytes[at..].first_chunk().copied().unwrap_or_default();
+            i64::from_le_bytes(loaded)
+        };
+        _mm_set_epi64x(of(at + 8), of(at))
+    };
+    let (mut a, mut b, mut c) = (load(0), load(GROUP), load(2 * GROUP));
+    let upper = |v| _mm_unpackhi_epi64(v, v);
+    for _ in 0..ROUNDS {
+        (a, b, c) = (
+            _mm_unpacklo_epi8(a, upper(b)),
+            _mm_unpacklo_epi8(upper(a), c),
+            _mm_unpacklo_epi8(b, upper(c)),
+        );
+    }
+    let levels = |v| {
+        let (low, high) = (_mm_cvtsi128_si64(v), _mm_cvtsi128_si64(upper(v)));
+        (u128::from(high as u64) << 64 | u128::from(low as u64)).to_le_bytes()
+    };
+    [levels(a), levels(b), levels(c)]
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
+#[inline(always)]
+fn divide(group: &[RgbPixel<u8>; GROUP]) -> [GroupLevels; CHANNELS] {
+    std::array::from_fn(|c| group.map(|pixel| pixel[c]))
+}
