@@ -64,7 +64,7 @@ fn reversed(levels: GroupLevels) -> GroupLevels {
     u128::from_le_bytes(levels).to_be_bytes()
 }
 
-/// The channels of a group. SSE2 is part of every x86-64.
+/// The channels of a group. Inlined, which a function with a target feature of its own is not.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 #[inline(always)]
 fn divide(group: &[RgbPixel<u8>; GROUP]) -> [GroupLevels; CHANNELS] {
@@ -72,28 +72,33 @@ fn divide(group: &[RgbPixel<u8>; GROUP]) -> [GroupLevels; CHANNELS] {
     /// Each takes byte `i` of 48 to place `2 * i`, modulo 47. So byte `3 * p + c` comes to place
     /// `p + 16 * c`.
     const ROUNDS: usize = 4;
-    let bytes = group.as_flattened();
-    let load = |at: usize| {
-        let of = |at: usize| {
-            let loaded = bytes[at..].first_chunk().copied().unwrap_or_default();
-            i64::from_le_bytes(loaded)
+    let words = group.as_flattened().as_chunks().0;
+    // SAFETY: this code is compiled only for targets that have SSE2, as every x86-64 has.
+    unsafe {
+        let load = |at: usize| {
+            let (low, high) = (words[at], words[at + 1]);
+            _mm_set_epi64x(i64::from_le_bytes(high), i64::from_le_bytes(low))
         };
-        _mm_set_epi64x(of(at + 8), of(at))
-    };
-    let (mut a, mut b, mut c) = (load(0), load(GROUP), load(2 * GROUP));
-    let upper = |v| _mm_unpackhi_epi64(v, v);
-    for _ in 0..ROUNDS {
-        (a, b, c) = (
-            _mm_unpacklo_epi8(a, upper(b)),
-            _mm_unpacklo_epi8(upper(a), c),
-            _mm_unpacklo_epi8(b, upper(c)),
-        );
+        let (mut a, mut b, mut c) = (load(0), load(2), load(4));
+        for _ in 0..ROUNDS {
+            let (upper_a, upper_b, upper_c) = (
+                _mm_unpackhi_epi64(a, a),
+                _mm_unpackhi_epi64(b, b),
+                _mm_unpackhi_epi64(c, c),
+            );
+            (a, b, c) = (
+                _mm_unpacklo_epi8(a, upper_b),
+                _mm_unpacklo_epi8(upper_a, c),
+                _mm_unpacklo_epi8(b, upper_c),
+            );
+        }
+        let levels = |v| {
+            let high = _mm_cvtsi128_si64(_mm_unpackhi_epi64(v, v));
+            let low = _mm_cvtsi128_si64(v);
+            (u128::from(high as u64) << 64 | u128::from(low as u64)).to_le_bytes()
+        };
+        [levels(a), levels(b), levels(c)]
     }
-    let levels = |v| {
-        let (low, high) = (_mm_cvtsi128_si64(v), _mm_cvtsi128_si64(upper(v)));
-        (u128::from(high as u64) << 64 | u128::from(low as u64)).to_le_bytes()
-    };
-    [levels(a), levels(b), levels(c)]
 }
 
 #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]

@@ -5,10 +5,15 @@
 use std::arch::x86_64::*;
 
 use super::scalar::{HUES, HsvTables, SECTORS, SHIFT};
-use crate::pixels::pixel_view::RgbPixel;
 
 /// Pixels that are computed together.
 pub(super) const GROUP: usize = 8;
+/// Bytes that are loaded and written together.
+const WORD: usize = 8;
+/// Those of a group.
+const WORDS: usize = 3;
+/// The bytes of a group.
+pub(super) type GroupWords = [[u8; WORD]; WORDS];
 
 /// Binary places of a factor. Two tables that differ have factors that differ by more than 2^-16.
 const FACTOR_BITS: u32 = 20;
@@ -57,7 +62,7 @@ fn factor(table: &[u8; 256]) -> Option<i32> {
 /// take as long as the sums. For the same reason it calls no function of the standard library that
 /// takes a closure. A group that equals the one before it has its result: of a fill, for example.
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn change(factors: HsvFactors, groups: &mut [[RgbPixel<u8>; GROUP]]) {
+pub(super) fn change(factors: HsvFactors, groups: &mut [GroupWords]) {
     #[rustfmt::skip]
     let spread = _mm256_broadcastsi128_si256(_mm_setr_epi8(
         0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1,
@@ -70,10 +75,7 @@ pub(super) fn change(factors: HsvFactors, groups: &mut [[RgbPixel<u8>; GROUP]]) 
     let byte = _mm256_set1_epi32(255);
     // Black stays black.
     let (mut before, mut result) = ([[0; WORD]; WORDS], [[0; WORD]; WORDS]);
-    for group in groups {
-        let Some(bytes) = group.as_flattened_mut().as_chunks_mut().0.first_chunk_mut() else {
-            continue;
-        };
+    for bytes in groups {
         if *bytes == before {
             *bytes = result;
             continue;
@@ -100,11 +102,6 @@ pub(super) fn change(factors: HsvFactors, groups: &mut [[RgbPixel<u8>; GROUP]]) 
         *bytes = result;
     }
 }
-
-/// Bytes that are loaded and written together.
-const WORD: usize = 8;
-/// Those of a group.
-const WORDS: usize = 3;
 
 /// Twelve bytes of each half, apart.
 const APART: [i32; GROUP] = [0, 1, 2, 3, 3, 4, 5, 6];
