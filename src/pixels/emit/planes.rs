@@ -2,7 +2,7 @@
 
 use crate::pixels::pixel_view::{PixelView, RgbPixel};
 
-use super::CHANNELS;
+const CHANNELS: usize = size_of::<RgbPixel<u8>>();
 
 /// Pixels that are divided together.
 const GROUP: usize = 16;
@@ -10,7 +10,8 @@ const GROUP: usize = 16;
 /// The levels of one channel of a group.
 type GroupLevels = [u8; GROUP];
 
-/// Writes each channel to its plane. `flips`: whether the image is mirrored across and down.
+/// Writes each channel to its plane. `flip_x`, `flip_y`: whether the image is mirrored across, and
+/// down.
 pub(super) fn write_planes(
     pixels: PixelView<'_, u8>,
     (flip_x, flip_y): (bool, bool),
