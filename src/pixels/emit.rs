@@ -4,10 +4,14 @@
 //! Runs in the worker, and in the consumer when there are no workers. A `u8` image has 256 levels a
 //! channel, so every value comes from a table built once for a recipe: exact, and the same on every
 //! CPU. An `f32` image is computed by the same formula. Never in here: other arithmetic on pixels,
-//! allocation after `new`, `unsafe`.
+//! allocation after `new`, `unsafe` outside of
+//! `planes`.
+
+mod planes;
 
 use half::{bf16, f16};
 
+use self::planes::write_planes;
 use super::level::ChannelLevel;
 use super::pixel_view::{PixelView, RgbPixel};
 use crate::recipe::{
@@ -142,6 +146,19 @@ impl RowEmitter {
             ElementTables::F32(t) => write(source, layout, order, out, |c, v| t[c][usize::from(v)]),
             ElementTables::Half(t) => {
                 write(source, layout, order, out, |c, v| t[c][usize::from(v)])
+            }
+            ElementTables::U8
+                if layout == MemoryLayout::Nchw
+                    && order != ColorOrder::Grey
+                    && !placement.transpose =>
+            {
+                let (first, rest) = out.split_at_mut(pixels.width * pixels.height);
+                let (second, third) = rest.split_at_mut(pixels.width * pixels.height);
+                let planes = match order {
+                    ColorOrder::Bgr => [third, second, first],
+                    ColorOrder::Rgb | ColorOrder::Grey => [first, second, third],
+                };
+                write_planes(pixels, (placement.flip_x, placement.flip_y), planes);
             }
             ElementTables::U8 => write(source, layout, order, out, |_, v| [v]),
         }

@@ -2,7 +2,7 @@
 //!
 //! It only copies and fills: it computes no values and allocates nothing.
 
-use super::pixel_view::{PixelView, RgbPixel};
+use super::pixel_view::{PixelView, RgbPixel, fill_pixels};
 use crate::recipe::{Padding, PaddingMode};
 
 /// Fills `out`, tight rows of the padded size, with `src` and the pixels around it. `padding` is in
@@ -34,13 +34,18 @@ pub(crate) fn pad<T: Copy>(
     );
     for (y, out) in out.chunks_exact_mut(width).enumerate() {
         let Some(from) = source(y, top, src.height, mode) else {
-            out.fill(fill);
+            fill_pixels(out, fill);
             continue;
         };
         let row = src.row(from);
         let (before, rest) = out.split_at_mut(left);
         let (middle, behind) = rest.split_at_mut(src.width);
         middle.copy_from_slice(row);
+        if mode == PaddingMode::Constant {
+            fill_pixels(before, fill);
+            fill_pixels(behind, fill);
+            continue;
+        }
         let beyond = (0..left).zip(before);
         for (x, out) in beyond.chain((left + src.width..).zip(behind)) {
             *out = source(x, left, src.width, mode).map_or(fill, |x| row[x]);

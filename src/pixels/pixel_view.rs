@@ -3,6 +3,16 @@
 /// One pixel.
 pub type RgbPixel<T> = [T; 3];
 
+/// Sets all pixels to one colour. Copies blocks: `fill` of the standard library writes pixels of
+/// three bytes one by one.
+pub(crate) fn fill_pixels<T: Copy>(pixels: &mut [RgbPixel<T>], color: RgbPixel<T>) {
+    const BLOCK: usize = 64;
+    let block = [color; BLOCK];
+    for pixels in pixels.chunks_mut(BLOCK) {
+        pixels.copy_from_slice(&block[..pixels.len()]);
+    }
+}
+
 /// Pixels to read.
 #[derive(Debug, Clone, Copy)]
 pub struct PixelView<'a, T> {

@@ -277,6 +277,7 @@ const UNSAFE: &[&str] = &[
     "src/pixels/augment/opencv_affine/avx2.rs",
     "src/pixels/augment/opencv_affine/mod.rs",
     "src/pixels/augment/opencv_hsv/mod.rs",
+    "src/pixels/emit/planes.rs",
     "src/pixels/resample/avx2.rs",
     "src/pixels/resample/passes.rs",
     "src/pixels/resample/sse41.rs",

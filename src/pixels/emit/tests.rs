@@ -118,7 +118,7 @@ fn apart<T: Copy>(pixels: &[RgbPixel<T>], width: usize, stride: usize, gap: T) -
 
 #[test]
 fn every_form_follows_the_documented_map_and_formula() {
-    for (width, height) in [(1, 1), (5, 3), (17, 4), (3, 33), (16, 16)] {
+    for (width, height) in [(1, 1), (5, 3), (17, 4), (3, 33), (16, 16), (53, 2)] {
         let (levels, floats) = (image(width, height), floats(width, height));
         let whole: Vec<RgbPixel<f32>> = levels.iter().map(|p| p.map(f32::from)).collect();
         for emission in emissions() {

@@ -98,12 +98,12 @@ pub(super) fn row(
         let above = [tap(left, top), tap(left + 1, top)];
         let below = [tap(left, top + 1), tap(left + 1, top + 1)];
         let (right, down) = ((right & PART) as i16, (down & PART) as i16);
-        *out = std::array::from_fn(|c| {
-            let column = |i: usize| {
-                let [p, q] = [above[i][c], below[i][c]].map(|v| i16::from(v) << LEVEL_BITS);
-                mix(p, q, down)
-            };
-            level(mix(column(0), column(1), right))
-        });
+        // A loop: of closures the compiler makes calls.
+        for (c, out) in out.iter_mut().enumerate() {
+            let wide = |pixel: RgbPixel<u8>| i16::from(pixel[c]) << LEVEL_BITS;
+            let first = mix(wide(above[0]), wide(below[0]), down);
+            let second = mix(wide(above[1]), wide(below[1]), down);
+            *out = level(mix(first, second, right));
+        }
     }
 }

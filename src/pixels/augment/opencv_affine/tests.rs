@@ -4,8 +4,9 @@ use super::*;
 
 const FILL: RgbPixel<u8> = [114, 3, 250];
 
-/// Sizes of images: width and height, with edges everywhere, and with whole groups inside.
-const SIZES: [(usize, usize); 8] = [
+/// Sizes of images: width and height, with edges everywhere, with whole groups inside, and
+/// with more columns than are computed together.
+const SIZES: [(usize, usize); 9] = [
     (1, 1),
     (2, 1),
     (1, 5),
@@ -14,6 +15,7 @@ const SIZES: [(usize, usize); 8] = [
     (23, 17),
     (131, 40),
     (300, 37),
+    (1100, 5),
 ];
 
 /// Zooms, shifts, turns and shears, whole places, mirrors, and places that are nowhere.

@@ -5,10 +5,15 @@
 use std::arch::x86_64::*;
 
 use super::scalar::{HUES, HsvTables, SECTORS, SHIFT};
-use crate::pixels::pixel_view::RgbPixel;
 
 /// Pixels that are computed together.
 pub(super) const GROUP: usize = 8;
+/// Bytes that are loaded and written together.
+const WORD: usize = 8;
+/// Those of a group.
+const WORDS: usize = 3;
+/// The bytes of a group.
+pub(super) type GroupWords = [[u8; WORD]; WORDS];
 
 /// Binary places of a factor. Two tables that differ have factors that differ by more than 2^-16.
 const FACTOR_BITS: u32 = 20;
@@ -54,9 +59,10 @@ fn factor(table: &[u8; 256]) -> Option<i32> {
 }
 
 /// Changes whole groups of pixels. One function: of smaller ones the compiler makes calls, which
-/// take as long as the sums.
+/// take as long as the sums. For the same reason it calls no function of the standard library that
+/// takes a closure. A group that equals the one before it has its result: of a fill, for example.
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn change(factors: HsvFactors, groups: &mut [[RgbPixel<u8>; GROUP]]) {
+pub(super) fn change(factors: HsvFactors, groups: &mut [GroupWords]) {
     #[rustfmt::skip]
     let spread = _mm256_broadcastsi128_si256(_mm_setr_epi8(
         0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1,
@@ -67,10 +73,20 @@ pub(super) fn change(factors: HsvFactors, groups: &mut [[RgbPixel<u8>; GROUP]]) 
     ));
     let (apart, joined) = (words(APART), words(JOINED));
     let byte = _mm256_set1_epi32(255);
-    for group in groups {
-        let bytes = group.as_flattened_mut().as_chunks_mut::<8>().0;
-        let [a, b, c] = [0, 1, 2].map(|i: usize| i64::from_le_bytes(bytes[i]));
-        let loaded = _mm256_setr_epi64x(a, b, c, 0);
+    // Black stays black.
+    let (mut before, mut result) = ([[0; WORD]; WORDS], [[0; WORD]; WORDS]);
+    for bytes in groups {
+        if *bytes == before {
+            *bytes = result;
+            continue;
+        }
+        before = *bytes;
+        let loaded = _mm256_setr_epi64x(
+            i64::from_le_bytes(bytes[0]),
+            i64::from_le_bytes(bytes[1]),
+            i64::from_le_bytes(bytes[2]),
+            0,
+        );
         let pixels = _mm256_shuffle_epi8(_mm256_permutevar8x32_epi32(loaded, apart), spread);
         let red = _mm256_and_si256(pixels, byte);
         let green = _mm256_and_si256(_mm256_srli_epi32::<8>(pixels), byte);
@@ -78,9 +94,12 @@ pub(super) fn change(factors: HsvFactors, groups: &mut [[RgbPixel<u8>; GROUP]]) 
         let pixels = rgb(changed(factors, hsv([red, green, blue])));
         let pixels = _mm256_shuffle_epi8(pixels, close_up);
         let pixels = _mm256_permutevar8x32_epi32(pixels, joined);
-        bytes[0] = _mm256_extract_epi64::<0>(pixels).to_le_bytes();
-        bytes[1] = _mm256_extract_epi64::<1>(pixels).to_le_bytes();
-        bytes[2] = _mm256_extract_epi64::<2>(pixels).to_le_bytes();
+        result = [
+            _mm256_extract_epi64::<0>(pixels).to_le_bytes(),
+            _mm256_extract_epi64::<1>(pixels).to_le_bytes(),
+            _mm256_extract_epi64::<2>(pixels).to_le_bytes(),
+        ];
+        *bytes = result;
     }
 }
 
@@ -88,6 +107,22 @@ pub(super) fn change(factors: HsvFactors, groups: &mut [[RgbPixel<u8>; GROUP]]) 
 const APART: [i32; GROUP] = [0, 1, 2, 3, 3, 4, 5, 6];
 /// The same back.
 const JOINED: [i32; GROUP] = [0, 1, 2, 4, 5, 6, 7, 7];
+
+/// Which bytes of its number a pixel takes, for each sector. A hue of 180 takes the last sector.
+const CHOICES: [i32; GROUP] = {
+    let mut choices = [0; GROUP];
+    let mut sector = 0;
+    while sector < GROUP {
+        let [r, g, b] = SECTORS[if sector < SECTORS.len() {
+            sector
+        } else {
+            SECTORS.len() - 1
+        }];
+        choices[sector] = (r | g << 8 | b << 16) as i32;
+        sector += 1;
+    }
+    choices
+};
 
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -164,12 +199,7 @@ fn rgb([hue, saturation, value]: [__m256i; 3]) -> __m256i {
     let low = _mm256_or_si256(most, _mm256_slli_epi32::<8>(least));
     let falling = _mm256_slli_epi32::<16>(falling);
     let high = _mm256_or_si256(falling, _mm256_slli_epi32::<24>(rising));
-    // Which bytes of its number a pixel takes. A hue of 180 takes the last sector.
-    let choices = std::array::from_fn(|sector| {
-        let [r, g, b] = SECTORS[sector.min(SECTORS.len() - 1)].map(|byte| byte as i32);
-        r | g << 8 | b << 16
-    });
-    let choice = _mm256_permutevar8x32_epi32(words(choices), sector);
+    let choice = _mm256_permutevar8x32_epi32(words(CHOICES), sector);
     const PLACE: i32 = 0x04_0404;
     let places = _mm_setr_epi32(0, PLACE, 2 * PLACE, 3 * PLACE);
     let choice = _mm256_or_si256(choice, _mm256_broadcastsi128_si256(places));

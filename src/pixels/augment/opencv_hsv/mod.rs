@@ -10,7 +10,7 @@ mod avx2;
 mod scalar;
 
 #[cfg(target_arch = "x86_64")]
-use self::avx2::HsvFactors;
+use self::avx2::{GROUP, HsvFactors};
 use self::scalar::{HsvTables, change_row};
 use crate::pixels::pixel_view::PixelViewMut;
 use crate::sys::cpu::CpuLevel;
@@ -25,10 +25,11 @@ pub(crate) fn change(mut pixels: PixelViewMut<'_, u8>, gains: [f64; 3], cpu: Cpu
         && let Some(factors) = HsvFactors::of(&tables)
     {
         for row in pixels.rows_mut() {
-            let (groups, rest) = row.as_chunks_mut();
+            let (groups, rest) = row.split_at_mut(row.len() / GROUP * GROUP);
+            let words = groups.as_flattened_mut().as_chunks_mut().0;
             // SAFETY: `cpu` is that of an `ImageResampler`, whose constructor has checked that this
             // CPU has AVX2. FMA was detected here.
-            unsafe { avx2::change(factors, groups) };
+            unsafe { avx2::change(factors, words.as_chunks_mut().0) };
             change_row(&tables, rest);
         }
         return;

@@ -46,6 +46,33 @@ fn every_colour_is_the_same_in_each_instruction_set() {
     }
 }
 
+/// Groups that equal the one before, the one before that, or none, at every distance; from black on.
+#[test]
+fn repeated_pixels_are_the_same_in_each_instruction_set() {
+    let colour = |n: usize| [[0, 0, 0], [114, 114, 114], [250, 3, 99], [7, 8, 9]][n % 4];
+    for length in 1..40 {
+        let pixels = |n: usize| match n % 5 {
+            0 => [n as u8, 90, 17],
+            _ => colour(n / length),
+        };
+        let runs = (0..1_200).map(|n| colour(n / length));
+        let pixels: Vec<RgbPixel<u8>> = runs.chain((0..1_200).map(pixels)).collect();
+        let changed = |cpu| {
+            let mut pixels = pixels.clone();
+            let view = PixelViewMut {
+                pixels: &mut pixels,
+                width: 300,
+                height: 8,
+                stride: 300,
+            };
+            change(view, [0.013, 0.631, -0.317], cpu);
+            pixels
+        };
+        let want = changed(CpuLevel::Scalar);
+        assert!(changed(CpuLevel::best()) == want, "{length}");
+    }
+}
+
 /// Random gains, which is what recipes draw, have factors.
 #[cfg(target_arch = "x86_64")]
 #[test]
