@@ -181,24 +181,24 @@ impl PictureWindow {
     }
 
     /// The slot of a place. None if another process is using it.
-    pub(crate) fn hold(&self, place: u64) -> Option<HeldSlot<'_>> {
+    pub(crate) fn hold(&self, place: u64) -> Option<OwnedSlot<'_>> {
         let slot = (place % self.shape.slots) as usize;
         let owner = self.word(slot, OWNER);
         // SYNC: with the store of the process that used the slot before, when it dropped it.
         let held = owner.compare_exchange(0, self.owner, Acquire, Relaxed);
         // Dropping a slot frees it, so it is made only if it is held.
-        held.is_ok().then(|| HeldSlot { window: self, slot })
+        held.is_ok().then(|| OwnedSlot { window: self, slot })
     }
 }
 
 /// A slot that this process alone uses until it is dropped.
 #[derive(Debug)]
-pub(crate) struct HeldSlot<'a> {
+pub(crate) struct OwnedSlot<'a> {
     window: &'a PictureWindow,
     slot: usize,
 }
 
-impl HeldSlot<'_> {
+impl OwnedSlot<'_> {
     fn word(&self, word: usize) -> &AtomicU64 {
         self.window.word(self.slot, word)
     }
@@ -251,7 +251,7 @@ impl HeldSlot<'_> {
     }
 }
 
-impl Drop for HeldSlot<'_> {
+impl Drop for OwnedSlot<'_> {
     fn drop(&mut self) {
         self.word(OWNER).store(0, Release);
     }
