@@ -58,10 +58,10 @@ def main():
     if options.one:
         measure(options.one, options.out, options.seconds)
         return
+    names = options.only.split(",") if options.only else list(LOADERS)
+    if unknown := [name for name in names if name not in LOADERS]:
+        parser.error(f"--only {unknown[0]}: use names of {', '.join(LOADERS)}")
     make(options.photos, options.out, options.side)
-    names = [
-        name for name in LOADERS if not options.only or name in options.only.split(",")
-    ]
     results = {name: [] for name in names}
     for turn in range(options.rounds):
         for name in names if turn % 2 == 0 else reversed(names):

@@ -2,14 +2,14 @@
 //!
 //! Used in workers, and in the consumer with zero workers or for images that a device flags. The
 //! samples that the rows of a window join come from the same window of the epoch's order. So one
-//! worker decodes a picture, and others copy it. It is a cache and nothing more: a picture that is
+//! worker decodes a picture, and others mostly copy it. It is a cache and nothing more: a picture that is
 //! not there, or that another process is using, is decoded. Nobody waits, and no row depends on it.
 //!
 //! A process uses a slot only while the slot's first word holds the number of its lane. If a worker
 //! dies meanwhile, the next worker of its lane empties the slot.
 //!
 //! ```text
-//! per slot: owner, or 0 | sample + 1, or 0 | two sizes | truncated    u64s
+//! per slot: owner, or 0 | sample + 1, or 0 | size of image | truncated    u64s
 //! then, from a whole page on, per slot: pixels | labels
 //! ```
 
@@ -32,9 +32,11 @@ const PAGE: u64 = 4096;
 const OWNER: usize = 0;
 const SAMPLE: usize = 1;
 const IMAGE: usize = 2;
-const SOURCE: usize = 3;
-const TRUNCATED: usize = 4;
+const TRUNCATED: usize = 3;
 const WORDS: usize = 8;
+
+/// Most bytes of all slots. A part of a window helps, too.
+const MOST_BYTES: u64 = 1 << 30;
 
 /// The owner of slots that the consumer uses. Workers have the numbers of their lanes, plus 1.
 const CONSUMER: u64 = u64::MAX;
@@ -50,32 +52,51 @@ pub(crate) struct WindowShape {
 }
 
 impl WindowShape {
-    /// For a program whose joints have windows. `places`: those of an epoch. None if the program
-    /// joins no samples within a window, or draws numbers before its first joint: then the pictures
-    /// of a sample differ.
+    /// For a program whose first joint has a window. `places`: those of an epoch. None if it has none,
+    /// or numbers are drawn before it: then the pictures of a sample differ.
     pub(crate) fn of(program: &SampleProgram, needs: StageNeeds, places: u64) -> Option<Self> {
         let stages = program.joined_stages();
         let first = stages.first().filter(|stage| !stage.program.draws())?;
+        first.joint.window?;
         let window = stages.iter().filter_map(|stage| stage.joint.window).max()?;
         let (height, width) = first.most;
-        Some(Self {
+        let shape = Self {
             slots: u64::from(window).min(places.max(1)),
             pixels: 3 * u64::from(height) * u64::from(width),
             labels: match needs.classes {
                 true => label_bytes(first.most),
                 false => 0,
             },
+        };
+        shape.within(MOST_BYTES)
+    }
+
+    /// The same with as many slots as fit into these bytes. None if none fits.
+    pub(crate) fn within(self, bytes: u64) -> Option<Self> {
+        let of_slot = self.slot_bytes()?.checked_add(8 * WORDS as u64)?;
+        let slots = bytes.saturating_sub(PAGE) / of_slot.max(1);
+        let slots = slots.min(self.slots);
+        (slots > 0).then_some(Self { slots, ..self })
+    }
+
+    /// Bytes of a slot's pixels and labels, in whole words. None if they exceed all memory.
+    fn slot_bytes(self) -> Option<u64> {
+        let bytes = self.pixels.checked_add(self.labels)?;
+        bytes.checked_next_multiple_of(8)
+    }
+
+    /// Bytes before those of the first slot, and of a slot and all memory. None if they exceed all
+    /// memory.
+    fn layout(self) -> Option<WindowLayout> {
+        let head = self.slots.checked_mul(8 * WORDS as u64)?;
+        let head = head.checked_next_multiple_of(PAGE)?;
+        let slot = self.slot_bytes()?;
+        let all = self.slots.checked_mul(slot)?.checked_add(head)?;
+        Some(WindowLayout {
+            head: usize::try_from(head).ok()?,
+            slot: usize::try_from(slot).ok()?,
+            all: usize::try_from(all).ok()?,
         })
-    }
-
-    /// Bytes of a slot's pixels and labels, in whole words.
-    fn slot_bytes(self) -> u64 {
-        self.pixels.saturating_add(self.labels).next_multiple_of(8)
-    }
-
-    /// Bytes before the first slot's.
-    fn head_bytes(self) -> u64 {
-        (8 * WORDS as u64 * self.slots).next_multiple_of(PAGE)
     }
 
     fn fits(self, pixels: &[u8], labels: &[u8]) -> bool {
@@ -84,25 +105,23 @@ impl WindowShape {
 
     /// Bytes of the memory.
     pub(crate) fn bytes(self) -> u64 {
-        let slots = self.slots.saturating_mul(self.slot_bytes());
-        slots.saturating_add(self.head_bytes())
+        self.layout().map_or(u64::MAX, |layout| layout.all as u64)
     }
 
-    fn length(self) -> Result<usize> {
-        usize::try_from(self.bytes()).map_err(|_| self.is_too_large("this machine can address"))
+    /// The layout of memory that can be mapped.
+    fn checked(self) -> Result<WindowLayout> {
+        let layout = self.layout().filter(|_| self.slots > 0);
+        layout.ok_or_else(|| Error::protocol("the pictures of joined samples have no valid sizes"))
     }
+}
 
-    fn is_too_large(self, limit: &str) -> Error {
-        Error::option(
-            "recipe",
-            format!(
-                "the {} pictures of `partner_window` need {}, more than {limit}: use a smaller \
-                 `partner_window`, or smaller pictures before the first joint",
-                self.slots,
-                size_rounded_up(self.bytes())
-            ),
-        )
-    }
+/// Where the parts of the memory are, in bytes.
+#[derive(Debug, Clone, Copy)]
+struct WindowLayout {
+    /// Before the first slot's pixels.
+    head: usize,
+    slot: usize,
+    all: usize,
 }
 
 /// What is known of a picture that is kept.
@@ -110,8 +129,6 @@ impl WindowShape {
 pub(crate) struct KeptPicture {
     /// Height and width of the whole upright image.
     pub(crate) image: HeightWidth,
-    /// The same for the sample's box, if it has one.
-    pub(crate) source: HeightWidth,
     /// Whether its file is truncated.
     pub(crate) truncated: bool,
 }
@@ -121,6 +138,7 @@ pub(crate) struct KeptPicture {
 pub(crate) struct PictureWindow {
     memory: SharedMemory,
     shape: WindowShape,
+    layout: WindowLayout,
     owner: u64,
 }
 
@@ -130,36 +148,46 @@ impl PictureWindow {
     /// # Errors
     /// It needs more memory than is available.
     pub(crate) fn create(shape: WindowShape) -> Result<Self> {
-        let length = shape.length()?;
+        let layout = shape.checked()?;
         match memory::available_bytes() {
             Some(free) if shape.bytes() > free => {
-                let free = format!("the {} that are available", size_rounded_down(free));
-                return Err(shape.is_too_large(&free));
+                return Err(Error::option(
+                    "recipe",
+                    format!(
+                        "the {} pictures of `partner_window` need {} and {} are available: use a \
+                         `memory_limit`, which keeps fewer pictures",
+                        shape.slots,
+                        size_rounded_up(shape.bytes()),
+                        size_rounded_down(free)
+                    ),
+                ));
             }
             _ => {}
         }
-        let memory = SharedMemory::create("featherload-window", length)?;
-        memory.allocate(0..length, "the pictures of `partner_window`")?;
+        let memory = SharedMemory::create("featherload-window", layout.all)?;
+        memory.allocate(0..layout.all, "the pictures of `partner_window`")?;
         Ok(Self {
             memory,
             shape,
+            layout,
             owner: CONSUMER,
         })
     }
 
-    /// Maps the memory of another process, with all its pages. So they are in a process's PSS from the
-    /// start, and no figure grows while slots are filled.
+    /// Maps the memory of another process, with all its pages. So the sum of PSS over processes does
+    /// not grow while slots are filled.
     ///
     /// # Errors
     /// The memory has another size.
     pub(crate) fn from_fd(fd: OwnedFd, shape: WindowShape) -> Result<Self> {
-        let length = shape.length()?;
-        let memory = SharedMemory::open(fd, length)?;
+        let layout = shape.checked()?;
+        let memory = SharedMemory::open(fd, layout.all)?;
         // Kernels before 5.14 do not support this. Then pages are mapped one by one.
-        let _ = memory.populate(0, length);
+        let _ = memory.populate(0, layout.all);
         Ok(Self {
             memory,
             shape,
+            layout,
             owner: CONSUMER,
         })
     }
@@ -204,8 +232,8 @@ impl OwnedSlot<'_> {
     }
 
     fn bytes_at(&self) -> usize {
-        let shape = self.window.shape;
-        (shape.head_bytes() + self.slot as u64 * shape.slot_bytes()) as usize
+        let WindowLayout { head, slot, .. } = self.window.layout;
+        head + self.slot * slot
     }
 
     /// What is known of the picture of a sample. None if the slot holds another one.
@@ -213,7 +241,6 @@ impl OwnedSlot<'_> {
         let is_there = self.word(SAMPLE).load(Relaxed) == id.wrapping_add(1);
         is_there.then(|| KeptPicture {
             image: size_of_word(self.word(IMAGE).load(Relaxed)),
-            source: size_of_word(self.word(SOURCE).load(Relaxed)),
             truncated: self.word(TRUNCATED).load(Relaxed) != 0,
         })
     }
@@ -240,7 +267,6 @@ impl OwnedSlot<'_> {
             return;
         }
         self.word(IMAGE).store(word_of_size(kept.image), Relaxed);
-        self.word(SOURCE).store(word_of_size(kept.source), Relaxed);
         self.word(TRUNCATED)
             .store(u64::from(kept.truncated), Relaxed);
         let at = self.bytes_at();

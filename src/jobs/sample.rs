@@ -180,11 +180,6 @@ impl SampleDecoder {
         self.image
     }
 
-    /// The same of its box, if it has one.
-    fn last_source(&self) -> (u32, u32) {
-        self.source
-    }
-
     /// What the steps of the last image did to coordinates.
     pub(crate) fn last_motion(&self) -> SampleMotion {
         motion_of(self.source, &self.parts[ONLY].steps)
@@ -562,13 +557,23 @@ impl SampleDecoder {
         Ok(plan)
     }
 
-    /// Draws the steps of an image whose row is made already. Heights and widths of the whole upright
-    /// image, and of its box.
+    /// Draws the steps of an image whose row is made already: of an upright image of this height and
+    /// width, with the sample's box. Returns height and width of the box, or of the image.
+    ///
+    /// # Errors
+    /// No image has this size. The box lies outside.
     fn plan_kept(
         &mut self,
-        (whole, size): ((u32, u32), (u32, u32)),
+        whole: (u32, u32),
+        part: Option<PixelBox>,
         random: &impl RandomStreams,
-    ) -> Result<(), SampleFault> {
+    ) -> Result<(u32, u32), SampleFault> {
+        let pixels = u64::from(whole.0) * u64::from(whole.1);
+        if !(1..=self.limits.max_pixels).contains(&pixels) {
+            return Err(FaultKind::Corrupt.fault("no image has its size"));
+        }
+        let part = part.map(|part| part.within(whole)).transpose()?;
+        let size = part.map_or(whole, PixelBox::size);
         (self.image, self.source) = (whole, size);
         let PartMaker { program, steps, .. } = &mut self.parts[ONLY];
         let picture = DrawnPicture {
@@ -577,7 +582,8 @@ impl SampleDecoder {
             row: None,
             boxes: None,
         };
-        program.steps(&picture, random, steps)
+        program.steps(&picture, random, steps)?;
+        Ok(size)
     }
 
     /// Checks the memory of a sample before it is allocated.

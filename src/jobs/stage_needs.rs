@@ -64,5 +64,5 @@ impl StageNeeds {
 
 /// Bytes of the labels of an image of this height and width.
 pub(crate) fn label_bytes((height, width): (u32, u32)) -> u64 {
-    LABEL as u64 * u64::from(width) * u64::from(height)
+    (u64::from(width) * u64::from(height)).saturating_mul(LABEL as u64)
 }

@@ -152,6 +152,7 @@ impl LoaderBuilder {
             lowered,
             refusal,
             finished,
+            ..
         } = prepared.plan_memory(&request, workers, host, requested, uploads.as_ref())?;
         let program = finished.as_ref().map_or(program, |(program, _)| program);
         let index = &prepared.index;

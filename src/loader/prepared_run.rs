@@ -116,6 +116,8 @@ pub(super) struct MemoryDecision {
     pub(super) refusal: Option<Error>,
     /// Replaces the program and its rows if only finished crops fit the host's limit.
     pub(super) finished: Option<(SampleProgram, SlotPacking)>,
+    /// The memory that keeps the pictures of joined samples. None: nothing keeps them.
+    pub(super) window: Option<WindowShape>,
 }
 
 impl PreparedRun {
@@ -381,6 +383,7 @@ impl PreparedRun {
                         lowered: None,
                         refusal: Some(refusal),
                         finished: None,
+                        window: None,
                     });
                 }
             };
@@ -396,6 +399,14 @@ impl PreparedRun {
             Some(_) => None,
             None => self.scratch_if_faster(request),
         };
+        let mut window = self.kept_pictures();
+        if let HostLimit::LowersDepth(limit) = host {
+            // Fewer pictures change the speed only, so they make room for the rest.
+            let rest = ingredients.with_depth(depth.most_slots())?.total_bytes;
+            let room = limit.bytes.saturating_sub(rest);
+            window = window.and_then(|window| window.within(room));
+        }
+        ingredients.kept_picture_bytes = window.map_or(0, WindowShape::bytes);
         let (mut memory, refusal) = match host {
             HostLimit::None => (ingredients.with_depth(depth.most_slots())?, None),
             HostLimit::Refuses(limit) => {
@@ -423,6 +434,7 @@ impl PreparedRun {
             lowered: lowered.filter(|_| refusal.is_none()),
             refusal,
             finished: None,
+            window,
         })
     }
 
@@ -442,8 +454,8 @@ impl PreparedRun {
         Some(worst.scratch_bytes())
     }
 
-    /// The memory that keeps the pictures of joined samples. None: nothing keeps them.
-    pub(super) fn kept_pictures(&self) -> Option<WindowShape> {
+    /// The memory that keeps the pictures of joined samples, without a limit.
+    fn kept_pictures(&self) -> Option<WindowShape> {
         let has_masks = (self.rasters.iter()).any(|raster| raster.named.name == MASKS);
         let rule = self.objects.as_ref().map(|objects| &objects.rule);
         let needs = StageNeeds::of(&self.program, has_masks, rule);
@@ -506,7 +518,7 @@ impl PreparedRun {
                 + self.feed_bytes
                 + column_set::unpacked_bytes(&self.columns),
             mixing: self.mixing,
-            kept_picture_bytes: self.kept_pictures().map_or(0, WindowShape::bytes),
+            kept_picture_bytes: 0,
             device: None,
         }
     }

@@ -96,6 +96,7 @@ impl LoaderBuilder {
             lowered,
             refusal,
             finished,
+            window,
         } = prepared.plan_memory(&request, workers, host, requested, uploads.as_ref())?;
         if let Some(refusal) = refusal {
             return Err(refusal);
@@ -105,7 +106,6 @@ impl LoaderBuilder {
         }
         let depth = memory.depth;
         let sections = prepared.raster_sections();
-        let kept_pictures = prepared.kept_pictures();
         let PreparedRun {
             index,
             rasters,
@@ -179,7 +179,7 @@ impl LoaderBuilder {
         let handed = handed.map(|feed| feed.start(&index, places, plan.most_rows()));
         let (handed_shape, handed_fd) = handed.transpose()?.unzip();
         let handed_fd = handed_fd.as_ref().map(AsFd::as_fd);
-        let window = kept_pictures.map(PictureWindow::create).transpose()?;
+        let kept_pictures = window.map(PictureWindow::create).transpose()?;
         let work = DeviceSpec {
             program: &program,
             plan: &plan,
@@ -200,7 +200,7 @@ impl LoaderBuilder {
             rasters: rasters.iter().map(|raster| raster.named.clone()).collect(),
             objects: objects.as_ref().map(|of| of.rule.clone()),
             handed: handed_shape,
-            window: kept_pictures,
+            window,
             evicts_shards: fetcher.as_ref().is_some_and(Fetcher::evicts),
         };
         let by_cpu = ImageSpec {
@@ -214,7 +214,7 @@ impl LoaderBuilder {
             sizes: sizes.as_ref(),
             table: plan.table(),
             handed: handed_fd,
-            window: window.as_ref(),
+            window: kept_pictures.as_ref(),
         };
         // The device opens while the workers start, which takes about as long. After all checks
         // that reject a run, because an opening device cannot be interrupted.

@@ -698,7 +698,7 @@ impl MemoryInputs {
             ..*self
         };
         if self.kept_picture_bytes > 0 && without_window.fits(limit, last.depth) {
-            fits.push("a smaller `partner_window`".into());
+            fits.push("a `memory_limit`, which keeps fewer pictures".into());
         }
         if last.depth > 1 && self.fits(limit, 1) {
             fits.push("depth 1".into());

@@ -4,8 +4,7 @@
 //! Runs in the worker, and in the consumer when there are no workers. A `u8` image has 256 levels a
 //! channel, so every value comes from a table built once for a recipe: exact, and the same on every
 //! CPU. An `f32` image is computed by the same formula. Never in here: other arithmetic on pixels,
-//! allocation after `new`, `unsafe` outside of
-//! `planes`.
+//! allocation after `new`, `unsafe` outside of `planes`.
 
 mod planes;
 

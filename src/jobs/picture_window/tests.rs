@@ -23,7 +23,6 @@ fn shape(slots: u32) -> WindowShape {
 
 const KEPT: KeptPicture = KeptPicture {
     image: (500, 333),
-    source: (20, 30),
     truncated: true,
 };
 
@@ -67,6 +66,13 @@ fn slots_are_those_of_the_largest_window_and_of_the_epoch() {
         classes: true,
         ..none
     };
+    // A window of later joints alone serves no picture.
+    let later = base().then(Mosaic::new(32)).then(Resize::exact(64, 64));
+    let cut = CutSamples {
+        partner_window: Some(60),
+        ..CutSamples::default()
+    };
+    assert_eq!(of(later.then(cut), 100), None);
     let with_labels = WindowShape::of(&program(base().then(mosaic(40))), classes, 100);
     assert_eq!(with_labels.unwrap().labels, 3 * 32 * 32);
 }
@@ -138,15 +144,43 @@ fn sizes_that_a_slot_has_not_are_refused() {
 }
 
 #[test]
-fn more_memory_than_there_is_is_refused_before_it_is_allocated() {
-    let large = WindowShape {
-        slots: 1_000_000,
-        pixels: 1 << 40,
-        labels: 0,
-    };
-    let e = PictureWindow::create(large).unwrap_err().to_string();
+fn slots_are_as_many_as_fit() {
+    let shape = shape(100);
+    assert_eq!(shape.within(u64::MAX), Some(shape));
+    assert_eq!(shape.within(shape.bytes()).unwrap().slots, 100);
+    let fewer = shape.within(shape.bytes() / 2).unwrap();
     assert!(
-        e.contains("partner_window") && e.contains("use a smaller"),
-        "{e}"
+        fewer.bytes() <= shape.bytes() / 2 && fewer.slots > 40,
+        "{fewer:?}"
     );
+    assert_eq!(shape.within(5000), None);
+    let large = Mosaic {
+        partner_window: Some(1_000_000),
+        ..Mosaic::new(640)
+    };
+    let large = program(Recipe::new("large").then(Resize::longer(640)).then(large));
+    let large = WindowShape::of(&large, StageNeeds::default(), u64::MAX).unwrap();
+    assert!(
+        large.bytes() <= MOST_BYTES && large.slots == 873,
+        "{large:?}"
+    );
+}
+
+#[test]
+fn sizes_that_no_memory_has_are_refused() {
+    for (slots, pixels, labels) in [
+        (0, 8, 0),
+        (1, u64::MAX, 1),
+        (1, u64::MAX, 0),
+        (u64::MAX, 8, 0),
+        (1 << 59, 0, 0),
+        (1 << 40, 1 << 40, 0),
+    ] {
+        let shape = WindowShape {
+            slots,
+            pixels,
+            labels,
+        };
+        assert!(PictureWindow::create(shape).is_err(), "{shape:?}");
+    }
 }

@@ -32,7 +32,7 @@ described! {
         pub min_visibility: f64 = 0.0,
         /// Divides the order of the epoch into windows of this many samples, 2 to 1,000,000.
         /// Partners come from the window of the sample. Without it they come from the whole epoch.
-        /// Workers then share the pictures of a window, unless an operation before the first joint
+        /// Of the first joint: workers share the pictures of a window, unless an operation before it
         /// draws random numbers.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub partner_window: Option<u32> = None,

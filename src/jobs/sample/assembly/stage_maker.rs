@@ -158,18 +158,20 @@ impl StageMaker {
         let Some(window) = source.window else {
             return self.decode_picture(id, random, source, meter);
         };
-        if let Some((size, truncated)) = self.copy_kept(window, (id, place), random) {
-            meter.truncated += u64::from(truncated);
-            let objects = self.begin_objects(id, size, random, source, meter)?;
-            meter.lap(stages::AUGMENT);
-            return Ok(StagePicture { size, objects });
+        let part = source.files.pixel_box(id);
+        if let Some((size, truncated)) = self.copy_kept(window, (id, place), part, random) {
+            // A fault of the objects is that of the file, or of what is kept.
+            if let Ok(objects) = self.begin_objects(id, size, random, source, meter) {
+                meter.truncated += u64::from(truncated);
+                meter.lap(stages::AUGMENT);
+                return Ok(StagePicture { size, objects });
+            }
         }
         let truncated = meter.truncated;
         let made = self.decode_picture(id, random, source, meter)?;
         if let Some(slot) = window.hold(place) {
             let kept = KeptPicture {
                 image: self.decoder.last_image(),
-                source: self.decoder.last_source(),
                 truncated: meter.truncated > truncated,
             };
             let labels = self.labels.as_ref().filter(|_| self.needs.classes);
@@ -187,13 +189,13 @@ impl StageMaker {
         &mut self,
         window: &PictureWindow,
         (id, place): (u64, u64),
+        part: Option<PixelBox>,
         random: &impl CropStreams,
     ) -> Option<((u32, u32), bool)> {
         let slot = window.hold(place)?;
         let kept = slot.picture_of(id)?;
-        let size = self.stage.output(kept.source, random).ok()?;
-        let sizes = (kept.image, kept.source);
-        self.decoder.plan_kept(sizes, random).ok()?;
+        let source = self.decoder.plan_kept(kept.image, part, random).ok()?;
+        let size = self.stage.output(source, random).ok()?;
         let labels = match &mut self.labels {
             Some(labels) if self.needs.classes => {
                 labels.picture.resize(label_bytes(size) as usize, 0);

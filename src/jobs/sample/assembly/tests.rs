@@ -234,20 +234,33 @@ fn kept_pictures_are_those_of_files() {
         }
         assert!(made > 5 && kept.files.opened <= 9, "{}", kept.files.opened);
         assert!(plain.files.opened >= 4 * made);
-        let window = kept.window.as_ref().unwrap();
-        for place in 0..10 {
-            let slot = window.hold(place).unwrap();
-            let sizes = [(0, 0), (u32::MAX, u32::MAX), (70, 90_000), (1, 90)];
-            let lie = KeptPicture {
-                image: sizes[place as usize % 4],
-                source: sizes[place as usize % 4],
-                truncated: false,
-            };
-            slot.keep(place, lie, &[], &[]);
-        }
-        for position in 0..20 {
-            // Pixels that a worker forged, or those of the file: the row ends in either case.
-            let _ = kept.row(position % 7, position);
+        for (image, is_refused) in [
+            ((0, 0), true),
+            ((0, 90), true),
+            ((u32::MAX, u32::MAX), true),
+            ((u32::MAX, 1), true),
+            // Sizes that an image may have: the row holds other pixels.
+            ((1, 90), false),
+            ((900, 700), false),
+        ] {
+            for position in 0..20 {
+                let window = kept.window.as_ref().unwrap();
+                for place in 0..10 {
+                    let lie = KeptPicture {
+                        image,
+                        truncated: false,
+                    };
+                    window.hold(place).unwrap().keep(place, lie, &[], &[]);
+                }
+                let want = plain.row(position % 7, position);
+                let got = kept.row(position % 7, position);
+                // The sample whose file panics is never kept, but this lie says that it is.
+                if is_refused {
+                    assert!(got.ok() == want.ok(), "{image:?}");
+                } else {
+                    assert!(got.is_ok(), "{image:?}: {got:?}");
+                }
+            }
         }
     }
 }

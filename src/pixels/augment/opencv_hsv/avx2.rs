@@ -58,8 +58,8 @@ fn factor(table: &[u8; 256]) -> Option<i32> {
     (table[0] == 0 && least <= most).then_some(least as i32)
 }
 
-/// Changes whole groups of pixels. One function: of smaller ones the compiler makes calls, which
-/// take as long as the sums. For the same reason it calls no function of the standard library that
+/// Changes whole groups of pixels. One function: of smaller ones the compiler makes calls, and the
+/// calls take as long as the sums. For the same reason it calls no function of the standard library that
 /// takes a closure. A group that equals the one before it has its result: of a fill, for example.
 #[target_feature(enable = "avx2,fma")]
 pub(super) fn change(factors: HsvFactors, groups: &mut [GroupWords]) {
