@@ -73,6 +73,10 @@ impl WindowShape {
 
     /// The same with as many slots as fit into these bytes. None if none fits.
     pub(crate) fn within(self, bytes: u64) -> Option<Self> {
+        if self.bytes() <= bytes {
+            return Some(self);
+        }
+        // The words of all slots end with a page.
         let of_slot = self.slot_bytes()?.checked_add(8 * WORDS as u64)?;
         let slots = bytes.saturating_sub(PAGE) / of_slot.max(1);
         let slots = slots.min(self.slots);
