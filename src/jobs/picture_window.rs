@@ -2,8 +2,9 @@
 //!
 //! Used in workers, and in the consumer with zero workers or for images that a device flags. The
 //! samples that the rows of a window join come from the same window of the epoch's order. So one
-//! worker decodes a picture, and others mostly copy it. It is a cache and nothing more: a picture that is
-//! not there, or that another process is using, is decoded. Nobody waits, and no row depends on it.
+//! worker decodes a picture, and others mostly copy it. It is a cache and nothing more: a picture
+//! that is not there, or that another process is using, is decoded. Nobody waits, and no row depends
+//! on it.
 //!
 //! A process uses a slot only while the slot's first word holds the number of its lane. If a worker
 //! dies meanwhile, the next worker of its lane empties the slot.

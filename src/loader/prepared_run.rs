@@ -399,14 +399,11 @@ impl PreparedRun {
             Some(_) => None,
             None => self.scratch_if_faster(request),
         };
-        let mut window = self.kept_pictures();
-        if let HostLimit::LowersDepth(limit) = host {
-            // Fewer pictures change the speed only, so they make room for the rest.
-            let rest = ingredients.with_depth(depth.most_slots())?.total_bytes;
-            let room = limit.bytes.saturating_sub(rest);
-            window = window.and_then(|window| window.within(room));
-        }
-        ingredients.kept_picture_bytes = window.map_or(0, WindowShape::bytes);
+        let bytes = match host {
+            HostLimit::LowersDepth(limit) => Some(limit.bytes),
+            HostLimit::None | HostLimit::Refuses(_) => None,
+        };
+        let window = ingredients.keep_pictures(self.kept_pictures(), bytes, depth)?;
         let (mut memory, refusal) = match host {
             HostLimit::None => (ingredients.with_depth(depth.most_slots())?, None),
             HostLimit::Refuses(limit) => {

@@ -473,7 +473,7 @@ impl RunMemory {
     ) -> Result<(Self, Option<Error>)> {
         let program = SampleProgram::compile(recipe)?;
         let row = crop_sections::sample_bytes(&program, picture);
-        let ingredients = MemoryInputs {
+        let mut ingredients = MemoryInputs {
             workers: shape.workers,
             batch: shape.batch,
             slot_bytes: crop_sections::slot_bytes(&program, picture, shape.batch),
@@ -483,14 +483,15 @@ impl RunMemory {
             page_cache_bytes: 0,
             table_bytes: 0,
             mixing: MixingBytes::of(&program, std::iter::empty()),
-            kept_picture_bytes: WindowShape::of(&program, StageNeeds::default(), u64::MAX)
-                .map_or(0, WindowShape::bytes),
+            kept_picture_bytes: 0,
             device: None,
         };
+        let window = WindowShape::of(&program, StageNeeds::default(), u64::MAX);
         let depth = match shape.depth {
             Some(slots) => RingDepth::Exactly(slots),
             None => RingDepth::AtMost(DEFAULT_DEPTH),
         };
+        ingredients.keep_pictures(window, shape.memory_limit, depth)?;
         match shape.memory_limit {
             Some(bytes) => {
                 let by = "memory_limit";
@@ -654,6 +655,29 @@ impl MemoryInputs {
                 .saturating_add(worker_bytes.saturating_mul(processes))
                 .saturating_add(fixed_bytes),
         })
+    }
+
+    /// Counts the pictures of joined samples that are kept. With a limit of all memory they are those
+    /// for which the rest of the run leaves room: fewer pictures change the speed only.
+    ///
+    /// # Errors
+    /// Numbers for which no ring can be made.
+    pub(crate) fn keep_pictures(
+        &mut self,
+        window: Option<WindowShape>,
+        limit: Option<u64>,
+        depth: RingDepth,
+    ) -> Result<Option<WindowShape>> {
+        self.kept_picture_bytes = 0;
+        let kept = match limit {
+            Some(limit) => {
+                let rest = self.with_depth(depth.most_slots())?.total_bytes;
+                window.and_then(|window| window.within(limit.saturating_sub(rest)))
+            }
+            None => window,
+        };
+        self.kept_picture_bytes = kept.map_or(0, WindowShape::bytes);
+        Ok(kept)
     }
 
     /// The memory with the requested slots, or with as many as fit. If not even one slot fits: the
