@@ -47,15 +47,23 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return pictures
 
 
+def small_loader(pictures: Path, depth: int) -> featherload.Loader:
+    return featherload.Loader(
+        pictures, SMALL, batch_size=8, num_workers=1, depth=depth, dtype="uint8"
+    )
+
+
 @pytest.fixture
 def runs(pictures: Path, folder: Path) -> Iterator[dict[str, Any]]:
-    """An iterator of each kind, and what gives pids and state."""
+    """An iterator of each kind, and what gives pids and state.
+
+    A worker that is not stopped at once makes at most ``depth`` batches of the epoch's 32 ahead:
+    where its processes stop, ``next`` waits.
+    """
     made = {
-        "loader": featherload.Loader(
-            pictures, SMALL, batch_size=8, num_workers=1, depth=40, dtype="uint8"
-        ),
-        "rays": featherload.Rays(folder, rays=40, num_workers=1, depth=40, start=3),
-        "views": featherload.Views(folder, num_workers=1, depth=40),
+        "loader": small_loader(pictures, depth=8),
+        "rays": featherload.Rays(folder, rays=40, num_workers=1, depth=8, start=3),
+        "views": featherload.Views(folder, num_workers=1, depth=8),
     }
     yield made
     for one in made.values():
@@ -204,10 +212,14 @@ def test_no_trace_function_is_given_what_next_hands_over(runs: dict[str, Any], k
     assert at > 20
 
 
-def test_no_callback_of_the_collector_is_given_what_next_hands_over(
-    runs: dict[str, Any],
-) -> None:
-    steps = iter(runs["loader"])
+def test_no_callback_of_the_collector_is_given_what_next_hands_over(pictures: Path) -> None:
+    # All batches are held until the end.
+    with small_loader(pictures, depth=40) as loader:
+        hold_all_batches(loader)
+
+
+def hold_all_batches(loader: featherload.Loader) -> None:
+    steps = iter(loader)
     given: list[Any] = []
     refusals = 0
     inside = False
