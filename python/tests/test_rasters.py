@@ -294,9 +294,7 @@ def test_a_cache_gives_the_rasters_of_its_folder(scene: Path, tmp_path: Path) ->
         "right": {"files": "../right/{name}", "kind": "image"},
     }
     cache = tmp_path / "cache"
-    featherload.cache.build(
-        scene / "images", cache, rasters=rasters, num_workers=1, progress=False
-    )
+    featherload.cache.build(scene / "images", cache, rasters=rasters, num_workers=1, progress=False)
     recipe = _recipe({"random_resized_crop": {"size": 16}}, "random_horizontal_flip")
     want = _batches(scene, recipe, rasters)
     with featherload.Loader(
@@ -315,5 +313,8 @@ def test_a_cache_gives_the_rasters_of_its_folder(scene: Path, tmp_path: Path) ->
     for wrong in ("depth", {"depth": None}, {"depth": [_depth()]}):
         with pytest.raises(ConfigError, match="rasters"):
             featherload.cache.build(
-                scene / "images", tmp_path / "other", rasters=wrong, progress=False  # type: ignore[arg-type]
+                scene / "images",
+                tmp_path / "other",
+                rasters=wrong,
+                progress=False,  # type: ignore[arg-type]
             )

@@ -57,8 +57,8 @@ def build(
     other options or another source. ``columns``: columns of the source that the cache keeps, such
     as ``["caption", "score"]``. ``Loader(dst, columns=[...])`` then gives the values of the source.
     ``objects``, ``masks``, ``rasters``: those of the images, in files, a column or members, as
-    ``Loader`` takes them. ``Loader(dst, objects="cache", masks="cache", rasters={"depth": "cache"})``
-    then gives them.
+    ``Loader`` takes them. ``Loader(dst, objects="cache", masks="cache")`` with
+    ``rasters={"depth": "cache"}`` then gives them.
     Further keywords: those of ``Loader`` for reading a source,
     and ``sandbox``, ``row_limit``, ``max_pixels`` and ``max_scratch``.
 

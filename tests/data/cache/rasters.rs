@@ -11,6 +11,7 @@ use featherload::cache::{
     self, BuildOptions, CacheBuilder, CacheEncoding, FindingKind, OnBadSample,
 };
 use featherload::fetch::{FetchOptions, StoreAddress};
+use featherload::index::ShardOptions;
 use featherload::internals::DrillBuilder;
 use featherload::recipe::{RandomHorizontalFlip, RandomResizedCrop, Resize};
 use featherload::{
@@ -426,6 +427,25 @@ fn rasters_that_cannot_be_kept_or_found_are_named() {
     let e = build(&cache).build().unwrap_err().to_string();
     assert!(
         e.contains("rasters was depth {") && e.contains("now none"),
+        "{e}"
+    );
+    // The same rule, and other members of tars.
+    let (tars, of_tars) = (dir.path().join("tars"), dir.path().join("of_tars"));
+    fs::create_dir(&tars).unwrap();
+    fs::copy(cache.join("shard-000000.tar"), tars.join("a.tar")).unwrap();
+    let member = |member: &str| {
+        let source = Source::Shards(vec![tars.join("a.tar")], ShardOptions::default());
+        let raster = format!(r#"depth={{"member": "{member}"}}"#);
+        CacheBuilder::new(source, &of_tars, copied())
+            .rasters(raster.parse().unwrap())
+            .num_workers(0)
+    };
+    let report = member("depth.png").build().unwrap();
+    assert!(!report.other_fields.contains_key("depth.png"), "{report:?}");
+    assert!(member("depth.png").build().unwrap().kept_samples > 0);
+    let e = member("alpha.png").build().unwrap_err().to_string();
+    assert!(
+        e.contains("the members that are raster depth have changed"),
         "{e}"
     );
     let to = dir.path().join("refused");

@@ -76,13 +76,14 @@ pub fn run(args: InfoArgs) -> Result<CommandOutcome> {
     if let Some(rule) = &info.masks {
         line(&format!("masks      one for each image; rule {rule}"))?;
     }
-    if !info.rasters.is_empty() {
-        let rasters = info.rasters.iter().map(|raster| {
-            let (name, bytes) = (&raster.name, error::size(raster.bytes));
-            format!("{name}, {bytes}; rule {}", json!(raster.rule))
-        });
-        let rasters: Vec<String> = rasters.collect();
-        line(&format!("rasters    {}", rasters.join("\n           ")))?;
+    for (number, raster) in info.rasters.iter().enumerate() {
+        let what = if number == 0 { "rasters" } else { "" };
+        line(&format!(
+            "{what:<11}{}, {}; rule {}",
+            raster.name,
+            error::size(raster.bytes),
+            json!(raster.rule)
+        ))?;
     }
     if info.skipped > 0 {
         line(&format!(
