@@ -5,6 +5,7 @@
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use featherload::cache::{
@@ -20,7 +21,9 @@ use featherload::{
 };
 use image::{GrayImage, ImageBuffer, Luma, Rgb, RgbImage};
 
-use super::scene::{assert_same as assert_same_files, files, members};
+use super::scene::{
+    assert_same as assert_same_files, check_whole_shards, files, members, wait_for_shard,
+};
 use super::small::{flip, verified};
 use crate::common::FEATHERLOAD;
 use crate::common::builder;
@@ -227,6 +230,12 @@ fn rows_of_a_cache_are_those_of_its_folder() {
     let want = stream(&mut here.num_workers(0).build().unwrap(), 1);
     let got = stream(&mut of_store.num_workers(2).build().unwrap(), 1);
     assert_same(&got, &want, "store");
+
+    let sent = dir.path().join("sent");
+    let address = format!("file://{}", sent.display());
+    let build = making(dir.path(), Path::new(&address), copied());
+    build.stage_dir(dir.path().join("stages")).build().unwrap();
+    assert_same_files(&files(&sent), &files(&cache), "sent");
 
     // Fields of a run replace those of the cache.
     let other = NumberRule {
@@ -509,6 +518,63 @@ fn a_bad_raster_is_a_bad_sample() {
             .build()
             .unwrap();
         assert_eq!(stream(&mut loader, 1).len(), COUNT as usize - 2);
+    }
+}
+
+#[test]
+fn a_killed_build_goes_on_to_the_same_bytes() {
+    let dir = scene();
+    let at = |name: &str| dir.path().join("built").join(name);
+    fs::create_dir(dir.path().join("built")).unwrap();
+    let command = |to: &Path| {
+        let mut command = Command::new(FEATHERLOAD);
+        command
+            .args(["cache", "build"])
+            .arg(dir.path().join("images"))
+            .arg(to);
+        command.args([
+            "--encode",
+            "raw",
+            "--resize",
+            "exact:30x50",
+            "--shard-samples",
+            "1",
+        ]);
+        command.args([
+            "--num-workers",
+            "2",
+            "--raster",
+            "depth=../depth/{stem}.png",
+        ]);
+        command.args([
+            "--raster",
+            "flow=../flow/{stem}.flo",
+            "--masks",
+            "../masks/{stem}.png",
+        ]);
+        command.args([
+            "--raster",
+            r#"large={"files": "../large/{name}", "kind": "image", "scale": 2}"#,
+        ]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let whole = at("whole");
+    assert!(command(&whole).status().unwrap().success());
+    let want = files(&whole);
+    for number in [0, 4, 9] {
+        let cache = at(&format!("killed-{number}"));
+        let mut child = command(&cache).spawn().unwrap();
+        wait_for_shard(&mut child, &cache, number);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        check_whole_shards(&cache);
+        assert!(command(&cache).status().unwrap().success());
+        assert_same_files(
+            &files(&cache),
+            &want,
+            &format!("killed after shard {number}"),
+        );
     }
 }
 
