@@ -133,7 +133,8 @@ pub(crate) fn read(
 /// A `.flo` file of a flow of this height and width: one plane after the other. NaN is not known.
 pub(crate) fn write(planes: &[f32], (height, width): (u32, u32)) -> Vec<u8> {
     let (across, down) = planes.split_at(planes.len() / 2);
-    let mut file = FLO.to_vec();
+    let mut file = Vec::with_capacity(FLO_HEAD + size_of_val(planes));
+    file.extend(FLO);
     file.extend(width.to_le_bytes());
     file.extend(height.to_le_bytes());
     let known = |n: f32| if n.is_nan() { WRITTEN_UNKNOWN } else { n };

@@ -885,6 +885,37 @@ mod tests {
         });
         cache.version = TARGETS_VERSION;
         check(&cache);
+        shard.targets.rasters = 2;
+        shard.version = RASTERS_VERSION;
+        check(&shard);
+        cache.rasters = vec![raster("depth")];
+        cache.version = RASTERS_VERSION;
+        check(&cache);
+        assert_eq!(cache.side_files().len(), 3);
+        assert!(is_side_file(&cache.side_files()[2].0));
+        assert!(cache.begun().side_files().is_empty());
+    }
+
+    fn raster(name: &str) -> RasterEntry {
+        RasterEntry {
+            name: name.into(),
+            rule: serde_json::Map::from_iter([("kind".to_owned(), "depth".into())]),
+            source: HexHash128(0),
+            index: Some(HexHash128(11)),
+        }
+    }
+
+    /// The manifest of a store names files of this machine.
+    #[test]
+    fn a_raster_has_no_name_that_leads_out_of_the_cache() {
+        for name in ["", "../a", "a/b", "a.b", "é", &"a".repeat(65)] {
+            let mut cache = cache();
+            cache.rasters = vec![raster(name)];
+            cache.version = RASTERS_VERSION;
+            let e = CacheManifest::from_bytes(&cache.to_bytes().unwrap()).unwrap_err();
+            assert!(e.to_string().contains("invalid name"), "{name}: {e}");
+            assert!(!is_side_file(&raster_file(name)), "{name}");
+        }
     }
 
     /// A manifest with a right checksum, as nothing of this program writes it.
@@ -913,10 +944,10 @@ mod tests {
     #[test]
     fn another_version_is_named() {
         let mut newer = cache();
-        newer.version = 5;
+        newer.version = LAST_VERSION + 1;
         let e = CacheManifest::from_bytes(&newer.to_bytes().unwrap()).unwrap_err();
-        assert_eq!(e, ManifestDamage::Version { found: 5 });
-        assert!(e.to_string().contains("version 5"), "{e}");
+        assert_eq!(e, ManifestDamage::Version { found: 6 });
+        assert!(e.to_string().contains("version 6"), "{e}");
     }
 
     #[test]

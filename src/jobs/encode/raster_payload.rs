@@ -81,11 +81,15 @@ impl RasterPayloadMaker {
         meter: &mut StageMeter,
     ) -> Result<usize, SampleFault> {
         let path = self.index.path(id);
-        self.fill_unnamed(id, image, output, out, meter)
-            .map_err(|fault| {
-                let reason = format!("{} {}: {}", self.what, path.display(), fault.reason);
-                SampleFault::new(fault.kind, reason)
-            })
+        let filled = self.fill_unnamed(id, image, output, out, meter);
+        // Before the next raster of the sample, which needs memory of its own.
+        if self.resized.capacity() > sample::KEEP {
+            self.resized = Vec::new();
+        }
+        filled.map_err(|fault| {
+            let reason = format!("{} {}: {}", self.what, path.display(), fault.reason);
+            SampleFault::new(fault.kind, reason)
+        })
     }
 
     fn fill_unnamed(
@@ -119,9 +123,6 @@ impl RasterPayloadMaker {
             | RasterForm::NumberArray => (output, NUMBER),
         };
         let bytes = pixel * size.0 as usize * size.1 as usize;
-        if self.resized.capacity() > sample::KEEP {
-            self.resized = Vec::new();
-        }
         self.resized.clear();
         let room = self.resized.try_reserve_exact(bytes);
         room.map_err(|_| FaultKind::TooLarge.fault("there is no memory for the resized raster"))?;

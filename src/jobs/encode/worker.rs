@@ -238,8 +238,8 @@ impl Job for EncodeJob {
             CacheEncoding::Jpeg { .. } => self.rooms.largest().saturating_mul(2),
             CacheEncoding::Copy | CacheEncoding::Raw => 0,
         };
-        // A raster is decoded when its image is done. Its numbers and its file are as large as its
-        // row. Each decoder keeps buffers, and so does each raster.
+        // A raster is decoded when its image is done. Its numbers, its file and what is between them
+        // are at most as large as its row each. Each decoder keeps buffers, and so does each raster.
         let count = self.rasters.len() as u64;
         let pages = self.rasters.iter().map(RasterPayloadMaker::largest_page);
         let pages = pages.fold(0, u64::saturating_add);
