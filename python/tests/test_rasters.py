@@ -285,3 +285,36 @@ def test_batches_move_with_their_rasters(ramps: Path) -> None:
             assert depth.dtype == torch.float32 and depth.shape == (3, 1, 8, 9)
             assert torch.equal(depth, batch.rasters["depth"])
             assert depth.data_ptr() != batch.rasters["depth"].data_ptr()
+
+
+def test_a_cache_gives_the_rasters_of_its_folder(scene: Path, tmp_path: Path) -> None:
+    rasters: dict[str, Any] = {
+        "depth": {"files": "../depth/{stem}.png", "divide": 10, "fill": float("nan")},
+        "flow": "../flow/{stem}.npy",
+        "right": {"files": "../right/{name}", "kind": "image"},
+    }
+    cache = tmp_path / "cache"
+    featherload.cache.build(scene / "images", cache, rasters=rasters, num_workers=1, progress=False)
+    recipe = _recipe({"random_resized_crop": {"size": 16}}, "random_horizontal_flip")
+    want = _batches(scene, recipe, rasters)
+    with featherload.Loader(
+        cache, recipe, 4, num_workers=1, shuffle=False, rasters=dict.fromkeys(rasters, "cache")
+    ) as loader:
+        for batch, expected in zip(loader, want, strict=True):
+            np.testing.assert_array_equal(batch.images, expected["images"])
+            for name in rasters:
+                np.testing.assert_array_equal(batch.rasters[name], expected[name])
+    info = featherload.cache.info(cache)["rasters"]
+    assert [raster["name"] for raster in info] == list(rasters)
+    assert info[0]["rule"] == {"kind": "depth", "divide": 10.0, "fill": "nan"}
+    assert all(raster["bytes"] > 0 for raster in info)
+    with pytest.raises(featherload.DatasetError, match="It has: depth, flow, right"):
+        featherload.Loader(cache, recipe, num_workers=1, rasters={"disparity": "cache"})
+    for wrong in ("depth", {"depth": None}, {"depth": [_depth()]}):
+        with pytest.raises(ConfigError, match="rasters"):
+            featherload.cache.build(
+                scene / "images",
+                tmp_path / "other",
+                rasters=wrong,
+                progress=False,  # type: ignore[arg-type]
+            )

@@ -12,13 +12,14 @@ use crate::cache::columns::{CacheColumns, file_stamps};
 use crate::cache::overlap;
 use crate::cache::source_shards::SourceShards;
 use crate::cache::stage::{StoreTarget, default_stages};
-use crate::cache::targets::{CacheTargets, KeptMasks, KeptObjects};
+use crate::cache::targets::{CacheTargets, KeptObjects};
 use crate::cache::{BuildOptions, BuildPart, BuildProgress, BuildReport, OnBadSample};
 use crate::data::index::{Index, ScanReport};
 use crate::error::{Error, Result};
 use crate::jobs::kinds::KINDS;
 use crate::loader::{
-    ColumnSource, DeadAddresses, MaskOptions, MaskSource, ObjectOptions, Source, fetch_members,
+    ColumnSource, DeadAddresses, MaskOptions, ObjectOptions, RasterList, RasterOptions,
+    RasterSources, Source, fetch_members,
 };
 use crate::pool::coordinator::launch::LaunchMethod;
 use crate::pool::sandbox::Sandbox;
@@ -67,6 +68,7 @@ pub struct CacheBuilder {
     columns: Vec<String>,
     objects: Option<ObjectOptions>,
     masks: Option<MaskOptions>,
+    rasters: RasterList,
     force: bool,
     part: BuildPart,
     crew: WorkerOptions,
@@ -89,6 +91,7 @@ impl CacheBuilder {
             columns: Vec::new(),
             objects: None,
             masks: None,
+            rasters: RasterList::default(),
             force: false,
             part: BuildPart::All,
             crew: WorkerOptions::default(),
@@ -127,6 +130,24 @@ impl CacheBuilder {
     /// Files are copied. With a resize, labels are resized by the rule's filter, and are PNG.
     pub fn masks(mut self, masks: MaskOptions) -> Self {
         self.masks = Some(masks);
+        self
+    }
+
+    /// Rasters of the images that the cache keeps under this name, as
+    /// [`LoaderBuilder::raster`](crate::LoaderBuilder::raster) takes them: depths, a flow, another
+    /// image, further masks. May be called several times. A loader of the cache then has them by
+    /// [`RasterOptions::of_cache`], with this rule. Default: none. At most seven, with masks.
+    ///
+    /// Files are copied. With a resize, numbers are resized by the rule's filter. They are stored as
+    /// they are in the file, without `divide`, and never rounded.
+    pub fn raster(mut self, name: impl Into<String>, raster: RasterOptions) -> Self {
+        self.rasters.push(name, raster);
+        self
+    }
+
+    /// All rasters, in place of those before.
+    pub fn rasters(mut self, rasters: RasterList) -> Self {
+        self.rasters = rasters;
         self
     }
 
@@ -198,7 +219,7 @@ impl CacheBuilder {
     /// - A folder inside the source or beside its files, a folder with another cache, or one that
     ///   another process writes.
     /// - A disk with too little space.
-    /// - Objects or masks that cannot be found or read, or are of another number of images.
+    /// - Objects, masks or rasters that cannot be found or read, or are of another number of images.
     /// - A column that the source does not have, or a value that its column cannot express.
     /// - Under [`OnBadSample::Stop`] the first bad sample or damaged shard; otherwise the first
     ///   temporary fault.
@@ -245,9 +266,8 @@ impl CacheBuilder {
             OnBadSample::Stop => DeadAddresses::Refused,
             OnBadSample::Skip => DeadAddresses::Kept,
         };
-        let masks = self.masks.as_ref();
-        let masks = masks.map(|masks| Ok((masks, MaskSource::of(masks, &self.source)?)));
-        let masks = masks.transpose()?;
+        self.rasters.check()?;
+        let rasters = RasterSources::of(self.masks.as_ref(), &self.rasters, &self.source)?;
         let downloaded = self.objects.as_ref().map(|objects| {
             objects.check_for_cache()?;
             objects.downloaded(helper)
@@ -264,8 +284,7 @@ impl CacheBuilder {
                 let (index, scan, mut fetcher) =
                     self.source.open_with_fetcher(helper, policy, dead)?;
                 let of_objects = objects.filter(|objects| objects.are_members());
-                let of_masks = masks.as_ref().filter(|(_, source)| source.are_members());
-                let option = (of_objects.map(|_| "objects")).or(of_masks.map(|_| "masks"));
+                let option = (of_objects.map(|_| "objects")).or(rasters.of_members());
                 if let (Some(fetcher), Some(option)) = (&mut fetcher, option) {
                     fetch_members(fetcher, &index, option)?;
                 }
@@ -277,21 +296,17 @@ impl CacheBuilder {
             index.check_local("a cache is not made of it")?;
         }
         index.check_in_files("a cache")?;
-        let masks = masks.map(|(options, source)| -> Result<KeptMasks> {
-            let rule = options.given_rule();
-            let (masks, rule) = source.open(&index, rule, fetcher.is_some())?;
-            Ok(KeptMasks::new(masks, &rule))
-        });
         let targets = CacheTargets {
             objects: (opened.zip(objects))
                 .map(|(opened, given)| KeptObjects::new(opened.table, given.given_rule())),
-            masks: masks.transpose()?,
+            rasters: rasters.open(&index, fetcher.is_some())?,
             fields: [
                 self.objects.as_ref().and_then(|of| of.member_extension()),
                 self.masks.as_ref().and_then(|of| of.member_extension()),
             ]
             .into_iter()
             .flatten()
+            .chain(self.rasters.member_extensions())
             .map(str::to_owned)
             .collect(),
         };

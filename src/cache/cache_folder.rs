@@ -14,7 +14,7 @@ use nix::sys::statvfs::statvfs;
 use twox_hash::xxhash3_128::Hasher;
 
 use crate::cache::disk_estimate::DiskNeed;
-use crate::cache::layout::{SIDE_FILES, ShardFile, remove_file, shard_file, shard_name};
+use crate::cache::layout::{ShardFile, remove_file, shard_file, shard_name};
 use crate::cache::lock::FolderLock;
 use crate::cache::new_folders::NewFolders;
 use crate::cache::options::BuildPart;
@@ -23,7 +23,7 @@ use crate::cache::upload::{CacheUpload, MOST_WAITING};
 use crate::data::index::Index;
 use crate::data::shard::manifest::{
     CACHE_MANIFEST, CacheManifest, ColumnsPlace, HexHash128, Manifest, ShardEntry, ShardManifest,
-    SkippedEntry,
+    SkippedEntry, is_side_file,
 };
 use crate::error::{Error, Result};
 use crate::sys::atomic_file::{is_temporary, put_first, replace_by, sync_folder};
@@ -358,7 +358,7 @@ impl CacheFolder {
             let file = shard_file(&name);
             let late = match file {
                 Some((n, _)) => n >= number,
-                None => SIDE_FILES.contains(&name.as_str()),
+                None => is_side_file(&name),
             };
             late.then(|| (file, self.path.join(name)))
         });
@@ -455,7 +455,7 @@ pub(super) fn entry(
 }
 
 fn is_cache_file(name: &str) -> bool {
-    SIDE_FILES.contains(&name) || shard_file(name).is_some()
+    is_side_file(name) || shard_file(name).is_some()
 }
 
 /// Adds advice to the error of a tar that may never be readable again.

@@ -4,13 +4,15 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::cache::OnBadSample;
 use crate::data::index::shown;
 use crate::data::shard::manifest::CacheManifest;
 use crate::error::Error;
 
 /// The settings of a cache, with their names for messages.
-fn settings(manifest: &CacheManifest) -> [(&'static str, String); 12] {
+fn settings(manifest: &CacheManifest) -> [(&'static str, String); 13] {
     let options = &manifest.options;
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".into());
     let most_bytes = (!options.has_independent_shards()).then_some(options.shard_size);
@@ -20,6 +22,10 @@ fn settings(manifest: &CacheManifest) -> [(&'static str, String); 12] {
         .map(|column| format!("{} ({})", shown(column.name.as_bytes()), column.kind))
         .collect();
     let columns = (!columns.is_empty()).then(|| columns.join(", "));
+    let rasters: Vec<String> = (manifest.rasters.iter())
+        .map(|entry| format!("{} {}", entry.name, Value::Object(entry.rule.clone())))
+        .collect();
+    let rasters = (!rasters.is_empty()).then(|| rasters.join(", "));
     let most_samples = options.shard_samples.map(|n| format!("{n} samples"));
     [
         ("encode", options.encode.clone()),
@@ -43,6 +49,7 @@ fn settings(manifest: &CacheManifest) -> [(&'static str, String); 12] {
             "masks",
             or_none(manifest.masks.as_ref().map(|entry| entry.rule.to_string())),
         ),
+        ("rasters", or_none(rasters)),
         ("shuffle", or_none(options.shuffle.map(|n| n.to_string()))),
         (ON_ERROR, options.on_error.clone()),
         ("max_pixels", options.max_pixels.to_string()),
@@ -78,6 +85,14 @@ pub(super) fn list_changes(there: &CacheManifest, wanted: &CacheManifest) -> Vec
         && (a.source != b.source || a.form != b.form)
     {
         changed.push("the objects of the source have changed".into());
+    }
+    for (a, b) in there.rasters.iter().zip(&wanted.rasters) {
+        if a.name == b.name && a.source != b.source {
+            changed.push(format!(
+                "the members that are raster {} have changed",
+                a.name
+            ));
+        }
     }
     if there.featherload != wanted.featherload {
         changed.push(format!(

@@ -18,8 +18,9 @@ pub(super) struct CompleteShards<'a> {
     /// In the order of their numbers. Shards that are only counted have no entry.
     pub(super) entries: Vec<ShardEntry>,
     pub(super) samples: CachedSamples,
-    /// Their masks, if the cache has any.
-    pub(super) masks: Option<CachedSamples>,
+    /// Their rasters, by number.
+    pub(super) rasters: Vec<CachedSamples>,
+    targets: TargetMembers,
     /// The samples of the source in the order of the cache, if it has objects.
     pub(super) sources: Option<Vec<SourceSample>>,
     /// Left-out samples that are in no manifest yet. Those after the last shard of an earlier call
@@ -29,9 +30,12 @@ pub(super) struct CompleteShards<'a> {
 
 impl<'a> CompleteShards<'a> {
     pub(super) fn new(index: &'a Index, targets: TargetMembers) -> Self {
+        let count = targets.all_rasters();
+        let rasters = (0..count).map(|number| CachedSamples::of_raster(index, number, count));
         Self {
             index,
-            masks: targets.masks.then(|| CachedSamples::of_masks(index)),
+            rasters: rasters.collect(),
+            targets,
             sources: targets.objects.then(Vec::new),
             report: BuildReport::default(),
             entries: Vec::new(),
@@ -44,8 +48,8 @@ impl<'a> CompleteShards<'a> {
     pub(super) fn add(&mut self, entry: ShardEntry, manifest: &ShardManifest) {
         let name = format!("{}.{}", entry.name, ShardFile::Tar.extension());
         self.samples.push_shard(self.index, &name, manifest);
-        if let Some(masks) = &mut self.masks {
-            masks.push_shard(self.index, &name, manifest);
+        for raster in &mut self.rasters {
+            raster.push_shard(self.index, &name, manifest);
         }
         if let Some(sources) = &mut self.sources {
             let samples = manifest.samples.iter();
@@ -67,10 +71,6 @@ impl<'a> CompleteShards<'a> {
     /// Removes all shards, so that they can be added in their order. Keeps the counts of the work
     /// of this call.
     pub(super) fn clear(&mut self) {
-        let targets = TargetMembers {
-            objects: self.sources.is_some(),
-            masks: self.masks.is_some(),
-        };
         let report = BuildReport {
             samples: 0,
             skipped: 0,
@@ -81,7 +81,7 @@ impl<'a> CompleteShards<'a> {
         };
         *self = Self {
             report,
-            ..Self::new(self.index, targets)
+            ..Self::new(self.index, self.targets)
         };
     }
 

@@ -45,6 +45,8 @@ pub(super) struct DiskEstimate<'a> {
     pub(super) fragment: u64,
     /// Bytes of the largest file of columns so far, of those that do not stay in memory.
     pub(super) largest_columns: u64,
+    /// Whether the bytes of any raster so far are a usual number.
+    pub(super) has_usual_rasters: bool,
 }
 
 /// Samples between two calls that tell how many are read.
@@ -89,17 +91,18 @@ impl DiskEstimate<'_> {
             let targets = self.targets.names_bytes();
             let manifests = self.round_up(MANIFESTS + 2 * (entry * shards + names + targets));
             let table = self.targets.objects.as_ref().map(|kept| kept.table.bytes());
-            let masks = self.targets.masks.as_ref().map(|_| index);
-            bytes = [Some(index), Some(manifests), table, masks]
+            let rasters = self.targets.rasters.iter().map(|_| index);
+            bytes = [Some(index), Some(manifests), table]
                 .into_iter()
                 .flatten()
+                .chain(rasters)
                 .fold(bytes, |all, of| all.saturating_add(self.round_up(of)));
         }
         // While a shard is completed, its columns may be in a further file.
         Ok(Some(DiskNeed {
             bytes: bytes.saturating_add(self.largest_columns),
             exact: !(matches!(self.options.encode, CacheEncoding::Jpeg { .. })
-                || (self.targets.masks.is_some() && self.options.resize.is_some())),
+                || self.has_usual_rasters),
         }))
     }
 
@@ -145,15 +148,17 @@ impl DiskEstimate<'_> {
             let Ok(names) = self.members.of(id, source, in_source)? else {
                 continue;
             };
-            let mask = names.mask.as_deref();
-            let mask = mask.map(|name| (name, self.headers.mask_bytes(source, size)));
+            self.has_usual_rasters |= !self.headers.has_exact_rasters(source);
+            let rasters = names.rasters.iter().map(String::as_str);
+            let rasters = rasters.zip(self.headers.raster_bytes(source, size));
+            let rasters: Vec<_> = rasters.collect();
             let entries = || {
                 let texts = [&names.label, &names.objects].into_iter().flatten();
                 let texts = texts.map(|(name, text)| (name.as_str(), text.len() as u64));
                 [(names.picture.as_str(), picture)]
                     .into_iter()
                     .chain(texts)
-                    .chain(mask)
+                    .chain(rasters.iter().copied())
                     .map(|(name, size)| LedgerEntry {
                         name,
                         size,

@@ -21,10 +21,11 @@ use crate::cache::report::{BuildPhase, BuildReport, losses};
 use crate::cache::sample_members::SampleMembers;
 use crate::cache::shard_places::{IndependentShards, MissingShards, ShardRun};
 use crate::cache::source_headers::{SourceHeaders, files_hash, no_picture};
+use crate::cache::targets::TargetEntries;
 use crate::data::index::Index;
 use crate::data::shard::manifest::{
-    CACHE_MASKS, CACHE_OBJECTS, CacheManifest, HexHash128, Manifest, ShardManifest, SkippedEntry,
-    SourceEntry, version_of,
+    CACHE_OBJECTS, CacheManifest, HexHash128, Manifest, ShardManifest, SkippedEntry, SourceEntry,
+    version_of,
 };
 use crate::error::{Error, Result, lost_picture};
 use crate::jobs::encode::payload::CacheOrder;
@@ -87,10 +88,15 @@ impl CacheBuild<'_> {
     /// When a file of the source cannot be examined.
     pub(super) fn new_manifest(&self) -> Result<CacheManifest> {
         let names = self.index.classes().iter();
-        let (objects, masks) = self.targets.entries();
+        let TargetEntries {
+            objects,
+            masks,
+            rasters,
+        } = self.targets.entries();
         Ok(CacheManifest {
             objects,
             masks,
+            rasters,
             format: CacheManifest::FORMAT.into(),
             version: version_of(self.columns.is_some(), self.targets.members()),
             checksum: HexHash128(0),
@@ -181,23 +187,19 @@ impl CacheBuild<'_> {
 
     /// Like [`CacheBuild::files_hash`], without the files that have only columns.
     fn images_hash(&self, samples: Option<&mut dyn Iterator<Item = u64>>) -> Result<HexHash128> {
-        let Some(masks) = &self.targets.masks else {
-            return match self.source_store {
-                Some(store) => Ok(store.fingerprint()),
-                None => files_hash(self.index, samples),
-            };
-        };
-        // A source in a store has its masks in the same shards.
+        // A source in a store has its rasters in the same shards.
         if let Some(store) = self.source_store {
             return Ok(store.fingerprint());
         }
         let samples: Option<Vec<u64>> = samples.map(Iterator::collect);
-        let all = [self.index, &masks.index].map(|index| match &samples {
+        let hash = |index: &Index| match &samples {
             None => files_hash(index, None),
             Some(samples) => files_hash(index, Some(&mut samples.iter().copied())),
-        });
-        let [images, masks] = all;
-        Ok(joined_hash(images?, &masks?.0.to_le_bytes()))
+        };
+        let mut rasters = self.targets.rasters.iter();
+        rasters.try_fold(hash(self.index)?, |all, raster| {
+            Ok(joined_hash(all, &hash(&raster.files)?.0.to_le_bytes()))
+        })
     }
 }
 
@@ -398,9 +400,8 @@ impl<'a> FolderBuild<'a> {
         let Some(mut headers) = self.read_headers(samples(), to_read, watch)? else {
             return Ok(ControlFlow::Break(()));
         };
-        if let Some(masks) = &build.targets.masks {
-            headers = headers.with_masks(&masks.index, options.resize.is_none());
-        }
+        let stored = (options.encode, options.resize);
+        headers = headers.with_rasters(&build.targets.rasters, stored);
         headers.check(build.source_store.is_some(), options, order, &places)?;
         let targets = (build.targets, options.resize);
         let members = SampleMembers::new(index, options.encode, &headers.formats, targets);
@@ -416,6 +417,7 @@ impl<'a> FolderBuild<'a> {
             samples: self.complete.samples.clone(),
             fragment,
             largest_columns: 0,
+            has_usual_rasters: false,
         };
         let to_write = missing.places - missing.done;
         let need = estimate.need(&missing.runs, build.part == BuildPart::All, &mut |read| {
@@ -524,18 +526,18 @@ impl<'a> FolderBuild<'a> {
         places: Vec<Range<u64>>,
     ) -> Result<EncodeRun> {
         let options = self.build.options;
-        let masks = self.build.targets.masks.as_ref();
+        let rasters = || self.build.targets.rasters.iter();
         let spec = EncodeSpec {
             encode: options.encode,
             resize: options.resize,
             shuffle: options.shuffle,
             limits: options.decode_limits(),
-            masks: masks.map(|masks| masks.form),
+            rasters: rasters().map(|raster| raster.named.clone()).collect(),
         };
         let rooms = headers.payload_spaces(order, spec.encode, spec.resize)?;
         let index = self.build.index;
-        let masks = masks.map(|masks| &masks.index);
-        EncodeRun::start(crew, spec, index, masks, &headers.sizes, &rooms, places)
+        let rasters: Vec<&Index> = rasters().map(|raster| &raster.files).collect();
+        EncodeRun::start(crew, &spec, index, &rasters, &headers.sizes, &rooms, places)
     }
 
     /// Whether the build removes the existing files that do not stay. It does not if other
@@ -631,10 +633,11 @@ impl<'a> FolderBuild<'a> {
         manifest.skipped = self.complete.report.skipped;
         manifest.shards = std::mem::take(&mut self.complete.entries);
         manifest.index = Some(file_hash(&path)?);
-        if let (Some(masks), Some(entry)) = (self.complete.masks.take(), &mut manifest.masks) {
-            let path = self.folder.path().join(CACHE_MASKS);
-            masks.seal()?.write(&path)?;
-            entry.index = Some(file_hash(&path)?);
+        let rasters = std::mem::take(&mut self.complete.rasters).into_iter();
+        for (rasters, (name, hash)) in rasters.zip(manifest.raster_files_mut()) {
+            let path = self.folder.path().join(name);
+            rasters.seal()?.write(&path)?;
+            *hash = Some(file_hash(&path)?);
         }
         let kept = self.build.targets.objects.as_ref();
         let sources = self.complete.sources.take();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::cache::cache_folder::{absent_file, cache_manifest};
-use crate::cache::layout::{SIDE_FILES, ShardFile, length, no_such_path, shard_name};
+use crate::cache::layout::{ShardFile, length, no_such_path, shard_name};
 use crate::data::columns::AvailableColumn;
 use crate::data::index::{ClassCount, Index, open_cache_objects};
 use crate::data::objects::ObjectCategory;
@@ -73,6 +73,9 @@ pub struct CacheInfo {
     /// How labels of masks become numbers, if a run does not say it. None without masks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub masks: Option<serde_json::Value>,
+    /// The other rasters that the samples have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rasters: Vec<CacheRasterInfo>,
     /// Number of samples of each class, in the order of class numbers. Empty if samples have no
     /// classes, or the cache is not complete.
     pub classes: Vec<ClassCount>,
@@ -81,6 +84,17 @@ pub struct CacheInfo {
     pub largest_class: Option<ClassCount>,
     /// Speed of reading samples, measured during this call; none without samples.
     pub reading: Option<ReadMeasurement>,
+}
+
+/// The rasters of a cache that have one name.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct CacheRasterInfo {
+    pub name: String,
+    /// Kind and fields of the rule that a run has if it gives none.
+    pub rule: serde_json::Map<String, serde_json::Value>,
+    /// Bytes of the rasters in all complete shards.
+    pub bytes: u64,
 }
 
 /// The objects of a cache.
@@ -193,6 +207,14 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
     let manifest = cache_manifest(path)?;
     let options = manifest.options.clone();
     let stand_alone = options.has_independent_shards();
+    // Those of an unfinished build are not written yet.
+    let side_files = manifest.side_files();
+    let side_files = side_files.iter().map(|(name, _)| length(&path.join(name)));
+    let rasters = manifest.rasters.iter().map(|entry| CacheRasterInfo {
+        name: entry.name.clone(),
+        rule: entry.rule.clone(),
+        bytes: 0,
+    });
     let mut info = CacheInfo {
         complete: manifest.complete,
         featherload: manifest.featherload.clone(),
@@ -210,10 +232,8 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
             .iter()
             .map(|column| AvailableColumn::new(&column.name, &column.kind))
             .collect(),
-        bytes: length(&at)
-            + (SIDE_FILES.iter())
-                .map(|name| length(&path.join(name)))
-                .sum::<u64>(),
+        bytes: length(&at) + side_files.sum::<u64>(),
+        rasters: rasters.collect(),
         objects: manifest.objects.as_ref().map(CacheObjectInfo::of),
         masks: manifest.masks.as_ref().map(|masks| masks.rule.clone()),
         ..CacheInfo::default()
@@ -240,7 +260,12 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
         info.column_bytes += shard.columns.as_ref().map_or(0, |member| member.size);
         let files = ShardFile::ALL.iter();
         info.bytes += files.map(|f| length(&f.path(path, number))).sum::<u64>();
+        let (all, others) = (shard.targets.all_rasters(), shard.targets.rasters as usize);
         for sample in &shard.samples {
+            for (number, raster) in info.rasters.iter_mut().enumerate() {
+                let member = sample.raster(all - others + number, all);
+                raster.bytes += member.map_or(0, |member| member.size);
+            }
             sizes.push(sample.members.iter().map(|m| m.size).sum());
         }
         reader.read(path, number, &shard)?;

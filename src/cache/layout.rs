@@ -9,12 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub(crate) use crate::data::shard::manifest::{CACHE_INDEX as INDEX, shard_name};
-use crate::data::shard::manifest::{CACHE_MASKS, CACHE_OBJECTS};
 use crate::error::{Error, Result};
 use crate::sys::atomic_file::own_name;
-
-/// The files of a cache beside its shards and its manifest.
-pub(crate) const SIDE_FILES: [&str; 3] = [INDEX, CACHE_OBJECTS, CACHE_MASKS];
 
 /// The lock file of a cache's folder. It is empty.
 pub(crate) const LOCK: &str = own_name!("lock");

@@ -11,6 +11,7 @@
 //!                               the shards at the end
 //! index.fli                     the sealed index of all samples
 //! objects.flo, masks.fli        the table of their objects, the index of their masks
+//! raster-NAME.fli               the index of their rasters of this name
 //! ```
 //!
 //! **The steps of a build**, from the command line down. Each name is a function:
@@ -50,7 +51,7 @@
 //! | the lock of a folder; folders that a rejected build removes; the names of all files | `lock`, `new_folders`, `layout` |
 //! | the source's shards in a store; headers of its files, and the fingerprint that detects changes | `source_shards`, `source_headers` |
 //! | the disk space that a build takes; the error of a full disk | `disk_estimate`, `disk_full` |
-//! | the columns that a cache keeps; its objects and masks | `columns`, `targets` |
+//! | the columns that a cache keeps; its objects and rasters | `columns`, `targets` |
 //! | writes payloads into shards; bad samples that may be skipped | `payload_writer`, `lasting_faults` |
 //! | the members of one sample; the table of shards; one shard while it is written | `sample_members`, `shard_ledger`, `shard_file` |
 //! | a cache in a store: its local folder; the stored and the uploaded files | `stage`, `upload` |
@@ -88,7 +89,7 @@ mod verify;
 
 pub use crate::data::shard::manifest::SourceLosses;
 pub use builder::CacheBuilder;
-pub use info::{CacheInfo, CacheObjectInfo, ReadMeasurement, SampleBytes, info};
+pub use info::{CacheInfo, CacheObjectInfo, CacheRasterInfo, ReadMeasurement, SampleBytes, info};
 pub use options::{BuildOptions, BuildPart, CacheEncoding, CacheResize, OnBadSample};
 pub use report::{BuildPhase, BuildProgress, BuildReport, SendReport, SkippedSample};
 pub use verify::{

@@ -158,11 +158,10 @@ impl PayloadWriter<'_, '_> {
         let texts = [&names.label, &names.objects].into_iter().flatten();
         let texts = texts.map(|(name, data)| (name.as_str(), data.as_slice()));
         let picture: MemberData<'_> = (&names.picture, payload.image);
-        let mask = names
-            .mask
-            .as_ref()
-            .map(|name| (name.as_str(), payload.mask));
-        let members: Vec<_> = std::iter::once(picture).chain(texts).chain(mask).collect();
+        let rasters = names.rasters.iter().zip(payload.rasters);
+        let rasters = rasters.map(|(name, raster)| (name.as_str(), raster));
+        let members = std::iter::once(picture).chain(texts).chain(rasters);
+        let members: Vec<_> = members.collect();
         let columns = self.build.columns;
         let row = columns.map(|columns| columns.row(self.build.index, source));
         let row = row.transpose()?;

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::cache::layout::sample_key;
 use crate::cache::targets::CacheTargets;
 use crate::data::index::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, Index, Label};
-use crate::data::shard::manifest::{MASK_EXTENSION, OBJECTS_EXTENSION};
+use crate::data::shard::manifest::OBJECTS_EXTENSION;
 use crate::error::{Error, Result, SampleFault};
 use crate::jobs::encode::encoding::{CacheEncoding, CacheResize};
 use crate::picture::FileFormat;
@@ -34,7 +34,8 @@ pub(super) struct MemberNames {
     pub(super) label: Option<(String, Vec<u8>)>,
     /// Name and content of the objects' member.
     pub(super) objects: Option<(String, Vec<u8>)>,
-    pub(super) mask: Option<String>,
+    /// By number.
+    pub(super) rasters: Vec<String>,
 }
 
 /// The JSON of a label that is a vector.
@@ -89,16 +90,14 @@ impl<'a> SampleMembers<'a> {
             Ok(text) => text.map(|text| (format!("{key}.{OBJECTS_EXTENSION}"), text)),
             Err(fault) => return Ok(Err(fault)),
         };
-        let mask = self.targets.mask_extension(source, self.resize);
-        let mask = mask.map(|extension| match extension.as_str() {
-            "" => format!("{key}.{MASK_EXTENSION}"),
-            format => format!("{key}.{MASK_EXTENSION}.{format}"),
-        });
+        let stored = (self.encode, self.resize);
+        let rasters = self.targets.raster_extensions(source, stored).into_iter();
+        let rasters = rasters.map(|extension| format!("{key}.{extension}"));
         Ok(Ok(MemberNames {
             picture,
             label,
             objects,
-            mask,
+            rasters: rasters.collect(),
         }))
     }
 

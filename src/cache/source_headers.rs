@@ -16,6 +16,7 @@ use std::time::Duration;
 use twox_hash::xxhash3_128::Hasher;
 
 use crate::cache::sample_members::known_extension;
+use crate::cache::targets::StoredAs;
 use crate::cache::{BuildOptions, OnBadSample, lasting_faults};
 use crate::data::index::Index;
 use crate::data::sample_sizes::SampleSizes;
@@ -24,14 +25,12 @@ use crate::data::survey;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::encode::encoding::{CacheEncoding, CacheResize};
 use crate::jobs::encode::payload::CacheOrder;
-use crate::jobs::encode::payload_spaces::{PayloadSpaces, most_png_bytes};
+use crate::jobs::encode::payload_spaces::PayloadSpaces;
+use crate::jobs::encode::raster_form::RasterForm;
+use crate::loader::OpenedRaster;
 use crate::picture::read_header::PictureHeader;
 use crate::picture::{FileFormat, PictureLimits};
 use crate::recipe::OrientationMode;
-
-/// Pixels of a mask that take a byte in a PNG, and bytes of the rest: usual numbers.
-const PIXELS_OF_PNG_BYTE: u64 = 20;
-const PNG_HEADERS: u64 = 200;
 
 /// The time between two progress reports.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -45,10 +44,27 @@ pub(super) struct SourceHeaders<'a> {
     file_bytes: Vec<u64>,
     /// Formats of files whose names do not state one, by id.
     pub(super) formats: BTreeMap<u64, FileFormat>,
-    /// Bytes of each mask in the source, by id. Empty without masks, or if they are resized.
-    mask_bytes: Vec<u64>,
-    /// Whether images have masks.
-    has_masks: bool,
+    /// By number.
+    rasters: Vec<RasterFiles<'a>>,
+}
+
+/// The files of the rasters with one name.
+#[derive(Debug)]
+struct RasterFiles<'a> {
+    raster: &'a OpenedRaster,
+    stored: StoredAs,
+    /// Bytes of each file in the source, by id. Empty if rasters are resized.
+    bytes: Vec<u64>,
+}
+
+impl RasterFiles<'_> {
+    /// The form of a raster, and the bytes of its file.
+    fn form(&self, id: u64) -> (RasterForm, u64) {
+        let path = self.raster.files.relative_path(id);
+        let bytes = usize::try_from(id).ok().and_then(|at| self.bytes.get(at));
+        let form = RasterForm::of(&self.raster.named.rule, self.stored, path);
+        (form, bytes.copied().unwrap_or(0))
+    }
 }
 
 impl<'a> SourceHeaders<'a> {
@@ -126,38 +142,48 @@ impl<'a> SourceHeaders<'a> {
             sizes,
             file_bytes: file_bytes.into_iter().map(AtomicU64::into_inner).collect(),
             formats: formats.into_inner().unwrap_or_else(PoisonError::into_inner),
-            mask_bytes: Vec::new(),
-            has_masks: false,
+            rasters: Vec::new(),
         }))
     }
 
-    /// Notes the lengths of the masks of the samples that have a header. `stay`: they are stored as
-    /// they are.
-    pub(super) fn with_masks(mut self, masks: &Index, stay: bool) -> Self {
-        self.has_masks = true;
-        if stay {
-            let length = |id: u64| match masks.part(id) {
+    /// Adds the rasters of the samples. Notes the lengths of those that are copied, of the samples
+    /// that have a header.
+    pub(super) fn with_rasters(mut self, rasters: &'a [OpenedRaster], stored: StoredAs) -> Self {
+        let of_one = |raster: &'a OpenedRaster| {
+            let files = &raster.files;
+            let length = |id: u64| match files.part(id) {
                 Some(part) => part.bytes,
                 // Reading an absent file reports it.
-                None => masks.file(id).metadata().map_or(0, |found| found.len()),
+                None => files.file(id).metadata().map_or(0, |found| found.len()),
             };
-            let ids = 0..self.index.len();
             let known = |id: u64| self.sizes.get(id).map_or(0, |_| length(id));
-            self.mask_bytes = ids.map(known).collect();
-        }
+            let bytes = match stored {
+                (_, None) => (0..self.index.len()).map(known).collect(),
+                (_, Some(_)) => Vec::new(),
+            };
+            RasterFiles {
+                raster,
+                stored,
+                bytes,
+            }
+        };
+        self.rasters = rasters.iter().map(of_one).collect();
         self
     }
 
-    /// Bytes of the mask of a sample in the cache, whose image has this height and width there: its
-    /// file's, or a usual number for a PNG of labels.
-    pub(super) fn mask_bytes(&self, id: u64, (height, width): (u32, u32)) -> u64 {
-        let stored = usize::try_from(id)
-            .ok()
-            .and_then(|at| self.mask_bytes.get(at));
-        stored.copied().unwrap_or_else(|| {
-            let pixels = u64::from(height) * u64::from(width);
-            pixels / PIXELS_OF_PNG_BYTE + PNG_HEADERS
-        })
+    /// Bytes of the rasters of a sample in the cache, whose image has this height and width there:
+    /// usual numbers for those that are encoded again.
+    pub(super) fn raster_bytes(&self, id: u64, size: (u32, u32)) -> impl Iterator<Item = u64> {
+        let bytes = move |files: &RasterFiles<'_>| {
+            let (form, bytes) = files.form(id);
+            form.usual_bytes(size, bytes)
+        };
+        self.rasters.iter().map(bytes)
+    }
+
+    /// Whether [`SourceHeaders::raster_bytes`] of a sample are exact.
+    pub(super) fn has_exact_rasters(&self, id: u64) -> bool {
+        (self.rasters.iter()).all(|files| files.form(id).0.is_exact())
     }
 
     /// Checks the samples without a header, before anything is removed to make room for the build.
@@ -245,17 +271,19 @@ impl<'a> SourceHeaders<'a> {
                 .sample(position)
                 .and_then(|id| self.output(id, resize))
                 .map_or(0, |(size, file)| encode.most_bytes(size, file))
-                .saturating_add(self.most_mask_bytes(order.sample(position), resize))
+                .saturating_add(self.most_raster_bytes(order.sample(position), resize))
         }))
     }
 
-    fn most_mask_bytes(&self, id: Option<u64>, resize: Option<CacheResize>) -> u64 {
-        let output = id.and_then(|id| Some((id, self.output(id, resize)?.0)));
-        match output.filter(|_| self.has_masks) {
-            None => 0,
-            Some((_, size)) if self.mask_bytes.is_empty() => most_png_bytes(size),
-            Some((id, size)) => self.mask_bytes(id, size),
-        }
+    fn most_raster_bytes(&self, id: Option<u64>, resize: Option<CacheResize>) -> u64 {
+        let Some((id, size)) = id.and_then(|id| Some((id, self.output(id, resize)?.0))) else {
+            return 0;
+        };
+        let most = |files: &RasterFiles<'_>| {
+            let (form, bytes) = files.form(id);
+            form.most_bytes(size, bytes)
+        };
+        self.rasters.iter().map(most).fold(0, u64::saturating_add)
     }
 }
 

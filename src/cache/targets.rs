@@ -1,6 +1,6 @@
-//! The objects and masks that a cache keeps beside its images.
+//! The objects, masks and other rasters that a cache keeps beside its images.
 //!
-//! Runs in the consumer. Objects are one table of all samples of the source. Masks are files, which
+//! Runs in the consumer. Objects are one table of all samples of the source. Rasters are files, which
 //! workers read. Never in here: how annotations and patterns are read.
 
 use std::sync::Arc;
@@ -8,23 +8,28 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::cache::shard_ledger::SourceSample;
-use crate::data::index::Index;
+use crate::data::index::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, Index};
 use crate::data::objects::{
     BoxForm, ObjectForm, ObjectShape, ObjectTable, ObjectTableWriter, StatedObjects,
 };
-use crate::data::shard::manifest::{HexHash128, MasksEntry, ObjectsEntry, TargetMembers};
+use crate::data::shard::manifest::{
+    HexHash128, MASK_EXTENSION, MasksEntry, ObjectsEntry, RasterEntry, TargetMembers,
+};
 use crate::error::{Error, FaultKind, Result, SampleFault};
-use crate::jobs::encode::encoding::CacheResize;
+use crate::jobs::encode::encoding::{CacheEncoding, CacheResize};
+use crate::jobs::encode::payload::MOST_RASTERS;
+use crate::jobs::encode::raster_form::RasterForm;
 use crate::jobs::encode::resized_objects::resize_objects;
-use crate::jobs::encode::spec::EncodedMasks;
-use crate::jobs::mask_rule::MaskRule;
 use crate::jobs::object_rule::ObjectRule;
+use crate::jobs::raster_rule::{MASKS, RasterRule, raster_error};
+use crate::loader::OpenedRaster;
 
 /// The targets that a cache keeps.
 #[derive(Debug, Default)]
 pub(super) struct CacheTargets {
     pub(super) objects: Option<KeptObjects>,
-    pub(super) masks: Option<KeptMasks>,
+    /// Masks are the first.
+    pub(super) rasters: Vec<OpenedRaster>,
     /// Extensions of members of tars that have them.
     pub(super) fields: Vec<String>,
 }
@@ -39,18 +44,16 @@ pub(super) struct KeptObjects {
     pub(super) any_size: bool,
 }
 
-/// The masks of all samples of the source.
-#[derive(Debug)]
-pub(super) struct KeptMasks {
-    pub(super) index: Index,
-    /// Fields of the rule that a run has if it gives none.
-    pub(super) rule: serde_json::Value,
-    pub(super) form: EncodedMasks,
+/// The entries of targets in the manifest of a cache, before the build has ended.
+#[derive(Debug, Serialize)]
+pub(super) struct TargetEntries {
+    pub(super) objects: Option<ObjectsEntry>,
+    pub(super) masks: Option<MasksEntry>,
+    pub(super) rasters: Vec<RasterEntry>,
 }
 
-/// Extensions of the files of masks that stay as they are. Readers of tars find the format of others
-/// by their first bytes.
-const MASK_FORMATS: [&str; 4] = ["png", "tif", "tiff", "npy"];
+/// How a cache stores images and rasters: the encoding, and the resize.
+pub(super) type StoredAs = (CacheEncoding, Option<CacheResize>);
 
 impl CacheTargets {
     /// Whether this member of tar shards has targets.
@@ -67,48 +70,69 @@ impl CacheTargets {
     pub(super) fn members(&self) -> TargetMembers {
         TargetMembers {
             objects: self.objects.is_some(),
-            masks: self.masks.is_some(),
+            masks: self.has_masks(),
+            rasters: (self.rasters.len() - usize::from(self.has_masks())) as u32,
         }
     }
 
+    fn has_masks(&self) -> bool {
+        (self.rasters.first()).is_some_and(|raster| raster.named.name == MASKS)
+    }
+
     /// The entries of the cache's manifest, before the build has ended.
-    pub(super) fn entries(&self) -> (Option<ObjectsEntry>, Option<MasksEntry>) {
+    pub(super) fn entries(&self) -> TargetEntries {
         let objects = self.objects.as_ref().map(|objects| ObjectsEntry {
             source: HexHash128(objects.table.hash()),
             rule: objects.rule.clone(),
             form: objects.table.form().clone(),
             table: None,
         });
-        let masks = self.masks.as_ref().map(|masks| MasksEntry {
-            rule: masks.rule.clone(),
-            index: None,
-        });
-        (objects, masks)
+        let (mut masks, mut rasters) = (None, Vec::new());
+        for OpenedRaster { named, files } in &self.rasters {
+            match &named.rule {
+                RasterRule::Mask(rule) if named.name == MASKS => {
+                    let rule = fields_of(rule);
+                    masks = Some(MasksEntry { rule, index: None });
+                }
+                rule => rasters.push(RasterEntry {
+                    name: named.name.clone(),
+                    rule: rule.described(),
+                    source: HexHash128(match files.shards() {
+                        0 => 0,
+                        _ => files.hash(),
+                    }),
+                    index: None,
+                }),
+            }
+        }
+        TargetEntries {
+            objects,
+            masks,
+            rasters,
+        }
     }
 
     /// The most bytes of their entries in the cache's manifest, which is indented.
     pub(super) fn names_bytes(&self) -> u64 {
-        let (objects, masks) = self.entries();
-        let bytes = |text: serde_json::Result<Vec<u8>>| text.map_or(0, |text| text.len() as u64);
-        bytes(serde_json::to_vec_pretty(&objects)) * 2
-            + bytes(serde_json::to_vec_pretty(&masks)) * 2
+        let text = serde_json::to_vec_pretty(&self.entries());
+        text.map_or(0, |text| text.len() as u64) * 2
     }
 
     /// Rejects targets that cannot be kept with these options.
     ///
     /// # Errors
-    /// Boxes of samples in their images; masks that are not in files.
+    /// Boxes of samples in their images; rasters that are not in files; too many; names that are
+    /// those of other members.
     pub(super) fn check(&self, images: &Index) -> Result<()> {
         let members = self.members();
-        let (true, option) = (
-            images.has_boxes() && !members.is_none(),
-            if members.objects { "objects" } else { "masks" },
-        ) else {
-            return match &self.masks {
-                Some(masks) => masks.index.check_in_files("a cache with masks"),
-                None => Ok(()),
-            };
+        let option = match (members.objects, members.masks) {
+            (true, _) => "objects",
+            (false, true) => MASKS,
+            (false, false) => "rasters",
         };
+        if !images.has_boxes() || members.is_none() {
+            return self.check_rasters();
+        }
         Err(Error::option(
             option,
             format!(
@@ -118,20 +142,46 @@ impl CacheTargets {
         ))
     }
 
-    /// The extension of the mask of sample `id` of the source, without its dot.
-    pub(super) fn mask_extension(&self, id: u64, resize: Option<CacheResize>) -> Option<String> {
-        let masks = self.masks.as_ref()?;
-        let of_file = || {
-            let extension = masks.index.relative_path(id).extension()?.to_str()?;
-            let extension = extension.to_ascii_lowercase();
-            let is_known = MASK_FORMATS.contains(&extension.as_str());
-            is_known.then_some(extension)
+    fn check_rasters(&self) -> Result<()> {
+        let refused = |name: &str, what: String| Err(raster_error(name, &what));
+        if let Some(one) = self.rasters.get(MOST_RASTERS) {
+            let what = format!("a cache keeps {MOST_RASTERS} rasters at most, with masks");
+            return refused(&one.named.name, what);
+        }
+        let mut names: Vec<String> = Vec::new();
+        for OpenedRaster { named, files } in &self.rasters {
+            files.check_in_files(match &*named.name {
+                MASKS => "a cache with masks",
+                _ => "a cache with rasters",
+            })?;
+            // Readers of tars take extensions in any case.
+            let extension = extension_of(&named.name).to_ascii_lowercase();
+            let is_taken = IMAGE_EXTENSIONS.contains(&extension.as_str())
+                || OTHER_EXTENSIONS.contains(&extension.as_str())
+                || names.contains(&extension);
+            if is_taken && named.name != MASKS {
+                let what =
+                    "samples of the cache have another member of this name: use another name";
+                return refused(&named.name, what.to_owned());
+            }
+            names.push(extension);
+        }
+        Ok(())
+    }
+
+    /// The extensions of the members of the rasters of sample `id` of the source.
+    pub(super) fn raster_extensions(&self, id: u64, stored: StoredAs) -> Vec<String> {
+        let extension = |raster: &OpenedRaster| {
+            let path = raster.files.relative_path(id);
+            let form = RasterForm::of(&raster.named.rule, stored, path);
+            let own = extension_of(&raster.named.name);
+            match form.extension(path) {
+                Some(format) => format!("{own}.{format}"),
+                // Readers find the format by the first bytes.
+                None => own.to_owned(),
+            }
         };
-        let extension = match resize {
-            Some(_) => Some("png".to_owned()),
-            None => of_file(),
-        };
-        Some(extension.unwrap_or_default())
+        self.rasters.iter().map(extension).collect()
     }
 
     /// The JSON of the objects of sample `id` of the source, whose image has this height and width.
@@ -155,16 +205,14 @@ impl CacheTargets {
     }
 }
 
-impl KeptMasks {
-    pub(super) fn new(index: Index, rule: &MaskRule) -> Self {
-        Self {
-            index,
-            rule: fields_of(rule),
-            form: EncodedMasks {
-                form: rule.form,
-                filter: rule.filter,
-            },
-        }
+/// Extensions of members that are no images.
+const OTHER_EXTENSIONS: [&str; 4] = [ARRAY_EXTENSION, "cls", "json", "objects"];
+
+/// The extension of the members of the rasters with this name, without that of their format.
+fn extension_of(name: &str) -> &str {
+    match name {
+        MASKS => MASK_EXTENSION,
+        name => name,
     }
 }
 

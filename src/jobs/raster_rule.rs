@@ -5,7 +5,9 @@
 
 use half::f16;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
 
+use crate::data::shard::manifest::is_raster_name;
 use crate::error::{Error, Result};
 use crate::jobs::mask_rule::MaskRule;
 use crate::jobs::raster_section::{RasterSection, RasterType};
@@ -223,13 +225,13 @@ impl RasterRule {
     /// An unknown word; a field that the kind does not have, or with a wrong value.
     pub(crate) fn read(
         kind: &str,
-        fields: serde_json::Map<String, serde_json::Value>,
+        fields: Map<String, Value>,
     ) -> std::result::Result<Self, String> {
         let Some(usual) = Self::of_kind(kind) else {
             let known = RASTER_KINDS.join(", ");
             return Err(format!("kind is '{kind}', and kinds are {known}"));
         };
-        let with_usual = |usual: serde_json::Result<serde_json::Value>| {
+        let with_usual = |usual: serde_json::Result<Value>| {
             let mut all = usual.map_err(|e| e.to_string())?;
             if let Some(all) = all.as_object_mut() {
                 all.extend(fields.clone());
@@ -248,6 +250,53 @@ impl RasterRule {
             Self::Image(usual) => read!(Image, usual),
         }
         .map_err(|e| format!("kind {kind}: {e}"))
+    }
+
+    /// The word of its kind, as the field `kind`, and the fields that differ from those of the kind.
+    pub(crate) fn described(&self) -> Map<String, Value> {
+        let kind = match self {
+            Self::Mask(_) => "mask",
+            Self::Numbers(rule) if rule.missing.is_none() => "alpha",
+            Self::Numbers(_) => "depth",
+            Self::Flow(_) => "flow",
+            Self::Image(_) => "image",
+        };
+        let fields = |rule: &Self| {
+            let fields = match rule {
+                Self::Mask(rule) => serde_json::to_value(rule),
+                Self::Numbers(rule) => serde_json::to_value(rule),
+                Self::Flow(rule) => serde_json::to_value(rule),
+                Self::Image(rule) => serde_json::to_value(rule),
+            };
+            match fields {
+                Ok(Value::Object(fields)) => fields,
+                // Rules are structs of numbers and texts.
+                _ => Map::new(),
+            }
+        };
+        let usual = Self::of_kind(kind).map_or_else(Map::new, |usual| fields(&usual));
+        let mut all = fields(self);
+        all.retain(|name, value| usual.get(name) != Some(value));
+        all.insert("kind".into(), kind.into());
+        all
+    }
+
+    /// The rule that [`RasterRule::described`] describes, with the fields `given` in place of its
+    /// own.
+    ///
+    /// # Errors
+    /// As [`RasterRule::read`].
+    pub(crate) fn of_description(
+        described: &Map<String, Value>,
+        given: &Map<String, Value>,
+    ) -> std::result::Result<Self, String> {
+        let mut fields = described.clone();
+        let kind = fields.remove("kind");
+        fields.extend(given.clone());
+        Self::read(
+            kind.as_ref().and_then(Value::as_str).unwrap_or_default(),
+            fields,
+        )
     }
 
     /// Checks all numbers of the rule.
@@ -407,11 +456,10 @@ pub(crate) fn raster_error(name: &str, what: &str) -> Error {
 /// A name that is no word, occurs twice, or belongs to the option `masks`.
 pub(crate) fn check_raster_names<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Result<()> {
     for (number, name) in names.clone().enumerate() {
-        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if name.is_empty() || !name.chars().all(is_word) {
+        if !is_raster_name(name) {
             return Err(raster_error(
                 name,
-                "a name has letters, digits and _ only, such as right or depth_2",
+                "a name has letters, digits and _ only, 64 at most, such as right or depth_2",
             ));
         }
         if name == MASKS {

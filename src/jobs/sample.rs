@@ -26,7 +26,7 @@ pub(crate) mod mask;
 pub(crate) mod numbers;
 pub(crate) mod objects;
 pub(crate) mod raster_maker;
-mod raster_size;
+pub(crate) mod raster_size;
 mod raw;
 mod shared_resize;
 pub(crate) mod stage_labels;

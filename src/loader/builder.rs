@@ -9,12 +9,12 @@ use crate::device::{DecodeOn, Device, UploadMode};
 use crate::error::{Error, Result};
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::item_feed::ItemFeed;
-use crate::jobs::raster_rule::{RasterRule, raster_error};
+use crate::jobs::raster_rule::RasterRule;
 use crate::loader::hull_room;
 use crate::loader::jpeg_decoding::{self, DecodeWish};
 use crate::loader::mask_source::MaskOptions;
 use crate::loader::object_source::ObjectOptions;
-use crate::loader::raster_source::{RasterList, RasterOptions};
+use crate::loader::raster_source::{RasterList, RasterOptions, check_moves};
 use crate::loader::source::Source;
 use crate::loader::upload::UploadPlanner;
 use crate::memory_plan::run_memory as forecast_memory;
@@ -428,21 +428,30 @@ impl LoaderBuilder {
         self.rasters.check()?;
         for (name, rule) in self.rasters.rules() {
             self.check_companions(program, "rasters")?;
-            let checked = match rule {
-                RasterRule::Image(pair) => program.check_pair(pair.steps()),
-                rule => program.for_places("rasters", rule.moves()).map(drop),
-            };
-            checked.map_err(|fault| raster_error(name, &fault.message))?;
+            rule.map_or(Ok(()), |rule| check_moves(program, name, rule))?;
         }
         Ok(())
     }
 
+    /// The same options, with the rules that a cache on this machine has for its rasters.
+    ///
+    /// # Errors
+    /// A cache that cannot be read, or does not have a raster.
+    pub(super) fn with_cached_rules(mut self) -> Result<Self> {
+        if let Source::Cache(folder) = &self.source {
+            self.rasters = std::mem::take(&mut self.rasters).with_rules_of(folder)?;
+        }
+        Ok(self)
+    }
+
     /// Why workers finish the rows, if rasters are the reason.
     fn finished_why(&self) -> Option<&'static str> {
-        let is_pair = |rule: &RasterRule| matches!(rule, RasterRule::Image(_));
-        (self.rasters.rules())
-            .any(|(_, rule)| is_pair(rule))
-            .then_some(WITH_PAIRS)
+        (self.rasters.rules()).find_map(|(_, rule)| match rule {
+            Some(RasterRule::Image(_)) => Some(WITH_PAIRS),
+            Some(_) => None,
+            // A cache in an object store. It is read when the program is known.
+            None => Some("the rasters of the cache may be paired images"),
+        })
     }
 
     /// Rejects runs whose images cannot have objects.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::data::index::{
-    CachedMasks, Index, ParquetLabels, ParquetOptions, PathPattern, TableLabels, TableOptions,
+    CachedRasters, Index, ParquetLabels, ParquetOptions, PathPattern, TableLabels, TableOptions,
     open_cache_masks, open_member_parts,
 };
 use crate::error::{Error, Result};
@@ -91,11 +91,6 @@ impl MaskOptions {
     #[must_use]
     pub fn member_extension(&self) -> Option<&str> {
         self.member.as_deref()
-    }
-
-    /// The rule as it was given.
-    pub(crate) fn given_rule(&self) -> &MaskRule {
-        &self.rule
     }
 }
 
@@ -240,7 +235,7 @@ impl MaskSource {
         is_remote: bool,
     ) -> Result<(Index, MaskRule)> {
         if let Self::Cached(given) = self {
-            let CachedMasks { index, rule } = open_cache_masks(images)?;
+            let CachedRasters { index, rule } = open_cache_masks(images)?;
             let rule: MaskRule = merged_rule(rule, &given, "masks")?;
             rule.check()?;
             return Ok((index, rule));
@@ -262,7 +257,7 @@ impl MaskSource {
         if is_remote && !self.are_members() {
             let caches = match what {
                 "masks" => ", or from a cache that has them: build one with `cache build --masks`",
-                _ => ": put them into the tars",
+                _ => ", or from a cache that has them: build one with `cache build --raster`",
             };
             return Err(Error::option(
                 what,
@@ -276,10 +271,8 @@ impl MaskSource {
             Self::Pattern(pattern) => return images.files_beside(&pattern, what),
             Self::Members(extension) => return open_member_parts(images, &extension, what),
             Self::Cached(_) => {
-                return Err(Error::option(
-                    what,
-                    format!("{what}: caches have masks alone"),
-                ));
+                let what = format!("{what} of a cache were opened as files");
+                return Err(Error::protocol(what));
             }
             Self::Column(source, column) => (source.open()?.0, format!("column '{column}'")),
             Self::Listed(masks) => (masks.try_clone()?, "the list".to_owned()),

@@ -26,7 +26,7 @@ use crate::loader::column_source::ColumnSource;
 use crate::loader::hull_room;
 use crate::loader::mask_source::MaskOptions;
 use crate::loader::object_source::{ObjectOptions, OpenedObjects};
-use crate::loader::raster_source::{OpenedRaster, RasterList, RasterSources};
+use crate::loader::raster_source::{OpenedRaster, RasterList, RasterSources, check_moves};
 use crate::loader::remote_targets::fetch_members;
 use crate::loader::sampler_table;
 use crate::loader::source::{DeadAddresses, Source};
@@ -170,6 +170,12 @@ impl PreparedRun {
             ));
         }
         let rasters = rasters.open(&index, fetcher.is_some())?;
+        let others = rasters.iter().filter(|raster| raster.named.name != MASKS);
+        for (raster, (name, known)) in others.zip(request.rasters.rules()) {
+            if known.is_none() {
+                check_moves(request.program, name, &raster.named.rule)?;
+            }
+        }
         let (program, limits) = (request.program, request.limits);
         if request.feed.is_some() {
             check_feed(request)?;

@@ -2,20 +2,22 @@
 //!
 //! In the consumer.
 
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::data::index::Index;
+use crate::data::index::{CachedRasters, Index, open_cache_rasters, read_raster_rule};
 use crate::error::{Error, Result};
 use crate::jobs::raster_rule::{
     MASKS, NamedRaster, RASTER_KINDS, RasterRule, check_raster_names, raster_error,
 };
-use crate::loader::files_option::{FilesOption, parse_option};
+use crate::loader::files_option::{FilesOption, OF_CACHE, parse_option};
 use crate::loader::mask_source::{MaskOptions, MaskSource};
 use crate::loader::source::Source;
+use crate::recipe::SampleProgram;
 
 /// A raster of each image: depths, a flow, another image, further masks.
 ///
@@ -34,18 +36,37 @@ pub struct RasterOptions {
     files: FilesOption<Arc<Index>>,
     /// The extension of rasters beside images in tars.
     member: Option<String>,
-    rule: RasterRule,
+    rule: RuleOption,
+}
+
+/// What a raster is.
+#[derive(Debug, Clone)]
+enum RuleOption {
+    Given(RasterRule),
+    /// A cache knows it. The fields replace those of its rule.
+    OfCache(Map<String, Value>),
 }
 
 impl RasterOptions {
     /// Rasters in files that `files` names: a pattern of paths
     /// ([`PathPattern`](crate::data::index::PathPattern)), or a column of a table, of Parquet or of
-    /// Arrow files.
+    /// Arrow files. `cache`: the rasters of this name in a cache, with this rule in place of the one
+    /// that it was built with.
     pub fn new(files: impl Into<String>, rule: RasterRule) -> Self {
         Self {
             files: FilesOption::Named(files.into()),
             member: None,
-            rule,
+            rule: RuleOption::Given(rule),
+        }
+    }
+
+    /// The rasters of this name in a cache, with the rule that it was built with.
+    #[must_use]
+    pub fn of_cache() -> Self {
+        Self {
+            files: FilesOption::Named(OF_CACHE.into()),
+            member: None,
+            rule: RuleOption::OfCache(Map::new()),
         }
     }
 
@@ -55,7 +76,21 @@ impl RasterOptions {
         Self {
             files: FilesOption::Unset,
             member: Some(extension.into()),
-            rule,
+            rule: RuleOption::Given(rule),
+        }
+    }
+
+    /// The extension of rasters beside images in tars.
+    #[must_use]
+    pub fn member_extension(&self) -> Option<&str> {
+        self.member.as_deref()
+    }
+
+    /// The rule, unless only a cache knows it.
+    fn rule(&self) -> Option<&RasterRule> {
+        match &self.rule {
+            RuleOption::Given(rule) => Some(rule),
+            RuleOption::OfCache(_) => None,
         }
     }
 
@@ -90,6 +125,12 @@ impl RasterList {
         self.0.push((name.into(), raster));
     }
 
+    /// The extensions of rasters beside images in tars.
+    pub fn member_extensions(&self) -> impl Iterator<Item = &str> {
+        let all = self.0.iter();
+        all.filter_map(|(_, raster)| raster.member_extension())
+    }
+
     /// The rasters of several lists.
     #[must_use]
     pub fn joined(lists: impl IntoIterator<Item = Self>) -> Self {
@@ -115,26 +156,63 @@ impl RasterList {
     /// # Errors
     /// Names that are none or equal; numbers out of range; two rasters that a flip exchanges with
     /// the image.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         check_raster_names(self.0.iter().map(|(name, _)| &**name))?;
-        let mut swapped = None;
-        for (name, raster) in &self.0 {
-            (raster.rule.check()).map_err(|what| raster_error(name, &what))?;
-            if matches!(&raster.rule, RasterRule::Image(pair) if pair.swap)
-                && let Some(other) = swapped.replace(name)
-            {
-                let what = format!("`swap` is set for {other} as well: a flip exchanges one pair");
-                return Err(raster_error(name, &what));
-            }
-        }
-        Ok(())
+        check_rules(self.rules().filter_map(|(name, rule)| Some((name, rule?))))
     }
 
-    /// The rules, without files.
-    pub(super) fn rules(&self) -> impl Iterator<Item = (&str, &RasterRule)> {
+    /// The rules, without files. None: only a cache knows it.
+    pub(super) fn rules(&self) -> impl Iterator<Item = (&str, Option<&RasterRule>)> {
         let all = self.0.iter();
-        all.map(|(name, raster)| (&**name, &raster.rule))
+        all.map(|(name, raster)| (&**name, raster.rule()))
     }
+
+    /// Reads the rules that the cache in `folder` knows, so that they are known before the run.
+    ///
+    /// # Errors
+    /// A manifest that cannot be read; a raster that the cache does not have.
+    pub(super) fn with_rules_of(mut self, folder: &Path) -> Result<Self> {
+        for (name, raster) in &mut self.0 {
+            if let RuleOption::OfCache(given) = &raster.rule {
+                let rule = rule_of_cache(name, read_raster_rule(folder, name)?, given)?;
+                raster.rule = RuleOption::Given(rule);
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// Checks rules with their names.
+fn check_rules<'a>(rules: impl Iterator<Item = (&'a str, &'a RasterRule)>) -> Result<()> {
+    let mut swapped = None;
+    for (name, rule) in rules {
+        (rule.check()).map_err(|what| raster_error(name, &what))?;
+        if matches!(rule, RasterRule::Image(pair) if pair.swap)
+            && let Some(other) = swapped.replace(name)
+        {
+            let what = format!("`swap` is set for {other} as well: a flip exchanges one pair");
+            return Err(raster_error(name, &what));
+        }
+    }
+    Ok(())
+}
+
+/// The rule that a cache has for a raster, with the fields that a run gives.
+fn rule_of_cache(name: &str, stored: Value, given: &Map<String, Value>) -> Result<RasterRule> {
+    let stored = match stored {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    RasterRule::of_description(&stored, given).map_err(|what| raster_error(name, &what))
+}
+
+/// Rejects a raster that the steps of its image do not move.
+pub(super) fn check_moves(program: &SampleProgram, name: &str, rule: &RasterRule) -> Result<()> {
+    let checked = match rule {
+        RasterRule::Image(pair) => program.check_pair(pair.steps()),
+        rule => program.for_places("rasters", rule.moves()).map(drop),
+    };
+    checked.map_err(|fault| raster_error(name, &fault.message))
 }
 
 /// Names and rasters of a JSON object. The kind of a raster is that of its name, if it has none.
@@ -162,6 +240,13 @@ fn read_raster(name: &str, raster: Value) -> std::result::Result<RasterOptions, 
     let kind = match fields.remove("kind") {
         Some(Value::String(kind)) => kind,
         Some(other) => return Err(said(format!("kind is {other}, and no text"))),
+        None if files.is_of_cache() && member.is_none() => {
+            return Ok(RasterOptions {
+                files,
+                member,
+                rule: RuleOption::OfCache(fields),
+            });
+        }
         None if RASTER_KINDS.contains(&name) => name.to_owned(),
         None => {
             let known = RASTER_KINDS.join(", ");
@@ -174,7 +259,7 @@ fn read_raster(name: &str, raster: Value) -> std::result::Result<RasterOptions, 
     Ok(RasterOptions {
         files,
         member,
-        rule,
+        rule: RuleOption::Given(rule),
     })
 }
 
@@ -204,52 +289,58 @@ impl FromStr for RasterList {
 
 /// A raster whose files are known: one for each sample.
 #[derive(Debug)]
-pub(super) struct OpenedRaster {
-    pub(super) named: NamedRaster,
-    pub(super) files: Index,
+pub(crate) struct OpenedRaster {
+    pub(crate) named: NamedRaster,
+    pub(crate) files: Index,
 }
 
 /// The rasters of a source that has not been read yet. Masks are the first.
 #[derive(Debug)]
-pub(super) struct RasterSources(Vec<(NamedRaster, MaskSource)>);
+pub(crate) struct RasterSources(Vec<RasterSource>);
+
+#[derive(Debug)]
+struct RasterSource {
+    name: String,
+    rule: RuleOption,
+    files: MaskSource,
+}
 
 impl RasterSources {
     /// # Errors
     /// As [`MaskSource::of`].
-    pub(super) fn of(
+    pub(crate) fn of(
         masks: Option<&MaskOptions>,
         rasters: &RasterList,
         source: &Source,
     ) -> Result<Self> {
         let mut all = Vec::new();
         if let Some(masks) = masks {
-            let named = NamedRaster {
+            all.push(RasterSource {
                 name: MASKS.to_owned(),
-                rule: RasterRule::Mask(masks.rule.clone()),
-            };
-            all.push((named, MaskSource::of(masks, source)?));
+                rule: RuleOption::Given(RasterRule::Mask(masks.rule.clone())),
+                files: MaskSource::of(masks, source)?,
+            });
         }
         for (name, raster) in &rasters.0 {
-            let named = NamedRaster {
+            let member = raster.member.as_deref();
+            let files = match raster.files.is_of_cache() && member.is_none() {
+                true => MaskSource::Cached(Map::new()),
+                false => MaskSource::of_files(&raster.files, member, "rasters", source)?,
+            };
+            all.push(RasterSource {
                 name: name.clone(),
                 rule: raster.rule.clone(),
-            };
-            if raster.files.is_of_cache() {
-                let what = "caches have masks and objects, and no other rasters: name their files";
-                return Err(raster_error(name, what));
-            }
-            let member = raster.member.as_deref();
-            let files = MaskSource::of_files(&raster.files, member, "rasters", source)?;
-            all.push((named, files));
+                files,
+            });
         }
         Ok(Self(all))
     }
 
     /// The option of rasters that are members beside images in tars.
-    pub(super) fn of_members(&self) -> Option<&'static str> {
+    pub(crate) fn of_members(&self) -> Option<&'static str> {
         let mut all = self.0.iter();
-        let (named, _) = all.find(|(_, source)| source.are_members())?;
-        Some(match &*named.name {
+        let raster = all.find(|raster| raster.files.are_members())?;
+        Some(match &*raster.name {
             MASKS => MASKS,
             _ => "rasters",
         })
@@ -259,20 +350,50 @@ impl RasterSources {
     ///
     /// # Errors
     /// Files that cannot be found or read; another number of files than images; images in an object
-    /// store.
-    pub(super) fn open(self, images: &Index, is_remote: bool) -> Result<Vec<OpenedRaster>> {
-        let open = |(mut named, source): (NamedRaster, MaskSource)| {
-            let files = match &mut named.rule {
-                RasterRule::Mask(rule) if named.name == MASKS => {
-                    let (files, opened) = source.open(images, rule, is_remote)?;
-                    *rule = opened;
-                    files
-                }
-                _ => source.open_files(images, "rasters", is_remote)?,
-            };
-            Ok(OpenedRaster { named, files })
+    /// store; a cache without the raster.
+    pub(crate) fn open(self, images: &Index, is_remote: bool) -> Result<Vec<OpenedRaster>> {
+        let opened = self
+            .0
+            .into_iter()
+            .map(|raster| raster.open(images, is_remote));
+        let opened: Vec<OpenedRaster> = opened.collect::<Result<_>>()?;
+        let others = opened.iter().filter(|raster| raster.named.name != MASKS);
+        check_rules(others.map(|raster| (&*raster.named.name, &raster.named.rule)))?;
+        Ok(opened)
+    }
+}
+
+impl RasterSource {
+    fn open(self, images: &Index, is_remote: bool) -> Result<OpenedRaster> {
+        let Self { name, rule, files } = self;
+        let (rule, files) = match (rule, files) {
+            (RuleOption::Given(RasterRule::Mask(rule)), source) if name == MASKS => {
+                let (files, rule) = source.open(images, &rule, is_remote)?;
+                (RasterRule::Mask(rule), files)
+            }
+            (rule, MaskSource::Cached(_)) => {
+                let CachedRasters {
+                    index,
+                    rule: stored,
+                } = open_cache_rasters(images, &name)?;
+                let rule = match rule {
+                    RuleOption::Given(rule) => rule,
+                    RuleOption::OfCache(given) => rule_of_cache(&name, stored, &given)?,
+                };
+                (rule, index)
+            }
+            (RuleOption::Given(rule), source) => {
+                (rule, source.open_files(images, "rasters", is_remote)?)
+            }
+            (RuleOption::OfCache(_), _) => {
+                return Err(raster_error(
+                    &name,
+                    "its files are listed, and it has no kind",
+                ));
+            }
         };
-        self.0.into_iter().map(open).collect()
+        let named = NamedRaster { name, rule };
+        Ok(OpenedRaster { named, files })
     }
 }
 

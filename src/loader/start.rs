@@ -49,8 +49,9 @@ impl LoaderBuilder {
     /// # Errors
     /// Options that cannot work; a data set that cannot be read; a helper that is missing or has
     /// another version; a system call that fails.
-    pub fn build(self) -> Result<Loader> {
+    pub fn build(mut self) -> Result<Loader> {
         let began = Instant::now();
+        self = self.with_cached_rules()?;
         let program = self.program()?;
         // Workers check this again. Here the caller sees the error.
         CpuLevel::detect()?;

@@ -75,7 +75,7 @@ pub struct LoaderOptions {
     /// A raster of each image, as NAME=FILES: depths, a flow, another image. May be given several
     /// times, with different names.
     ///
-    /// FILES are as those of masks. Or a JSON object with `files`, `kind` (depth, alpha, flow, image,
+    /// FILES are as those of masks; `cache`: those that a cache was built with. Or a JSON object with `files`, `kind` (depth, alpha, flow, image,
     /// mask; default: the name) and the fields of a rule: divide, missing, fill, filter (floor,
     /// center, pillow, bilinear), dtype (float32, float16); of a flow valid; of an image colors (same,
     /// none), scale, swap; of a mask those of `masks`.

@@ -20,6 +20,8 @@ const FLO: &[u8] = b"PIEH";
 const FLO_HEAD: usize = 12;
 /// Numbers above this are not known, as in the programs of Middlebury.
 const UNKNOWN: f32 = 1e9;
+/// The number that Middlebury's programs write where the flow is not known.
+const WRITTEN_UNKNOWN: f32 = 1e10;
 /// What KITTI adds to 64 times the flow.
 const KITTI_ZERO: f32 = 32768.0;
 const KITTI_UNIT: f32 = 64.0;
@@ -126,6 +128,19 @@ pub(crate) fn read(
         }
     }
     Ok((size.1, size.0))
+}
+
+/// A `.flo` file of a flow of this height and width: one plane after the other. NaN is not known.
+pub(crate) fn write(planes: &[f32], (height, width): (u32, u32)) -> Vec<u8> {
+    let (across, down) = planes.split_at(planes.len() / 2);
+    let mut file = Vec::with_capacity(FLO_HEAD + size_of_val(planes));
+    file.extend(FLO);
+    file.extend(width.to_le_bytes());
+    file.extend(height.to_le_bytes());
+    let known = |n: f32| if n.is_nan() { WRITTEN_UNKNOWN } else { n };
+    let pixels = across.iter().zip(down).flat_map(|(x, y)| [*x, *y]);
+    file.extend(pixels.flat_map(|n| known(n).to_le_bytes()));
+    file
 }
 
 fn open_png<'a>(

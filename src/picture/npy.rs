@@ -210,9 +210,16 @@ pub(crate) fn pixels(file: &[u8]) -> Result<&[u8], SampleFault> {
 /// The header of a `u8` picture of this height, width and channels, in a form that NumPy reads:
 /// version 1.0, padded with blanks.
 pub(crate) fn header((height, width): (u32, u32), channels: u32) -> [u8; HEADER_BYTES] {
-    let text = format!(
-        "{{'descr': '|u1', 'fortran_order': False, 'shape': ({height}, {width}, {channels}), }}"
-    );
+    header_of("|u1", &format!("{height}, {width}, {channels}"))
+}
+
+/// The same for one `f32` of each pixel, lowest byte first.
+pub(crate) fn number_header((height, width): (u32, u32)) -> [u8; HEADER_BYTES] {
+    header_of("<f4", &format!("{height}, {width}"))
+}
+
+fn header_of(descr: &str, shape: &str) -> [u8; HEADER_BYTES] {
+    let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}");
     let mut header = [b' '; HEADER_BYTES];
     header[..6].copy_from_slice(MAGIC);
     header[6..8].copy_from_slice(&[1, 0]);

@@ -231,7 +231,7 @@ fn members_of_tars_are_rasters() {
         .raster("depth", cache)
         .build();
     let e = e.unwrap_err().to_string();
-    assert!(e.contains("caches have masks and objects"), "{e}");
+    assert!(e.contains("these images are in no cache"), "{e}");
 }
 
 /// Images are equal with and without rasters.

@@ -113,7 +113,8 @@ class Loader:
         Depths, flows, paired images and further masks by name: ``{"depth": {"files":
         "../depth/{stem}.png", "divide": 256}, "right": {"files": "../right/{name}", "kind":
         "image"}}``. ``files`` are as those of ``masks``. ``kind`` is ``depth``, ``alpha``,
-        ``flow``, ``image`` or ``mask``, and the name if it is one of these.
+        ``flow``, ``image`` or ``mask``, and the name if it is one of these. ``"cache"`` is a raster
+        of a cache.
         ``batch.rasters["depth"]`` has them. ``docs/rasters.md`` describes them.
     ``objects``
         Objects in the images: a COCO file, a pattern of YOLO's or Pascal VOC's files such as

@@ -31,7 +31,7 @@ def taken(keywords: dict[str, Any]) -> Listed:
         )
     rules = keywords["rasters"] = {}
     for name, raster in rasters.items():
-        rule = {name: _json(value) for name, value in _masks.rule_of(raster).items()}
+        rule = json_rule(raster)
         items = _masks.listed(rule, f"rasters[{name!r}]", "rasters")
         rules[str(name)] = rule
         if items is not None:
@@ -39,9 +39,13 @@ def taken(keywords: dict[str, Any]) -> Listed:
     return listed
 
 
-def _json(value: Any) -> Any:
-    """JSON has no NaN."""
-    return "nan" if isinstance(value, float) and math.isnan(value) else value
+def json_rule(raster: Any) -> dict[str, Any]:
+    """The fields of a raster for JSON, which has no NaN."""
+
+    def number(value: Any) -> Any:
+        return "nan" if isinstance(value, float) and math.isnan(value) else value
+
+    return {name: number(value) for name, value in _masks.rule_of(raster).items()}
 
 
 def of_batch(framework: str, raw: RawBatch) -> dict[str, Any]:

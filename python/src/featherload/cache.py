@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from . import _columns, _progress
+from . import _columns, _progress, _rasters
 from ._errors import ConfigError
 from ._helper import run_json
 from ._reports import CacheReport
@@ -39,6 +39,7 @@ def build(
     columns: Sequence[str] | None = None,
     objects: str | Mapping[str, Any] | None = None,
     masks: str | Mapping[str, Any] | None = None,
+    rasters: Mapping[str, str | Mapping[str, Any]] | None = None,
     num_workers: int | None = None,
     on_error: Literal["stop", "skip"] | None = None,
     force: bool = False,
@@ -55,8 +56,9 @@ def build(
     (default), or ``"skip"``, which leaves out failed samples. ``force``: replace a cache with
     other options or another source. ``columns``: columns of the source that the cache keeps, such
     as ``["caption", "score"]``. ``Loader(dst, columns=[...])`` then gives the values of the source.
-    ``objects``, ``masks``: those of the images, in files, a column or members, as ``Loader`` takes
-    them. ``Loader(dst, objects="cache", masks="cache")`` then gives them.
+    ``objects``, ``masks``, ``rasters``: those of the images, in files, a column or members, as
+    ``Loader`` takes them. ``Loader(dst, objects="cache", masks="cache")`` with
+    ``rasters={"depth": "cache"}`` then gives them.
     Further keywords: those of ``Loader`` for reading a source,
     and ``sandbox``, ``row_limit``, ``max_pixels`` and ``max_scratch``.
 
@@ -96,6 +98,7 @@ def build(
     # Not through `_flags`: its `shuffle` is the one of `Loader`, and False is not a seed.
     seed = whole_or_none("shuffle", shuffle, 0)
     flags = _flags(said) + ([] if seed is None else [f"--shuffle={seed}"])
+    flags += _raster_flags(rasters)
     args = ["cache", "build", *flags, argument_text("src", src), argument_text("dst", dst)]
     with _progress.Steps(shown=progress) as steps:
         return _report([*args, "--progress", "json"], steps.tell)
@@ -126,7 +129,7 @@ def _column_names(columns: Any) -> str | None:
 
 
 def _target_text(name: str, value: Any) -> str | None:
-    """Objects or masks as text for the command line."""
+    """Objects, masks or a raster as text for the command line."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, Mapping):
@@ -141,6 +144,22 @@ def _target_text(name: str, value: Any) -> str | None:
         "files, a column or members",
         option=name,
     )
+
+
+def _raster_flags(rasters: Any) -> list[str]:
+    """Rasters as flags of the command line."""
+    if rasters is not None and not isinstance(rasters, Mapping):
+        raise ConfigError(
+            "rasters is no dict: give names and files, such as {'depth': '../depth/{stem}.png'}",
+            option="rasters",
+        )
+    flags = []
+    for name, raster in (rasters or {}).items():
+        if raster is None:
+            raise ConfigError(f"rasters[{name!r}] is None: name its files", option="rasters")
+        rule = _rasters.json_rule(raster) if isinstance(raster, Mapping) else raster
+        flags.append(f"--raster={name}={_target_text('rasters', rule)}")
+    return flags
 
 
 def _share(shard: Any) -> str:

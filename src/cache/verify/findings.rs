@@ -32,7 +32,8 @@ pub enum FindingKind {
     Length,
     /// DALI's index beside a shard.
     Index,
-    /// The index of all samples, `index.fli`, or a file of targets: `objects.flo`, `masks.fli`.
+    /// The index of all samples, `index.fli`, or a file of targets: `objects.flo`, `masks.fli`,
+    /// `raster-depth.fli`.
     IndexFile,
     /// The manifest of the cache or of a shard.
     Manifest,

@@ -9,13 +9,13 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::cache::layout::{INDEX, SIDE_FILES, ShardFile, length, no_such_path, shard_file};
+use crate::cache::layout::{INDEX, ShardFile, length, no_such_path, shard_file};
 use crate::cache::verify::file_window::read_whole;
 use crate::data::index::{Index, check_is_tar};
 use crate::data::objects::ObjectTable;
 use crate::data::shard::manifest::{
-    CACHE_MANIFEST, CacheManifest, Manifest, ManifestDamage, ShardEntry, ShardManifest,
-    TARGETS_VERSION, VERSION,
+    CACHE_MANIFEST, CacheManifest, LAST_VERSION, Manifest, ManifestDamage, ShardEntry,
+    ShardManifest, VERSION, is_side_file,
 };
 use crate::data::shard::walk::HeaderWalk;
 use crate::error::{Error, Result};
@@ -184,7 +184,7 @@ impl VerifySubject {
                 self.there.entry(number).or_default().push(file);
             }
             self.index_is_there |= name == INDEX;
-            let is_side_file = name.to_str().is_some_and(|name| SIDE_FILES.contains(&name));
+            let is_side_file = name.to_str().is_some_and(is_side_file);
             if is_tar || ours.is_some() || is_side_file {
                 self.bytes += length(&entry.path());
             }
@@ -245,7 +245,7 @@ fn was_version<M: Manifest>(bytes: &[u8], found: u32) -> bool {
     };
     let blank = if M::PRETTY { " " } else { "" };
     let field = |version: u32| format!("\"version\":{blank}{version}");
-    (VERSION..=TARGETS_VERSION).any(|version| {
+    (VERSION..=LAST_VERSION).any(|version| {
         let mended = text.replacen(&field(found), &field(version), 1);
         M::from_bytes(mended.as_bytes()).is_ok()
     })

@@ -73,7 +73,7 @@ impl VerifySubject {
         let stated = self.manifest.as_ref().filter(|m| m.complete);
         let stated = stated.map(CacheManifest::side_files).unwrap_or_default();
         for (name, hash) in stated.into_iter().filter(|(name, _)| *name != INDEX) {
-            self.check_target_file(name, hash, found);
+            self.check_target_file(&name, hash, found);
         }
         let due: Vec<u64> = match self.entries() {
             Some(entries) => {
@@ -184,9 +184,9 @@ impl VerifySubject {
         }
     }
 
-    /// Checks the table of objects, or the index of masks, against its hash in the manifest. Keeps a
+    /// Checks the table of objects, or the index of rasters, against its hash in the manifest. Keeps a
     /// good table for the checks of shards.
-    fn check_target_file(&self, name: &'static str, hash: HexHash128, found: &FindingLog<'_>) {
+    fn check_target_file(&self, name: &str, hash: HexHash128, found: &FindingLog<'_>) {
         let path = self.folder.join(name);
         if path.symlink_metadata().is_err() {
             return found.missing(name);

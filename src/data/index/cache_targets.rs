@@ -1,6 +1,6 @@
-//! The objects and masks of a cache, from the files beside its shards.
+//! The objects, masks and other rasters of a cache, from the files beside its shards.
 //!
-//! In the consumer. Opens no shard: the table of objects is mapped as it is, and the index of masks
+//! In the consumer. Opens no shard: the table of objects is mapped as it is, and the index of rasters
 //! has their places in the shards. So both are there for a cache whose shards come later.
 
 use std::path::Path;
@@ -11,7 +11,8 @@ use crate::data::index::Index;
 use crate::data::index::open_cache::{load_file, see_verify};
 use crate::data::objects::ObjectTable;
 use crate::data::shard::manifest::{
-    CACHE_MANIFEST, CACHE_MASKS, CACHE_OBJECTS, CacheManifest, HexHash128, Manifest,
+    CACHE_MANIFEST, CACHE_MASKS, CACHE_OBJECTS, CacheManifest, HexHash128, Manifest, RasterEntry,
+    raster_file,
 };
 use crate::error::{Error, Result};
 use crate::sys::{memory, whole_file};
@@ -23,9 +24,9 @@ pub(crate) struct CachedObjects {
     pub(crate) rule: Value,
 }
 
-/// The masks of a cache, and the fields of the rule that it was built with.
+/// The rasters of a cache that have one name, and the fields of the rule that it was built with.
 #[derive(Debug)]
-pub(crate) struct CachedMasks {
+pub(crate) struct CachedRasters {
     pub(crate) index: Index,
     pub(crate) rule: Value,
 }
@@ -64,8 +65,8 @@ fn none_in(folder: &Path, option: &'static str) -> Error {
     Error::dataset(
         folder,
         format!(
-            "this cache has no {option}: build it again with `cache build --{option}`, or leave \
-             them out"
+            "this cache has no {option}: build it again with `cache build --{}`, or leave them out",
+            option.replace("rasters", "raster")
         ),
     )
 }
@@ -104,16 +105,61 @@ pub(crate) fn open_objects(images: &Index) -> Result<CachedObjects> {
 ///
 /// # Errors
 /// Samples of no cache; a cache without masks; files that are damaged.
-pub(crate) fn open_masks(images: &Index) -> Result<CachedMasks> {
+pub(crate) fn open_masks(images: &Index) -> Result<CachedRasters> {
     let manifest = manifest_of(images, "masks")?;
-    let folder = images.root();
     let Some(rule) = manifest.masks.as_ref().map(|entry| entry.rule.clone()) else {
-        return Err(none_in(folder, "masks"));
+        return Err(none_in(images.root(), "masks"));
     };
-    let index = load_file(folder, CACHE_MASKS, Some(&manifest))?;
+    open_file(images, &manifest, (CACHE_MASKS, rule))
+}
+
+/// The rasters of `images` with this name. `images` are those of a cache.
+///
+/// # Errors
+/// As [`open_masks`]. The error names the rasters that the cache has.
+pub(crate) fn open_rasters(images: &Index, name: &str) -> Result<CachedRasters> {
+    let manifest = manifest_of(images, "rasters")?;
+    let rule = raster_rule(images.root(), &manifest.rasters, name)?;
+    open_file(images, &manifest, (&raster_file(name), rule))
+}
+
+/// The fields of the rule of the rasters with this name in the cache in `folder`.
+///
+/// # Errors
+/// A manifest that cannot be read; a cache without these rasters.
+pub(crate) fn read_raster_rule(folder: &Path, name: &str) -> Result<Value> {
+    let (manifest, _) = CacheManifest::read(&folder.join(CACHE_MANIFEST))?;
+    raster_rule(folder, &manifest.rasters, name)
+}
+
+fn raster_rule(folder: &Path, rasters: &[RasterEntry], name: &str) -> Result<Value> {
+    if let Some(entry) = rasters.iter().find(|entry| entry.name == name) {
+        return Ok(Value::Object(entry.rule.clone()));
+    }
+    let names: Vec<&str> = rasters.iter().map(|entry| &*entry.name).collect();
+    Err(match names[..] {
+        [] => none_in(folder, "rasters"),
+        _ => Error::dataset(
+            folder,
+            format!(
+                "this cache has no raster '{name}'. It has: {}",
+                names.join(", ")
+            ),
+        ),
+    })
+}
+
+/// The rasters in the file `name` beside the shards.
+fn open_file(
+    images: &Index,
+    manifest: &CacheManifest,
+    (name, rule): (&str, Value),
+) -> Result<CachedRasters> {
+    let folder = images.root();
+    let index = load_file(folder, name, Some(manifest))?;
     let in_shard = |id: u64, of: &Index| of.part(id).map(|part| part.shard);
     if (0..images.len()).any(|id| in_shard(id, images) != in_shard(id, &index)) {
-        let what = format!("its {CACHE_MASKS} has masks in other shards than their images");
+        let what = format!("its {name} has rasters in other shards than their images");
         return Err(see_verify(folder, what));
     }
     let stamps: Vec<_> = (0..images.shards())
@@ -124,7 +170,7 @@ pub(crate) fn open_masks(images: &Index) -> Result<CachedMasks> {
                 .unwrap_or_default()
         })
         .collect();
-    Ok(CachedMasks {
+    Ok(CachedRasters {
         index: index.rebased(folder, &stamps)?,
         rule,
     })

@@ -14,8 +14,8 @@ use crate::error::Result;
 #[derive(Debug, Clone)]
 pub(crate) struct CachedSamples {
     content: IndexContent,
-    /// Its members are masks. Otherwise they are images.
-    of_masks: bool,
+    /// The number of the raster that its members are, and the count of rasters. None: images.
+    raster: Option<(usize, usize)>,
 }
 
 impl CachedSamples {
@@ -34,26 +34,26 @@ impl CachedSamples {
         content.classes = source.classes().clone();
         Self {
             content,
-            of_masks: false,
+            raster: None,
         }
     }
 
-    /// The same for masks: each in place of its image.
-    pub(crate) fn of_masks(source: &Index) -> Self {
+    /// The same for rasters of this number, of `count` for each sample: each in place of its image.
+    pub(crate) fn of_raster(source: &Index, number: usize, count: usize) -> Self {
         Self {
-            of_masks: true,
+            raster: Some((number, count)),
             ..Self::new(source)
         }
     }
 
-    /// Adds the images (or the masks) of a shard of this name in the folder of the cache. They are
+    /// Adds the images (or the rasters) of a shard of this name in the folder of the cache. They are
     /// samples of `source`.
     pub(crate) fn push_shard(&mut self, source: &Index, name: &str, shard: &ShardManifest) {
         self.begin_shard(name);
         for sample in &shard.samples {
-            let member = match self.of_masks {
-                true => sample.mask(),
-                false => sample.members.first(),
+            let member = match self.raster {
+                Some((number, count)) => sample.raster(number, count),
+                None => sample.members.first(),
             };
             if let Some(m) = member {
                 self.push(source, sample.source, &m.name, m.data_at, m.size);

@@ -37,7 +37,7 @@
 //! - `binary_form`: the binary form; `index_file`: that form in a file;
 //! - `index_cache`: the saved index of shards, for later runs; `remote_index`: the same for shards
 //!   in an object store; `cached_samples`: the index of a cache, made during the build;
-//!   `cache_columns`: the columns that a cache keeps; `cache_targets`: its objects and masks;
+//!   `cache_columns`: the columns that a cache keeps; `cache_targets`: its objects and rasters;
 //! - `agreement`: whether an index fits its shards.
 //! ```
 //! # fn main() -> featherload::Result<()> {
@@ -118,7 +118,8 @@ pub(crate) use binary_form::SampleLocation;
 pub use binary_form::{Label, LabelVector};
 pub(crate) use cache_columns::open_columns as open_cache_columns;
 pub(crate) use cache_targets::{
-    CachedMasks, CachedObjects, open_masks as open_cache_masks, open_objects as open_cache_objects,
+    CachedObjects, CachedRasters, open_masks as open_cache_masks,
+    open_objects as open_cache_objects, open_rasters as open_cache_rasters, read_raster_rule,
 };
 pub(crate) use cached_samples::CachedSamples;
 pub use cifar::{CifarClasses, CifarOptions};

@@ -78,7 +78,7 @@ pub(crate) fn load(folder: &Path, manifest: Option<&CacheManifest>) -> Result<In
     load_file(folder, CACHE_INDEX, manifest)
 }
 
-/// Like [`load`], for the file `name`: the index of images, or of masks.
+/// Like [`load`], for the file `name`: the index of images, or of rasters.
 pub(super) fn load_file(
     folder: &Path,
     name: &str,
@@ -86,7 +86,10 @@ pub(super) fn load_file(
 ) -> Result<Index> {
     let path = folder.join(name);
     let files = manifest.map(CacheManifest::side_files);
-    let is_due = |hash: HexHash128| (files.as_ref()).is_none_or(|all| all.contains(&(name, hash)));
+    let is_due = |hash: HexHash128| {
+        let is_this = |(file, due): &(String, HexHash128)| file == name && *due == hash;
+        (files.as_ref()).is_none_or(|all| all.iter().any(is_this))
+    };
     let damaged = |damage: IndexDamage| {
         let again = "run the same `featherload cache build` again";
         Error::dataset(&path, format!("{damage}; {again}"))

@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use twox_hash::xxhash3_128::Hasher;
 
 use crate::data::objects::ObjectForm;
@@ -40,6 +40,28 @@ pub(crate) const CACHE_OBJECTS: &str = "objects.flo";
 /// The index of all masks in a cache's folder. Only in caches with masks.
 pub(crate) const CACHE_MASKS: &str = "masks.fli";
 
+/// The index of the rasters with this name in a cache's folder, as [`CACHE_MASKS`] is that of masks.
+pub(crate) fn raster_file(name: &str) -> String {
+    format!("{RASTER_FILE}{name}.fli")
+}
+
+/// The beginning of [`raster_file`].
+const RASTER_FILE: &str = "raster-";
+
+/// Whether a cache may have a file of this name beside its shards and its manifest.
+pub(crate) fn is_side_file(name: &str) -> bool {
+    let raster = name
+        .strip_prefix(RASTER_FILE)
+        .and_then(|rest| rest.strip_suffix(".fli"));
+    [CACHE_INDEX, CACHE_OBJECTS, CACHE_MASKS].contains(&name) || raster.is_some_and(is_raster_name)
+}
+
+/// Whether a raster may have this name. It becomes a part of names of files and members.
+pub(crate) fn is_raster_name(name: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !name.is_empty() && name.len() <= 64 && name.chars().all(is_word)
+}
+
 /// The extension of the member that has the objects of a sample.
 pub(crate) const OBJECTS_EXTENSION: &str = "objects.json";
 
@@ -52,6 +74,10 @@ pub(crate) const VERSION: u32 = 2;
 pub(crate) const COLUMNS_VERSION: u32 = 3;
 /// The version of both kinds of manifest, for caches with targets: objects or masks.
 pub(crate) const TARGETS_VERSION: u32 = 4;
+/// The version of both kinds of manifest, for caches with rasters other than masks.
+pub(crate) const RASTERS_VERSION: u32 = 5;
+/// The latest version.
+pub(crate) const LAST_VERSION: u32 = RASTERS_VERSION;
 
 /// The name of the member that has the columns of a shard: an Arrow file. Readers of WebDataset pass
 /// over hidden names.
@@ -97,14 +123,15 @@ pub(crate) struct SampleEntry {
     /// images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) size: Option<(u32, u32)>,
-    /// The image first, then the label, the objects and the mask, if there are any.
+    /// The image first, then the label, the objects, the mask and other rasters, if there are any.
     pub(crate) members: Vec<MemberEntry>,
 }
 
 impl SampleEntry {
-    /// The member with its mask, in a shard with masks.
-    pub(crate) fn mask(&self) -> Option<&MemberEntry> {
-        self.members.last().filter(|_| self.members.len() > 1)
+    /// The member with its raster of this number, in a shard with `count` rasters.
+    pub(crate) fn raster(&self, number: usize, count: usize) -> Option<&MemberEntry> {
+        let first = self.members.len().checked_sub(count).filter(|at| *at > 0)?;
+        self.members.get(first + number)
     }
 }
 
@@ -114,6 +141,13 @@ impl SampleEntry {
 pub(crate) struct TargetMembers {
     pub(crate) objects: bool,
     pub(crate) masks: bool,
+    /// The number of rasters other than the mask.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) rasters: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl TargetMembers {
@@ -123,7 +157,12 @@ impl TargetMembers {
 
     /// The members of a sample that are targets. They are its last ones.
     pub(crate) fn count(self) -> usize {
-        usize::from(self.objects) + usize::from(self.masks)
+        usize::from(self.objects) + self.all_rasters()
+    }
+
+    /// The members of a sample that are rasters: its last ones. A mask is the first of them.
+    pub(crate) fn all_rasters(self) -> usize {
+        usize::from(self.masks) + self.rasters as usize
     }
 }
 
@@ -181,6 +220,9 @@ pub(crate) struct CacheManifest {
     /// The masks of the samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) masks: Option<MasksEntry>,
+    /// The other rasters of the samples, in the order of their members.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) rasters: Vec<RasterEntry>,
     /// Samples in all shards.
     pub(crate) samples: u64,
     /// Samples of the source that are in no shard.
@@ -194,18 +236,31 @@ pub(crate) struct CacheManifest {
 impl CacheManifest {
     /// The files beside the shards, with their hashes: the index, and those of targets. A file
     /// whose hash is not known is left out.
-    pub(crate) fn side_files(&self) -> Vec<(&'static str, HexHash128)> {
+    pub(crate) fn side_files(&self) -> Vec<(String, HexHash128)> {
         let objects = self.objects.as_ref().and_then(|entry| entry.table);
         let masks = self.masks.as_ref().and_then(|entry| entry.index);
-        let all = [
+        let own = [
             (CACHE_INDEX, self.index),
             (CACHE_OBJECTS, objects),
             (CACHE_MASKS, masks),
         ];
-        let known = all
-            .into_iter()
-            .filter_map(|(name, hash)| Some((name, hash?)));
-        known.collect()
+        let rasters = self.rasters.iter();
+        let rasters = rasters.map(|entry| (raster_file(&entry.name), entry.index));
+        own.into_iter()
+            .map(|(name, hash)| (name.to_owned(), hash))
+            .chain(rasters)
+            .filter_map(|(name, hash)| Some((name, hash?)))
+            .collect()
+    }
+
+    /// The files of indices of rasters, and their hashes. Masks are the first.
+    pub(crate) fn raster_files_mut(
+        &mut self,
+    ) -> impl Iterator<Item = (String, &mut Option<HexHash128>)> {
+        let masks = self.masks.iter_mut();
+        let masks = masks.map(|entry| (CACHE_MASKS.to_owned(), &mut entry.index));
+        let rasters = self.rasters.iter_mut();
+        masks.chain(rasters.map(|entry| (raster_file(&entry.name), &mut entry.index)))
     }
 
     /// Which targets the samples have.
@@ -213,6 +268,7 @@ impl CacheManifest {
         TargetMembers {
             objects: self.objects.is_some(),
             masks: self.masks.is_some(),
+            rasters: self.rasters.len() as u32,
         }
     }
 
@@ -225,8 +281,8 @@ impl CacheManifest {
         if let Some(objects) = &mut self.objects {
             objects.table = None;
         }
-        if let Some(masks) = &mut self.masks {
-            masks.index = None;
+        for (_, index) in self.raster_files_mut() {
+            *index = None;
         }
         self
     }
@@ -254,6 +310,30 @@ pub(crate) struct MasksEntry {
     pub(crate) rule: serde_json::Value,
     /// Hash of the file `masks.fli`. None until the build has ended.
     pub(crate) index: Option<HexHash128>,
+}
+
+/// A raster of a cache.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RasterEntry {
+    #[serde(deserialize_with = "raster_name")]
+    pub(crate) name: String,
+    /// Its kind, and the fields that differ from those of the kind, if a run does not say it.
+    pub(crate) rule: serde_json::Map<String, serde_json::Value>,
+    /// Fingerprint of the members of shards that the rasters are; 0 for files, whose lengths and
+    /// times are in [`SourceEntry::files`].
+    pub(crate) source: HexHash128,
+    /// Hash of the file [`raster_file`]. None until the build has ended.
+    pub(crate) index: Option<HexHash128>,
+}
+
+/// A name that leads to no other folder: a manifest may come from a store.
+fn raster_name<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<String, D::Error> {
+    let name = String::deserialize(from)?;
+    match is_raster_name(&name) {
+        true => Ok(name),
+        false => Err(serde::de::Error::custom("a raster has an invalid name")),
+    }
 }
 
 /// A column of a cache.
@@ -381,7 +461,7 @@ impl fmt::Display for ManifestDamage {
             Self::Version { found } => write!(
                 f,
                 "a manifest of version {found}, but this featherload reads versions {VERSION} to \
-                 {TARGETS_VERSION}: build the cache again (in this folder with `force`), or use the featherload \
+                 {LAST_VERSION}: build the cache again (in this folder with `force`), or use the featherload \
                  that built it"
             ),
             Self::Checksum => f.write_str("damaged: its checksum is wrong"),
@@ -437,7 +517,7 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
             (false, _) => Err(ManifestDamage::Format {
                 found: format.to_owned(),
             }),
-            (true, VERSION..=TARGETS_VERSION) => Ok(()),
+            (true, VERSION..=LAST_VERSION) => Ok(()),
             (true, found) => Err(ManifestDamage::Version { found }),
         };
         // A good manifest is parsed once: it may have a million shards.
@@ -517,6 +597,7 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
 /// The version of a manifest with these contents.
 pub(crate) fn version_of(has_columns: bool, targets: TargetMembers) -> u32 {
     match (targets.is_none(), has_columns) {
+        (false, _) if targets.rasters > 0 => RASTERS_VERSION,
         (false, _) => TARGETS_VERSION,
         (true, true) => COLUMNS_VERSION,
         (true, false) => VERSION,
@@ -721,6 +802,7 @@ mod tests {
             columns: Vec::new(),
             objects: None,
             masks: None,
+            rasters: Vec::new(),
             samples: 2,
             skipped: 1,
             shards: vec![ShardEntry {
@@ -803,6 +885,37 @@ mod tests {
         });
         cache.version = TARGETS_VERSION;
         check(&cache);
+        shard.targets.rasters = 2;
+        shard.version = RASTERS_VERSION;
+        check(&shard);
+        cache.rasters = vec![raster("depth")];
+        cache.version = RASTERS_VERSION;
+        check(&cache);
+        assert_eq!(cache.side_files().len(), 3);
+        assert!(is_side_file(&cache.side_files()[2].0));
+        assert!(cache.begun().side_files().is_empty());
+    }
+
+    fn raster(name: &str) -> RasterEntry {
+        RasterEntry {
+            name: name.into(),
+            rule: serde_json::Map::from_iter([("kind".to_owned(), "depth".into())]),
+            source: HexHash128(0),
+            index: Some(HexHash128(11)),
+        }
+    }
+
+    /// The manifest of a store names files of this machine.
+    #[test]
+    fn a_raster_has_no_name_that_leads_out_of_the_cache() {
+        for name in ["", "../a", "a/b", "a.b", "é", &"a".repeat(65)] {
+            let mut cache = cache();
+            cache.rasters = vec![raster(name)];
+            cache.version = RASTERS_VERSION;
+            let e = CacheManifest::from_bytes(&cache.to_bytes().unwrap()).unwrap_err();
+            assert!(e.to_string().contains("invalid name"), "{name}: {e}");
+            assert!(!is_side_file(&raster_file(name)), "{name}");
+        }
     }
 
     /// A manifest with a right checksum, as nothing of this program writes it.
@@ -831,10 +944,10 @@ mod tests {
     #[test]
     fn another_version_is_named() {
         let mut newer = cache();
-        newer.version = 5;
+        newer.version = LAST_VERSION + 1;
         let e = CacheManifest::from_bytes(&newer.to_bytes().unwrap()).unwrap_err();
-        assert_eq!(e, ManifestDamage::Version { found: 5 });
-        assert!(e.to_string().contains("version 5"), "{e}");
+        assert_eq!(e, ManifestDamage::Version { found: 6 });
+        assert!(e.to_string().contains("version 6"), "{e}");
     }
 
     #[test]

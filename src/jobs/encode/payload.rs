@@ -3,7 +3,7 @@
 //! Used in the consumer and in workers. Only sizes and numbers: no pixel, no file.
 //!
 //! ```text
-//! row    head: length u64, length of the mask u64, .. (64 bytes) | image | mask | unused
+//! row    head: length u64, lengths of rasters u64, .. (64 bytes) | image | rasters | unused
 //! ```
 
 use crate::order::KeyedPermutation;
@@ -11,9 +11,15 @@ use crate::order::KeyedPermutation;
 /// Bytes before the payload in a row.
 pub(crate) const HEAD: usize = 64;
 
-/// Writes the lengths of an image and of its mask to the head of its row.
-pub(crate) fn write_lengths(image: u64, mask: u64, head: &mut [u8]) {
-    for (to, length) in head.as_chunks_mut().0.iter_mut().zip([image, mask]) {
+/// Most rasters of a sample.
+pub(crate) const MOST_RASTERS: usize = HEAD / size_of::<u64>() - 1;
+
+/// The lengths of an image and of its rasters.
+pub(crate) type PayloadLengths = [u64; MOST_RASTERS + 1];
+
+/// Writes the lengths of an image and of its rasters to the head of its row.
+pub(crate) fn write_lengths(lengths: &PayloadLengths, head: &mut [u8]) {
+    for (to, length) in head.as_chunks_mut().0.iter_mut().zip(lengths) {
         *to = length.to_le_bytes();
     }
 }
@@ -22,20 +28,21 @@ pub(crate) fn write_lengths(image: u64, mask: u64, head: &mut [u8]) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SamplePayload<'a> {
     pub(crate) image: &'a [u8],
-    /// Empty without masks.
-    pub(crate) mask: &'a [u8],
+    /// By number. Those after the last are empty.
+    pub(crate) rasters: [&'a [u8]; MOST_RASTERS],
 }
 
 /// The payload of a row. None if its lengths exceed the row.
 pub(crate) fn payload_of(row: &[u8]) -> Option<SamplePayload<'_>> {
     let (head, payload) = row.split_at_checked(HEAD)?;
-    let [image, mask, ..] = head.as_chunks().0 else {
-        return None;
-    };
+    let (image, lengths) = head.as_chunks().0.split_first()?;
     let length = |bytes: &[u8; 8]| usize::try_from(u64::from_le_bytes(*bytes)).ok();
-    let (image, rest) = payload.split_at_checked(length(image)?)?;
-    let mask = rest.get(..length(mask)?)?;
-    Some(SamplePayload { image, mask })
+    let (image, mut rest) = payload.split_at_checked(length(image)?)?;
+    let mut rasters = [&[][..]; MOST_RASTERS];
+    for (raster, bytes) in rasters.iter_mut().zip(lengths) {
+        (*raster, rest) = rest.split_at_checked(length(bytes)?)?;
+    }
+    Some(SamplePayload { image, rasters })
 }
 
 /// The order of samples in a cache.
@@ -74,19 +81,22 @@ mod tests {
     #[test]
     fn a_head_says_no_more_than_there_is() {
         let mut row = vec![9; 70];
-        write_lengths(4, 2, &mut row);
+        let lengths = |image, first, last| [image, first, 0, 0, 0, 0, 0, last];
+        write_lengths(&lengths(3, 2, 1), &mut row);
+        let mut rasters = [&[][..]; MOST_RASTERS];
+        (rasters[0], rasters[6]) = (&[9; 2], &[9; 1]);
         let whole = SamplePayload {
-            image: &[9; 4],
-            mask: &[9; 2],
+            image: &[9; 3],
+            rasters,
         };
         assert_eq!(payload_of(&row), Some(whole));
         for bytes in [7, u64::from(u32::MAX), 1 << 32, u64::MAX] {
-            for (image, mask) in [(bytes, 0), (0, bytes), (bytes, bytes)] {
-                write_lengths(image, mask, &mut row);
+            for (image, first, last) in [(bytes, 0, 0), (0, bytes, 0), (0, 0, bytes)] {
+                write_lengths(&lengths(image, first, last), &mut row);
                 assert_eq!(payload_of(&row), None, "{bytes}");
             }
         }
-        write_lengths(4, 3, &mut row);
+        write_lengths(&lengths(4, 2, 1), &mut row);
         assert_eq!(payload_of(&row), None);
         assert_eq!(payload_of(&row[..63]), None);
     }

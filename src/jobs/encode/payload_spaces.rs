@@ -14,13 +14,6 @@ use crate::sys::sealed_bytes::SealedBytes;
 /// Rows begin at multiples of this.
 const ALIGN: u64 = 64;
 
-/// Most bytes of the PNG of a mask of this height and width.
-pub(crate) fn most_png_bytes((height, width): (u32, u32)) -> u64 {
-    let row = u64::from(width) * 3 + 1;
-    let raw = row.saturating_mul(u64::from(height));
-    raw.saturating_add(raw / 8).saturating_add(4096)
-}
-
 /// The end of each place's space, as if all were in one slot. Immutable.
 #[derive(Debug)]
 pub(crate) struct PayloadSpaces {

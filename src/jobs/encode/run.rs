@@ -70,9 +70,9 @@ impl EncodeRun {
     /// Too little memory; a system call that fails.
     pub(crate) fn start(
         launched: LaunchedWorkers,
-        spec: EncodeSpec,
+        spec: &EncodeSpec,
         index: &Index,
-        masks: Option<&Index>,
+        rasters: &[&Index],
         sizes: &SampleSizes,
         rooms: &PayloadSpaces,
         parts: Vec<Range<u64>>,
@@ -92,7 +92,7 @@ impl EncodeRun {
                 parts.len()
             ))
         })?;
-        let order = spec.order(index, sizes, &rooms, masks)?;
+        let order = spec.order(index, sizes, &rooms, rasters)?;
         let filler = launched.start(&order, shape, at, |needed, free| {
             format!(
                 "the workers' shared memory needs {} ({} slots of {}, as large as the largest \
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_row_that_was_destroyed_is_a_fault_and_nobodys_payload() {
         let mut good = vec![0; HEAD + 4];
-        write_lengths(4, 0, &mut good);
+        write_lengths(&[4, 0, 0, 0, 0, 0, 0, 0], &mut good);
         good[HEAD..].copy_from_slice(b"abcd");
         // More bytes than the row has room for.
         let mut damaged = good.clone();

@@ -11,30 +11,23 @@ use crate::data::sample_sizes::SampleSizes;
 use crate::error::Result;
 use crate::jobs::encode::encoding::{CacheEncoding, CacheResize};
 use crate::jobs::encode::payload_spaces::PayloadSpaces;
-use crate::picture::{LabelForm, PictureLimits};
+use crate::jobs::raster_rule::NamedRaster;
+use crate::picture::PictureLimits;
 use crate::pool::job::JobRequest;
-use crate::recipe::LabelFilter;
 
 /// Name of the job.
 pub(crate) const NAME: &str = "encode";
 
 /// One row = one sample's payload in a cache.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct EncodeSpec {
     pub(crate) encode: CacheEncoding,
     pub(crate) resize: Option<CacheResize>,
     /// The seed of the order. None: the index's order.
     pub(crate) shuffle: Option<u64>,
     pub(crate) limits: PictureLimits,
-    /// None: images have no masks.
-    pub(crate) masks: Option<EncodedMasks>,
-}
-
-/// How masks are stored, and resized with their images.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct EncodedMasks {
-    pub(crate) form: LabelForm,
-    pub(crate) filter: LabelFilter,
+    /// At most [`MOST_RASTERS`](crate::jobs::encode::payload::MOST_RASTERS).
+    pub(crate) rasters: Vec<NamedRaster>,
 }
 
 impl EncodeSpec {
@@ -44,14 +37,11 @@ impl EncodeSpec {
         index: &'a Index,
         sizes: &'a SampleSizes,
         rooms: &'a PayloadSpaces,
-        masks: Option<&'a Index>,
+        rasters: &[&'a Index],
     ) -> Result<JobRequest<'a>> {
         let mut descriptors = vec![index.as_fd(), sizes.as_fd(), rooms.as_fd()];
-        descriptors.extend(masks.map(AsFd::as_fd));
+        descriptors.extend(rasters.iter().copied().map(AsFd::as_fd));
         let order = JobRequest::new(NAME, self, 0, descriptors)?.reading(index);
-        Ok(match masks {
-            Some(masks) => order.reading(masks),
-            None => order,
-        })
+        Ok((rasters.iter()).fold(order, |order, &files| order.reading(files)))
     }
 }

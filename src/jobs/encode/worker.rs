@@ -12,9 +12,9 @@ use crate::data::index::Index;
 use crate::data::sample_sizes::SampleSizes;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::encode::encoding::{CacheEncoding, CacheResize, RAW_HEADER};
-use crate::jobs::encode::mask_payload::MaskPayloadMaker;
-use crate::jobs::encode::payload::{CacheOrder, HEAD, write_lengths};
+use crate::jobs::encode::payload::{CacheOrder, HEAD, PayloadLengths, write_lengths};
 use crate::jobs::encode::payload_spaces::PayloadSpaces;
+use crate::jobs::encode::raster_payload::RasterPayloadMaker;
 use crate::jobs::encode::spec::{EncodeSpec, NAME};
 use crate::jobs::open_shards::{AccessPattern, HomeShard};
 use crate::jobs::sample;
@@ -43,7 +43,7 @@ pub(crate) struct EncodeJob {
     decoder: SampleDecoder,
     /// The pixels from which a JPEG is encoded.
     pixels: Vec<u8>,
-    masks: Option<MaskPayloadMaker>,
+    rasters: Vec<RasterPayloadMaker>,
     home: HomeShard,
 }
 
@@ -54,7 +54,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     CpuLevel::detect()?;
     let spec: EncodeSpec = parts.spec()?;
     let mut fds = std::mem::take(&mut parts.descriptors);
-    let masks = (spec.masks.is_some()).then(|| fds.pop()).flatten();
+    let rasters = fds.split_off(fds.len().min(3));
     let Ok([index, sizes, rooms]) = <[OwnedFd; 3]>::try_from(fds) else {
         return Err(Error::protocol(
             "an encoding job needs descriptors of index, sizes and payload spaces, and got others",
@@ -63,17 +63,23 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     let index = Index::from_fd(index)?;
     let sizes = SampleSizes::from_fd(sizes, index.len())?;
     let rooms = PayloadSpaces::from_fd(rooms, index.len())?;
-    let masks = masks.map(Index::from_fd).transpose()?;
+    if rasters.len() != spec.rasters.len() {
+        return Err(Error::protocol(
+            "an encoding job came with another number of rasters than it has",
+        ));
+    }
+    let rasters = rasters.into_iter().map(Index::from_fd);
+    let rasters = rasters.collect::<Result<_>>()?;
     let mode = InputMode::of(parts.runs_in);
-    let parts = (sizes, rooms, masks);
-    Ok(Box::new(EncodeJob::new(&spec, index, parts, mode)?))
+    let parts = (sizes, rooms, rasters);
+    Ok(Box::new(EncodeJob::new(spec, index, parts, mode)?))
 }
 
 impl EncodeJob {
     pub(crate) fn new(
-        spec: &EncodeSpec,
+        spec: EncodeSpec,
         index: Index,
-        (sizes, rooms, masks): (SampleSizes, PayloadSpaces, Option<Index>),
+        (sizes, rooms, rasters): (SampleSizes, PayloadSpaces, Vec<Index>),
         mode: InputMode,
     ) -> Result<Self> {
         let pattern = match spec.shuffle {
@@ -82,13 +88,14 @@ impl EncodeJob {
         };
         let program = program(spec.resize)?;
         let resizing = spec.resize.map(|_| &program);
-        let masks = spec.masks.zip(masks).map(|(form, index)| {
-            MaskPayloadMaker::new(form, index, resizing, &spec.limits, (mode, pattern))
+        let storing = (spec.encode, spec.resize);
+        let rasters = spec.rasters.iter().zip(rasters).map(|(raster, files)| {
+            let reading = (mode, pattern);
+            RasterPayloadMaker::new(raster, files, storing, resizing, &spec.limits, reading)
         });
         Ok(Self {
-            masks: masks.transpose()?,
+            rasters: rasters.collect::<Result<_>>()?,
             home: HomeShard::new(&index, pattern),
-            spec: *spec,
             order: CacheOrder::new(index.len(), spec.shuffle),
             index,
             sizes,
@@ -96,6 +103,7 @@ impl EncodeJob {
             input: SampleInput::new(mode, spec.limits.max_scratch, pattern),
             decoder: SampleDecoder::new(&program, &spec.limits)?,
             pixels: Vec::new(),
+            spec,
         })
     }
 
@@ -203,16 +211,16 @@ impl Job for EncodeJob {
             }
         };
         drop(file);
-        let mask = match &mut self.masks {
-            None => 0,
-            Some(masks) => {
-                let room = payload.get_mut(bytes..).ok_or_else(too_small)?;
-                let of_mask = masks.fill(id, size, output.unwrap_or(size), room, meter)?;
-                meter.lap(stages::EMIT);
-                of_mask
-            }
-        };
-        write_lengths(bytes as u64, mask as u64, head);
+        let (mut lengths, mut end) = (PayloadLengths::default(), bytes);
+        lengths[0] = bytes as u64;
+        for (raster, length) in self.rasters.iter_mut().zip(&mut lengths[1..]) {
+            let room = payload.get_mut(end..).ok_or_else(too_small)?;
+            let bytes = raster.fill(id, size, output.unwrap_or(size), room, meter)?;
+            meter.lap(stages::EMIT);
+            *length = bytes as u64;
+            end += bytes;
+        }
+        write_lengths(&lengths, head);
         Ok(())
     }
 
@@ -230,13 +238,18 @@ impl Job for EncodeJob {
             CacheEncoding::Jpeg { .. } => self.rooms.largest().saturating_mul(2),
             CacheEncoding::Copy | CacheEncoding::Raw => 0,
         };
-        // A mask is decoded when its image is done. Its labels and its PNG are as large as its row.
-        let masks = match (&self.masks, self.spec.resize) {
-            (Some(_), Some(_)) => (self.rooms.largest().saturating_mul(3))
+        // A raster is decoded when its image is done. Its numbers, its file and what is between them
+        // are at most as large as its row each. Each decoder keeps buffers, and so does each raster.
+        let count = self.rasters.len() as u64;
+        let pages = self.rasters.iter().map(RasterPayloadMaker::largest_page);
+        let pages = pages.fold(0, u64::saturating_add);
+        let rasters = match (count, self.spec.resize) {
+            (0, _) => 0,
+            (_, None) => self.spec.limits.max_scratch.saturating_add(pages),
+            (_, Some(_)) => (self.rooms.largest().saturating_mul(3))
                 .saturating_add(self.spec.limits.max_scratch)
-                .saturating_add(sample::KEEP as u64),
-            (Some(_), None) => self.spec.limits.max_scratch,
-            (None, _) => 0,
+                .saturating_add((sample::KEEP as u64).saturating_mul(2 * count))
+                .saturating_add(pages),
         };
         // Buffers of earlier samples may exist in addition to the whole of this one's.
         self.spec
@@ -246,7 +259,7 @@ impl Job for EncodeJob {
             .saturating_add(sample::BESIDE_SCRATCH)
             .saturating_add(self.index.largest_page())
             .saturating_add(pixels)
-            .saturating_add(masks)
+            .saturating_add(rasters)
     }
 
     fn describe(&self, ticket: &Ticket, row: u32, _attempt: u32) -> String {
@@ -319,11 +332,11 @@ mod tests {
             resize: None,
             shuffle: None,
             limits: PictureLimits::default(),
-            masks: None,
+            rasters: Vec::new(),
         };
         let sizes = SampleSizes::seal(&sizes).unwrap();
         let rooms = PayloadSpaces::seal([room, room].into_iter()).unwrap();
-        EncodeJob::new(&spec, index, (sizes, rooms, None), InputMode::Read).unwrap()
+        EncodeJob::new(spec, index, (sizes, rooms, Vec::new()), InputMode::Read).unwrap()
     }
 
     fn fill(job: &mut EncodeJob, batch: u64, row: u32) -> Result<Vec<u8>, SampleFault> {

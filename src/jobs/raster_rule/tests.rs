@@ -130,3 +130,50 @@ fn names_are_words_and_used_once() {
         assert!(e.contains(what), "{e}");
     }
 }
+
+#[test]
+fn a_description_is_read_as_the_same_rule() {
+    let kinds = RASTER_KINDS.map(|kind| RasterRule::of_kind(kind).unwrap());
+    let others = [
+        RasterRule::Numbers(NumberRule {
+            divide: 0.1,
+            missing: None,
+            fill: RasterNumber(7.5),
+            dtype: RasterFloat::Float16,
+            ..NumberRule::depth()
+        }),
+        RasterRule::Numbers(NumberRule {
+            missing: Some(RasterNumber(65535.0)),
+            ..NumberRule::alpha()
+        }),
+        RasterRule::Flow(FlowRule {
+            valid: true,
+            filter: RasterFilter::Bilinear,
+            ..FlowRule::default()
+        }),
+        RasterRule::Image(PairRule {
+            scale: 4,
+            colors: PairColors::None,
+            ..PairRule::default()
+        }),
+    ];
+    for rule in kinds.into_iter().chain(others) {
+        let text = serde_json::to_string(&rule.described()).unwrap();
+        let described = serde_json::from_str(&text).unwrap();
+        let read = RasterRule::of_description(&described, &Map::new()).unwrap();
+        assert_eq!(read, rule, "{text}");
+    }
+    let depth = RasterRule::Numbers(NumberRule::depth()).described();
+    assert_eq!(depth, Map::from_iter([("kind".to_owned(), "depth".into())]));
+    let given = Map::from_iter([("divide".to_owned(), 256.into())]);
+    let RasterRule::Numbers(rule) = RasterRule::of_description(&depth, &given).unwrap() else {
+        panic!("{depth:?}");
+    };
+    assert_eq!(
+        rule,
+        NumberRule {
+            divide: 256.0,
+            ..NumberRule::depth()
+        }
+    );
+}

@@ -9,7 +9,7 @@ use std::io::Cursor;
 use crate::decode_plan::stored_picture::StoredPicture;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::raster_rule::{RasterFilter, RasterFloat, RasterRule, bytes_of, write_all};
-use crate::jobs::sample::raster_size::size_fault;
+use crate::jobs::sample::raster_size::{of_raster, size_fault};
 use crate::jobs::sample::{KEEP, ONLY, RowRequest, SampleDecoder};
 use crate::picture::ExifOrientation;
 use crate::picture::PictureLimits;
@@ -325,14 +325,6 @@ pub(crate) fn place_bytes(file: (u32, u32), row: (u32, u32)) -> u64 {
     let pixels = |(width, height): (u32, u32)| u64::from(width) * u64::from(height);
     let of_row = (LABEL + size_of::<u32>()) as u64;
     LABEL as u64 * pixels(file) + of_row * pixels(row)
-}
-
-fn of_raster(fault: SampleFault) -> SampleFault {
-    let reason = fault.reason.replace("the depth", "the raster");
-    SampleFault::new(
-        fault.kind,
-        reason.replace("a depth image", "a raster of numbers"),
-    )
 }
 
 /// What resizes see of the source: left, top, right and bottom. A resize never reads outside of a

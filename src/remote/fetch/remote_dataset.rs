@@ -195,12 +195,12 @@ impl RemoteDataset {
         let most = download::most_of_index();
         let mut index_bytes = 0;
         for (name, hash) in side_files {
-            let there = whole_file::read(&folder.file(name), most).ok();
+            let there = whole_file::read(&folder.file(&name), most).ok();
             let there = there.filter(|bytes| HexHash128::of(bytes) == hash);
             let is_there = there.is_some();
             let bytes = match there {
                 Some(bytes) => bytes,
-                None => download::small(&store, name, most, patience).await?,
+                None => download::small(&store, &name, most, patience).await?,
             };
             index_bytes += bytes.len() as u64;
             if is_there {
@@ -209,9 +209,9 @@ impl RemoteDataset {
             if HexHash128::of(&bytes) != hash {
                 let what = "is not the one that the manifest names: the cache was built again \
                             meanwhile, start the run again; or build the cache again";
-                return Err(HelperError::new(at(name), what));
+                return Err(HelperError::new(at(&name), what));
             }
-            folder.put(name, &bytes).map_err(|e| local(address, e))?;
+            folder.put(&name, &bytes).map_err(|e| local(address, e))?;
         }
         Ok(Self {
             files: DatasetFiles::new(store, folder, shards),

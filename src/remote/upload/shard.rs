@@ -143,7 +143,7 @@ pub(super) async fn end(
     let stated = CacheManifest::from_bytes(&manifest)
         .map_err(|damage| HelperError::of_path(&text, damage.to_string()))?;
     for (name, due) in stated.side_files() {
-        let path = folder.join(name);
+        let path = folder.join(&name);
         let (bytes, hash) = HexHash128::of_file(&path)
             .map_err(|e| HelperError::of_path(&path, format!("cannot be read: {e}")))?;
         if hash != due {
@@ -155,7 +155,7 @@ pub(super) async fn end(
             bytes,
             hash,
         };
-        objects.put_file(name, &whole, replace).await?;
+        objects.put_file(&name, &whole, replace).await?;
     }
     let there = objects.get(CACHE_MANIFEST).await?;
     if there.as_ref() == Some(&manifest) {

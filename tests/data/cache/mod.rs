@@ -16,6 +16,7 @@ mod full_disk;
 mod index_file;
 mod info;
 mod passing;
+mod rasters;
 mod refused;
 mod resume;
 mod targets;

@@ -120,7 +120,7 @@ fn a_cache_of_an_earlier_form_is_refused_and_built_anew_by_force() {
     fs::write(&path, &earlier).unwrap();
     let e = built(src.path(), dst.path(), copy()).build().unwrap_err();
     assert!(e.is_usage(), "{e:?}");
-    for part in ["manifest.json", "version 1", "versions 2 to 4", "`force`"] {
+    for part in ["manifest.json", "version 1", "versions 2 to 5", "`force`"] {
         assert!(e.to_string().contains(part), "{e}");
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), earlier);

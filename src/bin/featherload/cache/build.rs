@@ -12,7 +12,7 @@ use featherload::cache::{
 use featherload::index::ScanReport;
 use featherload::internals::DrillBuilder;
 use featherload::options::{SourceOptions, cli, units};
-use featherload::{LaunchMethod, MaskOptions, ObjectOptions, Result, Sandbox, error};
+use featherload::{LaunchMethod, MaskOptions, ObjectOptions, RasterList, Result, Sandbox, error};
 use serde_json::json;
 
 use super::progress::{self, ProgressForm, ProgressPrinter};
@@ -28,8 +28,8 @@ use crate::output;
 /// build (Ctrl-C, a kill, a full disk) leaves complete shards, and the same command continues after
 /// them.
 ///
-/// Only the image and the label of samples in tar shards are written, and what --objects and --masks
-/// name. Other fields (txt, json, seg.png) are copied only as --columns; they are listed before the
+/// Only the image and the label of samples in tar shards are written, and what --objects, --masks
+/// and --raster name. Other fields (txt, json, seg.png) are copied only as --columns; they are listed before the
 /// build starts.
 #[derive(Args)]
 #[command(mut_arg("path", |path| path.required(true).index(1).long_help(src_help())))]
@@ -73,6 +73,15 @@ pub struct BuildArgs {
     /// and written as PNG.
     #[arg(long, value_name = "FILES", value_parser = MaskOptions::from_str, help_heading = cli::SOURCE)]
     masks: Option<MaskOptions>,
+
+    /// A raster of the images that the cache keeps, as NAME=FILES: as --raster of bench. May be given
+    /// several times. Runs of the cache read it with --raster NAME=cache.
+    ///
+    /// The fields of its rule become those of the cache. Files are copied as they are (.NAME.png).
+    /// With --resize, numbers are resized by the field filter, and stored without rounding: as PNG if
+    /// they are whole, else as NumPy arrays or .flo.
+    #[arg(long = "raster", value_name = "NAME=FILES", value_parser = RasterList::from_str, help_heading = cli::SOURCE)]
+    rasters: Vec<RasterList>,
 
     /// Worker processes; 0 decodes in this process. Default: the usable CPUs.
     #[arg(long, value_name = "N", help_heading = cli::LIMITS)]
@@ -161,6 +170,7 @@ impl BuildArgs {
         if let Some(masks) = &self.masks {
             builder = builder.masks(masks.clone());
         }
+        builder = builder.rasters(RasterList::joined(self.rasters.iter().cloned()));
         if let Some(stage) = &self.stage_dir {
             builder = builder.stage_dir(stage);
         }
@@ -192,7 +202,9 @@ fn build(args: &BuildArgs) -> Result<CommandOutcome> {
             let objects = args.objects.as_ref().and_then(|of| of.member_extension());
             let masks = args.masks.as_ref().and_then(|of| of.member_extension());
             let mut kept = args.columns.clone();
-            kept.extend([objects, masks].into_iter().flatten().map(str::to_owned));
+            let rasters = args.rasters.iter().flat_map(RasterList::member_extensions);
+            let members = [objects, masks].into_iter().flatten().chain(rasters);
+            kept.extend(members.map(str::to_owned));
             print_fields(progress.scan, &kept);
         }
         if progress.phase == BuildPhase::Writing && announced != Some(progress.share) {
@@ -245,7 +257,7 @@ fn print_fields(scan: Option<&ScanReport>, kept: &[String]) {
     if let Some(fields) = progress::fields(&fields) {
         output::print_to_stderr(&format!(
             "left out: {fields}: a cache has image and label, other fields are not copied unless \
-             --columns, --objects or --masks name them"
+             --columns, --objects, --masks or --raster name them"
         ));
     }
 }

@@ -76,6 +76,15 @@ pub fn run(args: InfoArgs) -> Result<CommandOutcome> {
     if let Some(rule) = &info.masks {
         line(&format!("masks      one for each image; rule {rule}"))?;
     }
+    for (number, raster) in info.rasters.iter().enumerate() {
+        let what = if number == 0 { "rasters" } else { "" };
+        line(&format!(
+            "{what:<11}{}, {}; rule {}",
+            raster.name,
+            error::size(raster.bytes),
+            json!(raster.rule)
+        ))?;
+    }
     if info.skipped > 0 {
         line(&format!(
             "left out   {} samples of the source",
