@@ -20,7 +20,7 @@ use crate::cache::payload_writer::PayloadWriter;
 use crate::cache::report::{BuildPhase, BuildReport, losses};
 use crate::cache::sample_members::SampleMembers;
 use crate::cache::shard_places::{IndependentShards, MissingShards, ShardRun};
-use crate::cache::source_headers::{SourceHeaders, files_hash, no_picture};
+use crate::cache::source_headers::{SourceHeaders, files_hash, no_picture, paths_hash};
 use crate::cache::targets::TargetEntries;
 use crate::data::index::Index;
 use crate::data::shard::manifest::{
@@ -198,7 +198,10 @@ impl CacheBuild<'_> {
         };
         let mut rasters = self.targets.rasters.iter();
         rasters.try_fold(hash(self.index)?, |all, raster| {
-            Ok(joined_hash(all, &hash(&raster.files)?.0.to_le_bytes()))
+            let files = &raster.files;
+            let paths = paths_hash(self.index.root(), files, samples.as_deref());
+            let all = joined_hash(all, &hash(files)?.0.to_le_bytes());
+            Ok(joined_hash(all, &paths.0.to_le_bytes()))
         })
     }
 }
@@ -401,7 +404,8 @@ impl<'a> FolderBuild<'a> {
             return Ok(ControlFlow::Break(()));
         };
         let stored = (options.encode, options.resize);
-        headers = headers.with_rasters(&build.targets.rasters, stored);
+        let most = options.decode_limits().max_scratch;
+        headers = headers.with_rasters(&build.targets.rasters, stored, most);
         headers.check(build.source_store.is_some(), options, order, &places)?;
         let targets = (build.targets, options.resize);
         let members = SampleMembers::new(index, options.encode, &headers.formats, targets);

@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
@@ -46,6 +47,8 @@ pub(super) struct SourceHeaders<'a> {
     pub(super) formats: BTreeMap<u64, FileFormat>,
     /// By number.
     rasters: Vec<RasterFiles<'a>>,
+    /// Samples of which a raster has no file.
+    without_raster: BTreeSet<u64>,
 }
 
 /// The files of the rasters with one name.
@@ -143,31 +146,46 @@ impl<'a> SourceHeaders<'a> {
             file_bytes: file_bytes.into_iter().map(AtomicU64::into_inner).collect(),
             formats: formats.into_inner().unwrap_or_else(PoisonError::into_inner),
             rasters: Vec::new(),
+            without_raster: BTreeSet::new(),
         }))
     }
 
-    /// Adds the rasters of the samples. Notes the lengths of those that are copied, of the samples
-    /// that have a header.
-    pub(super) fn with_rasters(mut self, rasters: &'a [OpenedRaster], stored: StoredAs) -> Self {
-        let of_one = |raster: &'a OpenedRaster| {
+    /// Adds the rasters of the samples. Of the samples that have a header, notes which have a raster
+    /// without a file, and the lengths of files that are copied. A file longer than `most` bytes is
+    /// no part of the memory: reading it is an error.
+    pub(super) fn with_rasters(
+        mut self,
+        rasters: &'a [OpenedRaster],
+        stored: StoredAs,
+        most: u64,
+    ) -> Self {
+        for raster in rasters {
             let files = &raster.files;
-            let length = |id: u64| match files.part(id) {
-                Some(part) => part.bytes,
-                // Reading an absent file reports it.
-                None => files.file(id).metadata().map_or(0, |found| found.len()),
-            };
-            let known = |id: u64| self.sizes.get(id).map_or(0, |_| length(id));
-            let bytes = match stored {
-                (_, None) => (0..self.index.len()).map(known).collect(),
-                (_, Some(_)) => Vec::new(),
-            };
-            RasterFiles {
+            let mut bytes = Vec::new();
+            for id in 0..self.index.len() {
+                let length = match (self.sizes.get(id), files.part(id)) {
+                    (None, _) => 0,
+                    (Some(_), Some(part)) => part.bytes,
+                    (Some(_), None) => match files.file(id).metadata() {
+                        Ok(found) => found.len(),
+                        Err(e) => {
+                            if lasting_faults::is_not_found(&e) {
+                                self.without_raster.insert(id);
+                            }
+                            0
+                        }
+                    },
+                };
+                if stored.1.is_none() {
+                    bytes.push(if length > most { 0 } else { length });
+                }
+            }
+            self.rasters.push(RasterFiles {
                 raster,
                 stored,
                 bytes,
-            }
-        };
-        self.rasters = rasters.iter().map(of_one).collect();
+            });
+        }
         self
     }
 
@@ -243,7 +261,10 @@ impl<'a> SourceHeaders<'a> {
     ) -> Result<String> {
         let file = (self.index.part(id).is_none()).then(|| self.index.file(id));
         let had_header = self.sizes.get(id).is_some();
-        let is_lasting = lasting_faults::is_lasting(&fault, file.as_deref(), had_header);
+        let has_no_raster =
+            fault.kind == FaultKind::Unreadable && self.without_raster.contains(&id);
+        let is_lasting =
+            has_no_raster || lasting_faults::is_lasting(&fault, file.as_deref(), had_header);
         lasting_faults::skip_reason(fault, is_lasting, on_error).map_err(|fault| Error::Sample {
             id,
             path: self.index.path(id),
@@ -317,6 +338,28 @@ pub(super) fn files_hash(
             hash_files(shards.into_iter().map(|number| index.shard_path(number)))
         }
     }
+}
+
+/// Fingerprint of the paths of these files, from the folder of the images on. With `samples`, only
+/// those of these samples. Members of shards have theirs in the fingerprint of their index.
+pub(super) fn paths_hash(images: &Path, files: &Index, samples: Option<&[u64]>) -> HexHash128 {
+    let mut hasher = Hasher::new();
+    let mut add = |id: u64| {
+        let file = files.file(id);
+        let both = images.components().zip(file.components());
+        let common = both.take_while(|(own, other)| own == other).count();
+        let above = images.components().count() - common;
+        let below: PathBuf = file.components().skip(common).collect();
+        hasher.write(&(above as u64).to_le_bytes());
+        hasher.write(below.as_os_str().as_bytes());
+        hasher.write(&[0]);
+    };
+    match samples {
+        _ if files.shards() > 0 => {}
+        Some(samples) => samples.iter().copied().for_each(add),
+        None => (0..files.len()).for_each(&mut add),
+    }
+    HexHash128(hasher.finish_128())
 }
 
 fn hash_files(paths: impl Iterator<Item = PathBuf>) -> Result<HexHash128> {

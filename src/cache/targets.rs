@@ -13,11 +13,10 @@ use crate::data::objects::{
     BoxForm, ObjectForm, ObjectShape, ObjectTable, ObjectTableWriter, StatedObjects,
 };
 use crate::data::shard::manifest::{
-    HexHash128, MASK_EXTENSION, MasksEntry, ObjectsEntry, RasterEntry, TargetMembers,
+    HexHash128, MASK_EXTENSION, MOST_RASTERS, MasksEntry, ObjectsEntry, RasterEntry, TargetMembers,
 };
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::encode::encoding::{CacheEncoding, CacheResize};
-use crate::jobs::encode::payload::MOST_RASTERS;
 use crate::jobs::encode::raster_form::RasterForm;
 use crate::jobs::encode::resized_objects::resize_objects;
 use crate::jobs::object_rule::ObjectRule;

@@ -4,7 +4,7 @@
 //! checksum of the text inside. A reader writes the value again and compares the bytes, so it
 //! notices any changed byte. Never in here: times, host names, and the place of the cache.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -44,6 +44,9 @@ pub(crate) const CACHE_MASKS: &str = "masks.fli";
 pub(crate) fn raster_file(name: &str) -> String {
     format!("{RASTER_FILE}{name}.fli")
 }
+
+/// Most rasters of a cache, masks included.
+pub(crate) const MOST_RASTERS: usize = 7;
 
 /// The beginning of [`raster_file`].
 const RASTER_FILE: &str = "raster-";
@@ -221,7 +224,11 @@ pub(crate) struct CacheManifest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) masks: Option<MasksEntry>,
     /// The other rasters of the samples, in the order of their members.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "raster_entries"
+    )]
     pub(crate) rasters: Vec<RasterEntry>,
     /// Samples in all shards.
     pub(crate) samples: u64,
@@ -325,6 +332,21 @@ pub(crate) struct RasterEntry {
     pub(crate) source: HexHash128,
     /// Hash of the file [`raster_file`]. None until the build has ended.
     pub(crate) index: Option<HexHash128>,
+}
+
+/// Entries with different names, and not too many: each has a file that is downloaded.
+fn raster_entries<'de, D>(from: D) -> std::result::Result<Vec<RasterEntry>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let all = Vec::<RasterEntry>::deserialize(from)?;
+    let names = all.iter().map(|entry| entry.name.to_ascii_lowercase());
+    let names: BTreeSet<String> = names.collect();
+    if all.len() > MOST_RASTERS || names.len() < all.len() {
+        let what = format!("more than {MOST_RASTERS} rasters, or two of one name");
+        return Err(serde::de::Error::custom(what));
+    }
+    Ok(all)
 }
 
 /// A name that leads to no other folder: a manifest may come from a store.
@@ -915,6 +937,21 @@ mod tests {
             let e = CacheManifest::from_bytes(&cache.to_bytes().unwrap()).unwrap_err();
             assert!(e.to_string().contains("invalid name"), "{name}: {e}");
             assert!(!is_side_file(&raster_file(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn rasters_that_no_build_writes_are_refused() {
+        let many: Vec<_> = (0..=MOST_RASTERS).map(|n| format!("r{n}")).collect();
+        let many = many.iter().map(|name| raster(name)).collect();
+        for rasters in [many, vec![raster("depth"), raster("Depth")]] {
+            let mut cache = cache();
+            cache.rasters = rasters;
+            cache.version = RASTERS_VERSION;
+            let e = CacheManifest::from_bytes(&cache.to_bytes().unwrap()).unwrap_err();
+            assert!(e.to_string().contains("more than 7 rasters"), "{e}");
+            cache.rasters.truncate(1);
+            CacheManifest::from_bytes(&cache.to_bytes().unwrap()).unwrap();
         }
     }
 

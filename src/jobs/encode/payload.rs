@@ -6,16 +6,14 @@
 //! row    head: length u64, lengths of rasters u64, .. (64 bytes) | image | rasters | unused
 //! ```
 
+use crate::data::shard::manifest::MOST_RASTERS;
 use crate::order::KeyedPermutation;
-
-/// Bytes before the payload in a row.
-pub(crate) const HEAD: usize = 64;
-
-/// Most rasters of a sample.
-pub(crate) const MOST_RASTERS: usize = HEAD / size_of::<u64>() - 1;
 
 /// The lengths of an image and of its rasters.
 pub(crate) type PayloadLengths = [u64; MOST_RASTERS + 1];
+
+/// Bytes before the payload in a row.
+pub(crate) const HEAD: usize = size_of::<PayloadLengths>();
 
 /// Writes the lengths of an image and of its rasters to the head of its row.
 pub(crate) fn write_lengths(lengths: &PayloadLengths, head: &mut [u8]) {

@@ -11,7 +11,7 @@ use crate::jobs::encode::raster_form::{RasterForm, resizing_rule, scaled};
 use crate::jobs::open_shards::AccessPattern;
 use crate::jobs::raster_rule::{MASKS, NamedRaster, RasterRule};
 use crate::jobs::sample::raster_maker::RasterMaker;
-use crate::jobs::sample::raster_size::stored_size;
+use crate::jobs::sample::raster_size::{size_fault, stored_size};
 use crate::jobs::sample::{self, RowRequest};
 use crate::jobs::sample_input::{InputMode, SampleInput};
 use crate::order::PositionRandom;
@@ -106,7 +106,7 @@ impl RasterPayloadMaker {
         meter.bytes += file.len() as u64;
         let form = RasterForm::of(&self.rule, self.storing, self.index.relative_path(id));
         let Some(maker) = &mut self.maker else {
-            check_size(&self.rule, &file, image, &self.limits)?;
+            check_size((&self.rule, self.storing.0), &file, image, &self.limits)?;
             let changed = || FaultKind::Changed.fault("changed since its length was read");
             let to = out.get_mut(..file.len()).ok_or_else(changed)?;
             to.copy_from_slice(&file);
@@ -145,9 +145,10 @@ impl RasterPayloadMaker {
     }
 }
 
-/// Rejects a file of another size than its upright image, whose height and width are given.
+/// Rejects a file of another size than its upright image, whose height and width are given. An
+/// image whose bytes are copied may be used as stored, so its numbers may have that size.
 fn check_size(
-    rule: &RasterRule,
+    (rule, encode): (&RasterRule, CacheEncoding),
     file: &[u8],
     image: (u32, u32),
     limits: &PictureLimits,
@@ -157,17 +158,11 @@ fn check_size(
         _ => 1,
     };
     let found = stored_size(rule, file, limits)?;
-    if found == scaled(image, scale) {
-        return Ok(());
+    let may_be_stored = encode == CacheEncoding::Copy && !matches!(rule, RasterRule::Image(_));
+    match found == scaled(image, scale) || (may_be_stored && (found.1, found.0) == image) {
+        true => Ok(()),
+        false => Err(size_fault(found, image, scale)),
     }
-    let must = match scale {
-        1 => "both must have one size".to_owned(),
-        _ => format!("it must be {scale} times larger"),
-    };
-    Err(FaultKind::Unsupported.fault(format!(
-        "it has {} x {} pixels, and its image {} x {}: {must}",
-        found.1, found.0, image.1, image.0
-    )))
 }
 
 /// The file of a resized raster of this height and width. `path`: of its file in the source.

@@ -26,7 +26,7 @@ pub(crate) struct EncodeSpec {
     /// The seed of the order. None: the index's order.
     pub(crate) shuffle: Option<u64>,
     pub(crate) limits: PictureLimits,
-    /// At most [`MOST_RASTERS`](crate::jobs::encode::payload::MOST_RASTERS).
+    /// At most [`MOST_RASTERS`](crate::data::shard::manifest::MOST_RASTERS).
     pub(crate) rasters: Vec<NamedRaster>,
 }
 

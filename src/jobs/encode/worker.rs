@@ -238,15 +238,15 @@ impl Job for EncodeJob {
             CacheEncoding::Jpeg { .. } => self.rooms.largest().saturating_mul(2),
             CacheEncoding::Copy | CacheEncoding::Raw => 0,
         };
-        // A raster is decoded when its image is done. Its numbers, its file and what is between them
-        // are at most as large as its row each. Each decoder keeps buffers, and so does each raster.
+        // A raster is decoded when its image is done. Its numbers, twice those while labels are
+        // collected, and its file are at most as large as its row each. Each decoder keeps buffers, and so does each raster.
         let count = self.rasters.len() as u64;
         let pages = self.rasters.iter().map(RasterPayloadMaker::largest_page);
         let pages = pages.fold(0, u64::saturating_add);
         let rasters = match (count, self.spec.resize) {
             (0, _) => 0,
             (_, None) => self.spec.limits.max_scratch.saturating_add(pages),
-            (_, Some(_)) => (self.rooms.largest().saturating_mul(3))
+            (_, Some(_)) => (self.rooms.largest().saturating_mul(4))
                 .saturating_add(self.spec.limits.max_scratch)
                 .saturating_add((sample::KEEP as u64).saturating_mul(2 * count))
                 .saturating_add(pages),

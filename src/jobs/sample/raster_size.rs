@@ -40,7 +40,7 @@ pub(super) fn of_raster(fault: SampleFault) -> SampleFault {
 }
 
 /// The fault of a raster whose size is not `wanted`. Both are heights and widths.
-pub(super) fn size_fault(found: (u32, u32), image: (u32, u32), scale: u32) -> SampleFault {
+pub(crate) fn size_fault(found: (u32, u32), image: (u32, u32), scale: u32) -> SampleFault {
     let must = match scale {
         1 => "both must have one size".to_owned(),
         _ => format!("the raster must be {scale} times larger"),

@@ -14,21 +14,22 @@ use featherload::cache::{
 use featherload::fetch::{FetchOptions, StoreAddress};
 use featherload::index::ShardOptions;
 use featherload::internals::DrillBuilder;
-use featherload::recipe::{RandomHorizontalFlip, RandomResizedCrop, Resize};
+use featherload::recipe::{OrientationMode, RandomHorizontalFlip, RandomResizedCrop, Resize};
 use featherload::{
     DataType, FlowRule, LoaderBuilder, MaskOptions, MaskRule, NumberRule, PairRule, RasterFilter,
     RasterList, RasterNumber, RasterOptions, RasterRule, Recipe, Sampler, Source,
 };
 use image::{GrayImage, ImageBuffer, Luma, Rgb, RgbImage};
 
+use super::contents::with_orientation;
 use super::scene::{
     assert_same as assert_same_files, check_whole_shards, files, members, wait_for_shard,
 };
 use super::small::{flip, verified};
 use crate::common::FEATHERLOAD;
-use crate::common::builder;
 use crate::common::command::{featherload, object, stdout};
 use crate::common::rows::{assert_same, stream};
+use crate::common::{Picture, builder};
 
 const COUNT: u32 = 13;
 
@@ -503,29 +504,21 @@ fn a_bad_raster_is_a_bad_sample() {
             on_error: OnBadSample::Skip,
             ..options
         };
-        // A file that is missing may come back.
-        let e = making(dir.path(), &cache, skipping).build().unwrap_err();
-        let e = e.to_string();
-        assert!(e.contains("raster depth") && e.contains("06.png"), "{e}");
-    }
-    let depth = ImageBuffer::<Luma<u16>, _>::new(size_of(6).0, size_of(6).1);
-    depth.save(dir.path().join("depth/06.png")).unwrap();
-    for (name, options) in [("copied", copied()), ("resized", resized())] {
-        let cache = dir.path().join(name);
-        let skipping = BuildOptions {
-            on_error: OnBadSample::Skip,
-            ..options
-        };
         let build = making(dir.path(), &cache, skipping).force(true);
         let report = build.build().unwrap();
-        assert_eq!(report.skipped, 2, "{report:?}");
-        assert!(report.skipped_examples[1].reason.contains("raster flow"));
+        assert_eq!(report.skipped, 3, "{report:?}");
+        let reasons = report.skipped_examples.iter().map(|one| &*one.reason);
+        let mut reasons: Vec<&str> = reasons.collect();
+        reasons.sort_unstable();
+        for (reason, name) in reasons.iter().zip(["alpha", "depth", "flow"]) {
+            assert!(reason.starts_with(&format!("raster {name} ")), "{reason}");
+        }
         assert!(verified(&cache, 1).is_good());
         let mut loader = run(&cache, of_cache(), "cache")
             .num_workers(1)
             .build()
             .unwrap();
-        assert_eq!(stream(&mut loader, 1).len(), COUNT as usize - 2);
+        assert_eq!(stream(&mut loader, 1).len(), COUNT as usize - 3);
     }
 }
 
@@ -613,9 +606,75 @@ fn the_command_line_takes_and_prints_rasters() {
     let text = stdout(&featherload(&["cache", "info", at]));
     assert!(text.contains("\nrasters    depth, "), "{text}");
     assert!(text.contains("\n           flow, "), "{text}");
-    let plan = |raster: &str| {
-        let planned = featherload(&["plan", at, raster, "--json"]);
-        object(&planned).to_string()
+    let slot = |source: &str, rasters: &[&str]| {
+        let planned = featherload(&[&["plan", source, "--json"], rasters].concat());
+        object(&planned)["memory"]["slot_bytes"].as_u64().unwrap()
     };
-    assert!(plan("--raster=depth=cache").contains("slot"));
+    let cached = slot(at, &["--raster=depth=cache"]);
+    assert!(cached > slot(at, &[]));
+    assert_eq!(cached, slot(images, &[depth]));
+}
+
+/// A build of a cache with the depths in this folder.
+fn with_depths(dir: &Path, folder: &str, options: BuildOptions) -> CacheBuilder {
+    let mut rasters = RasterList::default();
+    let rule = RasterRule::Numbers(depth());
+    let files = format!("../{folder}/{{stem}}.png");
+    rasters.push("depth", RasterOptions::new(files, rule));
+    let source = Source::detect(dir.join("images")).unwrap();
+    CacheBuilder::new(source, dir.join("cache"), options)
+        .rasters(rasters)
+        .helper(FEATHERLOAD)
+        .num_workers(1)
+}
+
+/// Also where files have the same names, lengths and times.
+#[test]
+fn rasters_of_another_folder_are_another_source() {
+    let dir = scene();
+    let build = |folder: &str| with_depths(dir.path(), folder, copied()).build();
+    build("depth").unwrap();
+    let (from, to) = (dir.path().join("depth"), dir.path().join("other"));
+    let mut copy = Command::new("cp");
+    let status = copy.arg("-a").args([&from, &to]).status().unwrap();
+    assert!(status.success());
+    let e = build("other").unwrap_err().to_string();
+    assert!(e.contains("holds a cache with other settings"), "{e}");
+    build("depth").unwrap();
+}
+
+/// An image whose bytes are copied may be used as stored, and its numbers with it.
+#[test]
+fn numbers_of_images_as_stored_are_copied() {
+    let dir = scene();
+    let images = dir.path().join("images");
+    fs::remove_dir_all(&images).unwrap();
+    fs::create_dir(&images).unwrap();
+    let stored = Picture::rgb(90, 60, 3).encode();
+    fs::write(images.join("00.jpg"), with_orientation(&stored, 6)).unwrap();
+    let save = |width, height| {
+        let depth = ImageBuffer::<Luma<u16>, _>::from_pixel(width, height, Luma([700]));
+        depth.save(dir.path().join("depth/00.png")).unwrap();
+    };
+    save(90, 60);
+    let raw = BuildOptions {
+        encode: CacheEncoding::Raw,
+        ..copied()
+    };
+    let e = with_depths(dir.path(), "depth", raw).build().unwrap_err();
+    let e = e.to_string();
+    assert!(e.contains("use orientation 'stored'"), "{e}");
+    let build = with_depths(dir.path(), "depth", copied()).force(true);
+    build.build().unwrap();
+    let recipe = recipe().with_orientation(OrientationMode::Stored);
+    let mut rasters = RasterList::default();
+    rasters.push("depth", RasterOptions::of_cache());
+    let cache = dir.path().join("cache");
+    let builder = builder(&cache).rasters(rasters).recipe(recipe);
+    assert_eq!(numbers(builder, "depth"), vec![0.7; 32 * 32]);
+    // Neither upright nor as stored.
+    save(60, 61);
+    let build = with_depths(dir.path(), "depth", copied()).force(true);
+    let e = build.build().unwrap_err().to_string();
+    assert!(e.contains("60 x 61 pixels"), "{e}");
 }
