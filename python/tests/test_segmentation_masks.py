@@ -339,7 +339,7 @@ def test_errors_name_the_fix(photos_and_masks: Path) -> None:
     for masks, options, error, text in [
         ("../masks/{id}.png", {}, ConfigError, r"placeholders are \{stem\}"),
         ("mask", {}, ConfigError, "names a column, and this source has none"),
-        ("../nothing/{stem}.png", {}, ConfigError, r"nothin\S* does not exist"),
+        ("../nothing/{stem}.png", {}, ConfigError, "nothing/0.png does not exist"),
         ({"ignore": 3}, {}, ConfigError, "masks need .files.: a pattern"),
         ({"files": "{stem}", "ignored": 3}, {}, ConfigError, "unknown field .ignored."),
         ({"files": "{stem}", "ignore": 256}, {}, ConfigError, "uint8 holds 0 to 255"),

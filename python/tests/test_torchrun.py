@@ -18,8 +18,6 @@ from featherload._helper import helper
 PROGRAM = Path(__file__).parent / "torchrun_rank.py"
 NODES, RANKS = 2, 2
 LIMIT = 200.0
-# Shards that a machine downloads at one time.
-UNDER_WAY = 8
 
 
 def free_port() -> int:
@@ -33,7 +31,7 @@ def test_a_rank_that_dies_is_started_again_and_each_sample_comes_once(
 ) -> None:
     need("torch")
     cache = tmp_path / "cache"
-    build = [helper(), "cache", "build", photos, cache, "--shard-samples", "4"]
+    build = [helper(), "cache", "build", photos, cache, "--shard-samples", "16"]
     subprocess.run(build, check=True, capture_output=True)
     src = store.upload(cache, "sets/cache")
 
@@ -66,8 +64,5 @@ def test_a_rank_that_dies_is_started_again_and_each_sample_comes_once(
             seen += json.loads((tmp_path / f"rank-{rank}.json").read_text())["seen"][epoch]
         assert sorted(seen) == list(range(256))
     # One download for each machine, whatever its ranks; who is started again goes on with it.
-    # What lay in buffers of sockets when its processes were killed is lost, and sent again.
-    shards = [path.stat().st_size for path in cache.glob("shard-*.tar")]
-    assert len(shards) == 64
-    most = NODES * (sum(shards) + UNDER_WAY * max(shards))
-    assert store.proxy.bytes_sent("*/shard-*.tar") <= most
+    of_shards = sum(path.stat().st_size for path in cache.glob("shard-*.tar"))
+    assert store.proxy.bytes_sent("*/shard-*.tar") <= NODES * of_shards * 1.02
