@@ -55,8 +55,8 @@ pub struct ObjectRule {
     /// The library whose rules objects follow.
     pub style: TargetStyle,
     /// The least width and height of a box in pixels, from 0, after it is clamped to the picture.
-    /// torchvision 1, albumentations 0,
-    /// ultralytics 2, detectron2 0.00001. With `hf` no box is dropped by its size.
+    /// torchvision 1, albumentations 0, ultralytics 2 where pictures are cut or warped, detectron2
+    /// 0.00001. With `hf` no box is dropped by its size.
     pub min_size: Option<f64>,
     /// The least area of a box in square pixels, from 0. torchvision 1, albumentations 0. Not with
     /// the other styles.

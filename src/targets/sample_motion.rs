@@ -201,6 +201,26 @@ impl SampleMotion {
         self.steps.iter().filter(is_mirror).count()
     }
 
+    /// Whether a step may move a part of the picture out of the frame, or change its shape other than
+    /// by a resize.
+    #[must_use]
+    pub fn cuts_or_warps(&self) -> bool {
+        let is_whole = |step: &StepMotion| match step.kind {
+            MotionKind::Still
+            | MotionKind::Pad { .. }
+            | MotionKind::Resize
+            | MotionKind::Mirror
+            | MotionKind::UpsideDown
+            | MotionKind::Turn(_) => true,
+            MotionKind::Crop { .. }
+            | MotionKind::Rotate { .. }
+            | MotionKind::Affine
+            | MotionKind::Perspective
+            | MotionKind::Elastic { .. } => false,
+        };
+        !self.steps.iter().all(is_whole)
+    }
+
     /// Whether left and right of an object have changed places: an odd number of flips, of either
     /// kind.
     #[must_use]

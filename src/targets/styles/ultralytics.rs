@@ -1,10 +1,11 @@
 //! Objects by the rules of Ultralytics' detection and pose trainers.
 //!
 //! - All steps are one map. A box becomes the hull of its corners, clipped to the output.
-//! - A box is kept if both sides are above `min_side`, if enough of its area is left, and if it is
-//!   not too long. The area before is that of the moved box, not of its hull.
-//! - Keypoints flip to `W - x`, and partners are exchanged when the picture is mirrored. Outside the
-//!   output their visibility is 0.
+//! - Where the picture is cut or warped, a box is kept if both sides are above `min_side`, if enough
+//!   of its area is left, and if it is not too long. The area before is that of the moved box, not of
+//!   its hull. Other steps, such as those of a letterbox, drop only boxes without area.
+//! - Keypoints flip to `W - x`, and partners are exchanged when the picture is mirrored. One outside
+//!   the output moves to its edge, with visibility 0.
 //!
 //! Its library is under the AGPL. These rules follow its documented behaviour, and have none of its
 //! code. Boxes are not made anew from polygons.
@@ -16,7 +17,7 @@ use crate::targets::fault::TargetFault;
 use crate::targets::matrix::{corners_of, hull_of};
 use crate::targets::objects::{DropCounts, SampleObjects};
 
-/// Which boxes are kept.
+/// Which boxes are kept where a picture is cut or warped.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UltralyticsRules {
     /// Width and height must be above this, in pixels.
@@ -47,6 +48,13 @@ impl UltralyticsRules {
         }
     }
 
+    /// Keeps each box with an area.
+    const WITH_AREA: Self = Self {
+        min_side: 0.0,
+        min_area_ratio: 0.0,
+        max_aspect: f64::INFINITY,
+    };
+
     pub(super) fn walk(
         &self,
         moved: &MovedSample<'_>,
@@ -64,6 +72,10 @@ impl UltralyticsRules {
             areas.push((x1 - x0) * (y1 - y0) * path.area_factor(centre).abs());
             *values = hull_of(corners_of([x0, y0, x1, y1]).map(|at| path.map(at)));
         }
+        let limits = match motion.cuts_or_warps() {
+            true => *self,
+            false => Self::WITH_AREA,
+        };
         let mut keep = KeepList::new(objects.len());
         for (object, (values, area)) in objects.boxes.iter_mut().zip(areas).enumerate() {
             if !values.iter().all(|v| v.is_finite()) {
@@ -74,11 +86,11 @@ impl UltralyticsRules {
             let (y0, y1) = (y0.clamp(0.0, height), y1.clamp(0.0, height));
             *values = format.from_xyxy([x0, y0, x1, y1]);
             let (w, h) = (x1 - x0, y1 - y0);
-            let reason = if w <= self.min_side || h <= self.min_side {
+            let reason = if w <= limits.min_side || h <= limits.min_side {
                 &mut counts.small
-            } else if w * h <= self.min_area_ratio * area {
+            } else if w * h <= limits.min_area_ratio * area {
                 &mut counts.hidden
-            } else if w.max(h) >= self.max_aspect * w.min(h) {
+            } else if w.max(h) >= limits.max_aspect * w.min(h) {
                 &mut counts.elongated
             } else {
                 continue;
@@ -96,6 +108,7 @@ impl UltralyticsRules {
             if !((0.0..=width).contains(&x) && (0.0..=height).contains(&y)) {
                 *seen = 0;
             }
+            *point = [x.clamp(0.0, width), y.clamp(0.0, height)];
         }
         if motion.is_mirrored() {
             keypoints.swap(moved.swap.ok_or_else(no_swap)?)?;

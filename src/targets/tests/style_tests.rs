@@ -1,4 +1,4 @@
-//! Rules of libraries that have no golden, and the objects that all styles share.
+//! Rules in hand-made cases, and the objects that all styles share.
 
 use super::{CaseNumbers, affine, crop, pad, resize, rotate, size};
 use crate::recipe::{RotationStyle, Size, Step};
@@ -199,7 +199,7 @@ fn keypoints_outside_lose_their_visibility() {
     let cut = motion(size(20, 30), &[crop(0, 0, 8, 20)]);
     for (style, points) in [
         (TargetStyle::Detectron2, [[4.5, 5.5], [0.0, 0.0]]),
-        (TargetStyle::Ultralytics, [[4.0, 5.0], [10.0, 6.0]]),
+        (TargetStyle::Ultralytics, [[4.0, 5.0], [8.0, 6.0]]),
         (TargetStyle::Albumentations, [[4.0, 5.0], [10.0, 6.0]]),
     ] {
         let mut objects = person();
@@ -222,7 +222,7 @@ fn ultralytics_drops_small_hidden_and_long_boxes() {
         let counts = style.move_objects(&moved, &mut objects, None).unwrap();
         (objects.boxes.first().copied(), counts)
     };
-    let half = [resize(300, 300)];
+    let half = [resize(300, 300), crop(0, 0, 300, 300)];
     assert_eq!(run(rules, [0.0, 0.0, 4.0, 90.0], &half).1.small, 1);
     assert_eq!(run(rules, [0.0, 0.0, 4.2, 90.0], &half).1.total(), 0);
     let cut = [crop(95, 0, 300, 300)];
@@ -233,8 +233,19 @@ fn ultralytics_drops_small_hidden_and_long_boxes() {
         &cut,
     );
     assert_eq!(kept, Some([0.0, 0.0, 5.0, 100.0]));
-    assert_eq!(run(rules, [0.0, 0.0, 500.0, 5.0], &[]).1.elongated, 1);
-    assert_eq!(run(rules, [0.0, 0.0, 499.0, 5.0], &[]).1.total(), 0);
+    let whole = [crop(0, 0, 600, 600)];
+    assert_eq!(run(rules, [0.0, 0.0, 500.0, 5.0], &whole).1.elongated, 1);
+    assert_eq!(run(rules, [0.0, 0.0, 499.0, 5.0], &whole).1.total(), 0);
+    // A letterbox and a flip drop only boxes without area.
+    let boxed = [resize(300, 300), pad(0, 9, 0, 9), Step::Mirror];
+    for (values, small) in [
+        ([0.0, 0.0, 4.0, 90.0], 0),
+        ([0.0, 0.0, 500.0, 5.0], 0),
+        ([3.0, 3.0, 3.0, 90.0], 1),
+    ] {
+        let counts = run(rules, values, &boxed).1;
+        assert_eq!((counts.small, counts.total()), (small, small), "{values:?}");
+    }
     // A rotation changes the hull and no area.
     let turn = [rotate(45.0, size(600, 600), RotationStyle::Tensor)];
     let (kept, counts) = run(rules, [290.0, 290.0, 310.0, 310.0], &turn);

@@ -11,10 +11,7 @@ use crate::jobs::sample::objects::{ObjectMaker, record_of};
 use crate::recipe::PixelRect;
 use crate::sys::panics::catch_panic;
 use crate::targets::masks::{BitMask, MaskScale};
-use crate::targets::{
-    DropCounts, MotionKind, RotatedFormat, SampleMotion, SampleObjects, TargetRules,
-    UltralyticsRules,
-};
+use crate::targets::{DropCounts, RotatedFormat, SampleMotion, SampleObjects};
 
 /// The objects of pictures that are joined to one.
 #[derive(Debug, Default)]
@@ -97,19 +94,8 @@ impl ObjectMaker {
         joined: &mut JoinedObjects,
         motion: &SampleMotion,
     ) -> Result<(), SampleFault> {
-        let rules = match self.mover.rules() {
-            // Its library drops boxes where pictures are cut or warped, and not where they are
-            // resized.
-            TargetRules::Ultralytics(_) if !cuts(motion) => {
-                TargetRules::Ultralytics(UltralyticsRules {
-                    min_side: 0.0,
-                    min_area_ratio: 0.0,
-                    max_aspect: f64::INFINITY,
-                })
-            }
-            rules => *rules,
-        };
-        let drops = self.mover.move_by(&rules, motion, &mut joined.objects)?;
+        let rules = self.mover.rules();
+        let drops = self.mover.move_by(rules, motion, &mut joined.objects)?;
         joined.drops = joined.drops.and(drops);
         Ok(())
     }
@@ -157,21 +143,6 @@ impl ObjectMaker {
                 .fault("moving the objects of this sample panicked: please report it"))
         })
     }
-}
-
-/// Whether steps move pixels out of the picture, or into it.
-fn cuts(motion: &SampleMotion) -> bool {
-    let keeps = |kind| {
-        matches!(
-            kind,
-            MotionKind::Still
-                | MotionKind::Resize
-                | MotionKind::Mirror
-                | MotionKind::UpsideDown
-                | MotionKind::Turn(_)
-        )
-    };
-    !motion.steps().iter().all(|step| keeps(step.kind))
 }
 
 impl JoinedObjects {
