@@ -3,79 +3,18 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::{affine, crop, elastic, pad, perspective, resize, rotate};
-use crate::recipe::{RotationStyle, Size, Step};
+use super::elastic;
+use super::golden_cases::{
+    CLOSE, CaseStep, differences, format_of, golden_file, motion_of, none, objects_of,
+};
 use crate::targets::{
     AlbumentationsRules, BoxFormat, ClampingMode, KeypointArray, RotatedBoxes, RotatedFormat,
     SampleMotion, SampleObjects, TargetRules, TorchvisionRules, clamp_boxes, clamp_keypoints,
     normalized_box, sanitize_boxes, sanitize_keypoints,
 };
-use crate::tests_support::golden;
-
-/// The largest difference to a library, in pixels.
-const CLOSE: f64 = 1e-3;
 
 pub(super) fn read<T: DeserializeOwned>(name: &str) -> T {
-    serde_json::from_slice(&golden("targets", name).unwrap()).unwrap()
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum CaseStep {
-    Crop(u32, u32, u32, u32),
-    Pad(u32, u32, u32, u32),
-    Resize(u32, u32),
-    Mirror,
-    UpsideDown,
-    Turn(u8),
-    Rotate(f64, u32, u32),
-    Affine([f64; 6]),
-    Perspective([f64; 8]),
-}
-
-impl CaseStep {
-    fn step(&self) -> Step {
-        match *self {
-            Self::Crop(left, top, width, height) => crop(left, top, width, height),
-            Self::Pad(left, top, right, bottom) => pad(left, top, right, bottom),
-            Self::Resize(height, width) => resize(height, width),
-            Self::Mirror => Step::Mirror,
-            Self::UpsideDown => Step::UpsideDown,
-            Self::Turn(quarters) => Step::Turn(quarters),
-            Self::Rotate(degrees, height, width) => {
-                rotate(degrees, (height, width).into(), RotationStyle::Tensor)
-            }
-            Self::Affine(matrix) => affine(matrix),
-            Self::Perspective(coefficients) => perspective(coefficients),
-        }
-    }
-}
-
-fn motion_of(source: (u32, u32), steps: &[(usize, CaseStep)], output: (u32, u32)) -> SampleMotion {
-    let mut motion = SampleMotion::new(source.into());
-    for (op, step) in steps {
-        motion.push(*op, &step.step());
-    }
-    assert_eq!(motion.output(), Size::from(output), "{steps:?}");
-    motion
-}
-
-fn format_of(name: &str) -> BoxFormat {
-    match name {
-        "xyxy" => BoxFormat::Xyxy,
-        "xywh" => BoxFormat::Xywh,
-        "cxcywh" => BoxFormat::Cxcywh,
-        other => panic!("{other}"),
-    }
-}
-
-fn objects_of(boxes: &[[f64; 4]], format: BoxFormat) -> SampleObjects {
-    SampleObjects {
-        number: (0..boxes.len() as u32).collect(),
-        boxes: boxes.to_vec(),
-        box_format: format,
-        ..SampleObjects::default()
-    }
+    golden_file("targets", name)
 }
 
 /// One keypoint to an object.
@@ -91,35 +30,10 @@ fn points_of(points: &[[f64; 2]]) -> SampleObjects {
     }
 }
 
-/// The differences of lists of equal length, by row.
-fn differences<const N: usize>(got: &[[f64; N]], want: &[[f64; N]]) -> Vec<String> {
-    if got.len() != want.len() {
-        return vec![format!("{} rows instead of {}", got.len(), want.len())];
-    }
-    let rows = got.iter().zip(want).enumerate();
-    rows.filter(|(_, (got, want))| {
-        let mut pairs = got.iter().zip(want.iter());
-        pairs.any(|(got, want)| (got - want).abs() > CLOSE || got.is_nan())
-    })
-    .map(|(row, (got, want))| format!("row {row}: {got:?} instead of {want:?}"))
-    .collect()
-}
-
 /// Whether a choice is that of the library, where single precision does not decide.
 fn is_choice(got: &[bool], want: &[Option<bool>]) -> bool {
     let mut pairs = got.iter().zip(want);
     got.len() == want.len() && pairs.all(|(got, want)| want.is_none_or(|want| want == *got))
-}
-
-/// Fails with the first lines of what is wrong.
-fn none(wrong: &[String], of: usize) {
-    let lines = wrong.len().min(12);
-    assert!(
-        wrong.is_empty(),
-        "{} of {of} cases:\n{}",
-        wrong.len(),
-        wrong[..lines].join("\n")
-    );
 }
 
 #[derive(Debug, Deserialize)]

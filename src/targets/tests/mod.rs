@@ -1,10 +1,12 @@
 //! Tests of the room.
 
 mod geometry_tests;
+mod golden_cases;
 mod library_goldens;
 mod mask_tests;
 mod pixel_tests;
 mod style_tests;
+mod trainer_goldens;
 
 use crate::recipe::geometry::PixelRect;
 use crate::recipe::{
