@@ -11,6 +11,9 @@ use crate::targets::{
     UltralyticsRules,
 };
 
+/// x, y and visibility. The visibility is none where single precision decides.
+type MovedKeypoint = (f64, f64, Option<u8>);
+
 #[derive(Debug, Deserialize)]
 struct TrainerCase {
     size: (u32, u32),
@@ -33,9 +36,8 @@ struct TrainerCase {
     /// x, y and visibility of the keypoints of each object. Empty if objects have none.
     #[serde(default)]
     keypoints: Vec<Vec<(f64, f64, u8)>>,
-    /// The visibility is none where single precision decides.
     #[serde(default)]
-    keypoints_moved: Vec<Option<Vec<(f64, f64, Option<u8>)>>>,
+    keypoints_moved: Vec<Option<Vec<MovedKeypoint>>>,
 }
 
 /// How often the libraries chose.
