@@ -11,12 +11,16 @@ use std::{ffi, fs};
 use crate::data::shard;
 use crate::data::shard::walk::HeaderWalk;
 use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::jobs::raster_rule::RasterRule;
+use crate::jobs::sample::raster_maker::RasterMaker;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::order::PositionRandom;
 use crate::picture::raster::RasterReader;
 use crate::picture::{FileFormat, PictureLimits, jpeg, read_header};
 use crate::pool::worker::meter::StageMeter;
-use crate::recipe::{Recipe, RowExtent, SampleProgram};
+use crate::recipe::{
+    Decode, RandomHorizontalFlip, RandomResizedCrop, Recipe, RowExtent, SampleProgram,
+};
 
 /// Width and height, as the file's pixels lie and as they are to be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,6 +183,54 @@ fn golden_set(set: &str) -> Result<(PathBuf, Vec<u8>)> {
     let path = folder.join(format!("{set}.tar"));
     let bytes = fs::read(&path).map_err(|e| Error::io_at("read", &path, e))?;
     Ok((path, bytes))
+}
+
+/// What a worker keeps from raster to raster, for images of one size and a recipe that crops and
+/// flips them.
+#[derive(Debug)]
+pub struct RasterDecoder {
+    maker: RasterMaker,
+    rule: RasterRule,
+    program: SampleProgram,
+}
+
+impl RasterDecoder {
+    /// Height and width of images.
+    pub const IMAGE: (u32, u32) = (6, 8);
+
+    pub fn new(rule: &RasterRule, max_pixels: u64, max_scratch: u64) -> Result<Self> {
+        let recipe = Recipe::new("rasters")
+            .then(Decode::default())
+            .then(RandomResizedCrop::new((5, 7)))
+            .then(RandomHorizontalFlip::default());
+        let program = SampleProgram::compile(&recipe)?;
+        let limits = PictureLimits {
+            max_pixels,
+            max_scratch,
+        };
+        Ok(Self {
+            maker: RasterMaker::new(&program, rule, &limits)?,
+            rule: rule.clone(),
+            program,
+        })
+    }
+
+    /// The raster of position `position` of the first epoch, from the bytes of a file.
+    pub fn make(&mut self, bytes: &[u8], position: u64) -> Result<Vec<u8>, SampleFault> {
+        let request = RowRequest {
+            random: &PositionRandom::new(0, 0, position),
+            size: None,
+            part: None,
+            boxes: None,
+            check_size: &|_| Ok(()),
+        };
+        let section = self.rule.section(&self.program);
+        let mut raster = vec![0; section.bytes(self.program.extent.of((0, 0))) as usize];
+        let meter = &mut StageMeter::default();
+        self.maker
+            .make(bytes, Self::IMAGE, &request, &mut raster, meter)?;
+        Ok(raster)
+    }
 }
 
 /// What a worker keeps from sample to sample.

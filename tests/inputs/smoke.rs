@@ -146,6 +146,16 @@ fn jpegs() {
 }
 
 #[test]
+fn annotations() {
+    run("annotation", Vec::new(), &[], 4_000);
+}
+
+#[test]
+fn rasters() {
+    run("raster", Vec::new(), &dictionary("pictures.dict"), 10_000);
+}
+
+#[test]
 fn arrow_files() {
     run("arrow", Vec::new(), &[], 10_000);
 }

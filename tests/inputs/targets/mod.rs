@@ -4,11 +4,13 @@
 //! `smoke` feeds them a few thousand inputs, always the same. `scripts/fuzz` feeds them new inputs
 //! for any time, with AddressSanitizer.
 
+mod annotation;
 mod arrow;
 pub mod decode;
 mod header;
 mod jpeg;
 mod list;
+mod raster;
 mod recipe;
 mod ring;
 mod saved_index;
@@ -25,11 +27,13 @@ pub type Make = fn() -> Target;
 
 /// The makers of all targets, by name.
 pub const TARGETS: &[(&str, Make)] = &[
+    ("annotation", annotation::target),
     ("arrow", arrow::target),
     ("decode", decode::target),
     ("header", header::target),
     ("jpeg", jpeg::target),
     ("list", list::target),
+    ("raster", raster::target),
     ("recipe", recipe::target),
     ("ring", ring::target),
     ("saved_index", saved_index::target),
