@@ -184,3 +184,79 @@ fn sizes_that_no_memory_has_are_refused() {
         assert!(PictureWindow::create(shape).is_err(), "{shape:?}");
     }
 }
+
+/// The pixels of a picture in the drill.
+fn drilled(id: u64) -> [u8; DRILLED] {
+    [id as u8; DRILLED]
+}
+
+const DRILLED: usize = 3 * 32 * 32;
+
+/// Keeps pictures until it is killed.
+fn keep_for_ever(window: &PictureWindow) -> ! {
+    for id in 0u64.. {
+        if let Some(slot) = window.hold(id.wrapping_mul(7)) {
+            slot.keep(id, KEPT, &drilled(id), &[]);
+        }
+    }
+    // SAFETY: ends this process only, which has nothing to clean up.
+    unsafe { libc::_exit(0) }
+}
+
+/// Workers of two lanes are killed while they write pictures: what others read is a whole picture or
+/// none, and the next worker of a lane frees what the last one held.
+#[test]
+fn killed_workers_leave_no_half_pictures_and_no_held_slots() {
+    use std::time::Duration;
+
+    use nix::sys::signal::{Signal, kill};
+    use nix::sys::wait::waitpid;
+    use nix::unistd::{ForkResult, fork};
+
+    const SLOTS: u32 = 3;
+    let window = PictureWindow::create(shape(SLOTS)).unwrap();
+    let reader = worker(&window, 9);
+    let start = |lane| {
+        let worker = worker(&window, lane);
+        // SAFETY: the child uses mapped memory alone: it takes no lock and allocates nothing.
+        match unsafe { fork() }.unwrap() {
+            ForkResult::Child => keep_for_ever(&worker),
+            ForkResult::Parent { child } => child,
+        }
+    };
+    let owners = || (0..SLOTS as usize).map(|slot| window.word(slot, OWNER).load(Acquire));
+    let (mut held, mut whole) = (0, 0);
+    for round in 0..200u64 {
+        let children = [0, 1].map(start);
+        std::thread::sleep(Duration::from_micros(500 + 37 * (round % 50)));
+        for child in children {
+            kill(child, Signal::SIGKILL).unwrap();
+            waitpid(child, None).unwrap();
+        }
+        held += owners().filter(|owner| *owner != 0).count();
+        for place in 0..u64::from(SLOTS) {
+            let Some(slot) = reader.hold(place) else {
+                continue;
+            };
+            let sample = slot.word(SAMPLE).load(Relaxed);
+            let Some(id) = sample.checked_sub(1) else {
+                continue;
+            };
+            assert_eq!(slot.picture_of(id), Some(KEPT));
+            let mut pixels = [0; DRILLED];
+            assert!(slot.copy_to(&mut pixels, &mut []));
+            assert!(pixels == drilled(id), "half a picture in round {round}");
+            whole += 1;
+        }
+        drop([0, 1].map(|lane| worker(&window, lane)));
+        assert!(
+            owners().all(|owner| owner == 0),
+            "a slot is held in round {round}"
+        );
+        for place in 0..u64::from(SLOTS) {
+            assert!(reader.hold(place).is_some());
+        }
+    }
+    // Some died within a slot, and some pictures were there.
+    assert!(held > 20 && whole > 100, "{held} {whole}");
+}

@@ -9,12 +9,14 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use featherload::cache::{
-    self, BuildOptions, CacheBuilder, CacheEncoding, FindingKind, OnBadSample,
+    self, BuildOptions, BuildPart, CacheBuilder, CacheEncoding, FindingKind, OnBadSample,
 };
 use featherload::fetch::{FetchOptions, StoreAddress};
 use featherload::index::ShardOptions;
 use featherload::internals::DrillBuilder;
-use featherload::recipe::{OrientationMode, RandomHorizontalFlip, RandomResizedCrop, Resize};
+use featherload::recipe::{
+    CenterCrop, OrientationMode, RandomHorizontalFlip, RandomResizedCrop, Resize,
+};
 use featherload::{
     DataType, FlowRule, LoaderBuilder, MaskOptions, MaskRule, NumberRule, PairRule, RasterFilter,
     RasterList, RasterNumber, RasterOptions, RasterRule, Recipe, Sampler, Source,
@@ -412,6 +414,153 @@ fn resized_rasters_have_the_numbers_of_a_loader_that_resizes() {
             }
         }
     }
+}
+
+/// Computers that build shares of a cache, one of them twice, write what one build writes.
+#[test]
+fn shares_of_a_build_keep_rasters() {
+    let dir = scene();
+    for (name, options) in [("copied", copied()), ("resized", resized())] {
+        let at = |kind: &str| dir.path().join("shares").join(format!("{name}-{kind}"));
+        making(dir.path(), &at("whole"), options).build().unwrap();
+        let of = |part| making(dir.path(), &at("parts"), options).part(part).build();
+        for number in [2, 0, 1, 2] {
+            of(BuildPart::Share { number, of: 3 }).unwrap();
+        }
+        assert!(of(BuildPart::Finish).unwrap().complete);
+        assert_same_files(&files(&at("parts")), &files(&at("whole")), name);
+    }
+}
+
+/// A build into a store that ends after its first shard, and then goes on.
+#[test]
+fn a_resumed_build_into_a_store_keeps_rasters() {
+    let dir = scene();
+    let whole = dir.path().join("whole");
+    making(dir.path(), &whole, resized()).build().unwrap();
+    let sent = dir.path().join("sent");
+    let address = format!("file://{}", sent.display());
+    let make = || {
+        let make = making(dir.path(), Path::new(&address), resized());
+        make.stage_dir(dir.path().join("stages"))
+    };
+    let report = make().build_watched(&mut |progress| match progress.shards {
+        0 => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    });
+    assert!(!report.unwrap().complete);
+    assert!(!sent.join("raster-depth.fli").exists());
+    let report = make().build().unwrap();
+    assert!(report.complete && report.kept_shards >= 1, "{report:?}");
+    assert_same_files(&files(&sent), &files(&whole), "sent");
+}
+
+/// A file of NumPy.
+fn array(height: u32, width: u32, numbers: &[f32]) -> Vec<u8> {
+    let shape = format!("({height}, {width})");
+    let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
+    let mut bytes = [b"\x93NUMPY\x01\0\x76\0", text.as_bytes()].concat();
+    bytes.resize(127, b' ');
+    bytes.push(b'\n');
+    bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    bytes
+}
+
+/// KITTI's flows, and arrays with numbers that are not measured, through a bilinear resize: the
+/// numbers of a loader that resizes. Images that are small enough keep their size, and their files.
+#[test]
+fn numbers_that_are_not_known_pass_a_resize() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |folder: &str| dir.path().join(folder);
+    for folder in ["images", "flow", "depth"] {
+        fs::create_dir(path(folder)).unwrap();
+    }
+    for n in 0..6u32 {
+        let (width, height) = (30 + 4 * n, 26 + 6 * n);
+        let at = |folder: &str, ending: &str| path(folder).join(format!("{n}.{ending}"));
+        let image = RgbImage::from_fn(width, height, |x, y| Rgb([x as u8, y as u8, n as u8]));
+        image.save(at("images", "png")).unwrap();
+        let flow: ImageBuffer<Rgb<u16>, _> = ImageBuffer::from_fn(width, height, |x, y| {
+            let known = u16::from((x + 3 * y + n) % 13 != 0);
+            Rgb([(32768 + 40 * x) as u16, (32768 - 25 * y) as u16, known])
+        });
+        flow.save(at("flow", "png")).unwrap();
+        let depth: Vec<f32> = (0..width * height)
+            .map(|place| match place % 17 {
+                0 => f32::NAN,
+                1 => 0.0,
+                _ => place as f32 * 0.5,
+            })
+            .collect();
+        fs::write(at("depth", "npy"), array(height, width, &depth)).unwrap();
+    }
+    let rasters = || {
+        let depth = NumberRule {
+            filter: RasterFilter::Bilinear,
+            fill: RasterNumber(-7.0),
+            ..NumberRule::depth()
+        };
+        let flow = FlowRule {
+            valid: true,
+            ..FlowRule::default()
+        };
+        let mut list = RasterList::default();
+        let files = RasterOptions::new("../depth/{stem}.npy", RasterRule::Numbers(depth));
+        list.push("depth", files);
+        let files = RasterOptions::new("../flow/{stem}.png", RasterRule::Flow(flow));
+        list.push("flow", files);
+        list
+    };
+    let cached = || {
+        let mut list = RasterList::default();
+        list.push("depth", RasterOptions::of_cache());
+        list.push("flow", RasterOptions::of_cache());
+        list
+    };
+    let make = |cache: &Path, resize: &str| {
+        let options = BuildOptions {
+            resize: Some(resize.parse().unwrap()),
+            ..resized()
+        };
+        let source = Source::detect(path("images")).unwrap();
+        let build = CacheBuilder::new(source, cache, options).rasters(rasters());
+        build.num_workers(0).build().unwrap();
+    };
+    let resized = path("resized");
+    make(&resized, "exact:24x20");
+    let whole = Recipe::new("whole").then(Resize::exact(24, 20));
+    let whole = whole.with_dtype(DataType::U8);
+    let images = path("images");
+    for name in ["depth", "flow"] {
+        let of = |source: &Path, list: RasterList| {
+            numbers(builder(source).rasters(list).recipe(whole.clone()), name)
+        };
+        let (want, got) = (of(&images, rasters()), of(&resized, cached()));
+        assert_eq!(got.len(), want.len());
+        let unequal = got.iter().zip(&want).filter(|(got, want)| got != want);
+        assert_eq!(unequal.count(), 0, "{name}");
+        if name == "depth" {
+            assert!(want.contains(&-7.0) && want.iter().any(|n| *n > 100.0));
+        } else {
+            // Horizontal and vertical parts, then whether they are known.
+            let known = want.chunks(24 * 20).skip(2).step_by(3).flatten();
+            let known: Vec<f32> = known.copied().collect();
+            assert!(known.contains(&0.0) && known.contains(&1.0));
+        }
+    }
+
+    // The first three images have a shorter side of at most 38.
+    let shorter = path("shorter");
+    make(&shorter, "shorter:38");
+    let small = |source: &Path, list| {
+        let crop = Recipe::new("corner").then(CenterCrop::new(20));
+        let crop = crop.with_dtype(DataType::U8);
+        numbers(builder(source).rasters(list).recipe(crop), "depth")
+    };
+    let (want, got) = (small(&images, rasters()), small(&shorter, cached()));
+    let of_rows = want.chunks(400).zip(got.chunks(400));
+    let same: Vec<bool> = of_rows.map(|(want, got)| want == got).collect();
+    assert_eq!(same, [true, true, true, false, false, false]);
 }
 
 #[test]
