@@ -21,6 +21,7 @@ use crate::jobs::encode::raster_form::RasterForm;
 use crate::jobs::encode::resized_objects::resize_objects;
 use crate::jobs::object_rule::ObjectRule;
 use crate::jobs::raster_rule::{MASKS, RasterRule, raster_error};
+use crate::jobs::rule_fields::{changed_fields, fields_of};
 use crate::loader::OpenedRaster;
 
 /// The targets that a cache keeps.
@@ -90,7 +91,7 @@ impl CacheTargets {
         for OpenedRaster { named, files } in &self.rasters {
             match &named.rule {
                 RasterRule::Mask(rule) if named.name == MASKS => {
-                    let rule = fields_of(rule);
+                    let rule = given_fields(rule);
                     masks = Some(MasksEntry { rule, index: None });
                 }
                 rule => rasters.push(RasterEntry {
@@ -216,15 +217,9 @@ fn extension_of(name: &str) -> &str {
 }
 
 /// The fields of a rule that differ from their defaults.
-fn fields_of<R: Serialize + Default>(rule: &R) -> serde_json::Value {
-    let fields = |rule: &R| match serde_json::to_value(rule) {
-        Ok(serde_json::Value::Object(fields)) => fields,
-        // Rules are structs of numbers and texts.
-        _ => serde_json::Map::new(),
-    };
-    let (mut own, usual) = (fields(rule), fields(&R::default()));
-    own.retain(|name, value| usual.get(name) != Some(value));
-    serde_json::Value::Object(own)
+fn given_fields<R: Serialize + Default>(rule: &R) -> serde_json::Value {
+    let usual = fields_of(&R::default());
+    serde_json::Value::Object(changed_fields(fields_of(rule), &usual))
 }
 
 impl KeptObjects {
@@ -232,7 +227,7 @@ impl KeptObjects {
     pub(super) fn new(table: Arc<ObjectTable>, rule: &ObjectRule) -> Self {
         Self {
             table,
-            rule: fields_of(&ObjectRule {
+            rule: given_fields(&ObjectRule {
                 masks: None,
                 ..rule.clone()
             }),

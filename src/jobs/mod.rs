@@ -11,6 +11,7 @@
 //!   `raster_rule`: what rasters are, masks among them; `raster_section`: their bytes in a batch;
 //!   `object_rule`: which objects a batch has; `object_mover`: how they move with their image;
 //!   `object_record`: objects as bytes of a row; `stage_needs`: the labels of joined samples;
+//!   `rule_fields`: fields of rules, for options and caches;
 //!   `picture_window`: the memory that keeps the pictures of joined samples;
 //! - `item_feed`: samples whose bytes the caller gives while the run goes on; `handed_items`: the
 //!   memory in which workers read them.
@@ -37,6 +38,7 @@ pub(crate) mod picture_window;
 pub(crate) mod raster_rule;
 pub(crate) mod raster_section;
 mod readable_files;
+pub(crate) mod rule_fields;
 #[cfg(feature = "codecs")]
 pub(crate) mod sample;
 #[cfg(feature = "codecs")]

@@ -11,6 +11,7 @@ use crate::data::shard::manifest::is_raster_name;
 use crate::error::{Error, Result};
 use crate::jobs::mask_rule::MaskRule;
 use crate::jobs::raster_section::{RasterSection, RasterType};
+use crate::jobs::rule_fields::{changed_fields, fields_of};
 use crate::recipe::{DataType, LabelFilter, PairSteps, RasterMoves, SampleProgram};
 
 /// A number that may be NaN. JSON has no NaN, so it is the text `nan` there.
@@ -261,22 +262,14 @@ impl RasterRule {
             Self::Flow(_) => "flow",
             Self::Image(_) => "image",
         };
-        let fields = |rule: &Self| {
-            let fields = match rule {
-                Self::Mask(rule) => serde_json::to_value(rule),
-                Self::Numbers(rule) => serde_json::to_value(rule),
-                Self::Flow(rule) => serde_json::to_value(rule),
-                Self::Image(rule) => serde_json::to_value(rule),
-            };
-            match fields {
-                Ok(Value::Object(fields)) => fields,
-                // Rules are structs of numbers and texts.
-                _ => Map::new(),
-            }
+        let fields = |rule: &Self| match rule {
+            Self::Mask(rule) => fields_of(rule),
+            Self::Numbers(rule) => fields_of(rule),
+            Self::Flow(rule) => fields_of(rule),
+            Self::Image(rule) => fields_of(rule),
         };
         let usual = Self::of_kind(kind).map_or_else(Map::new, |usual| fields(&usual));
-        let mut all = fields(self);
-        all.retain(|name, value| usual.get(name) != Some(value));
+        let mut all = changed_fields(fields(self), &usual);
         all.insert("kind".into(), kind.into());
         all
     }

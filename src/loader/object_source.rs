@@ -17,6 +17,7 @@ use crate::data::index::{CachedObjects, Index, PathPattern, WantedFields, open_c
 use crate::data::objects::{BoxForm, ObjectList, ObjectTable};
 use crate::error::{Error, Result};
 use crate::jobs::object_rule::{LabelNumbers, ObjectRule};
+use crate::jobs::rule_fields::fields_of;
 use crate::loader::column_source::{ColumnSource, open_members};
 use crate::loader::files_option::{FilesOption, merged_rule, parse_option};
 use crate::loader::remote_targets::FetchedAnnotations;
@@ -535,15 +536,6 @@ impl<'de> Deserialize<'de> for ObjectOptions {
             files,
             reading,
         })
-    }
-}
-
-/// The fields of a rule.
-fn fields_of(rule: &ObjectRule) -> Map<String, Value> {
-    match serde_json::to_value(rule) {
-        Ok(Value::Object(fields)) => fields,
-        // A rule is a struct of numbers and texts.
-        _ => Map::new(),
     }
 }
 
