@@ -41,6 +41,36 @@ impl RowPlaces {
     }
 }
 
+/// Bytes of a slot that follow the rows of a batch on the device, as workers wrote them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TrailingBytes {
+    /// Offset in the slot.
+    pub(crate) from: usize,
+    /// Offset in the batch.
+    pub(crate) to: usize,
+    pub(crate) len: usize,
+}
+
+impl TrailingBytes {
+    /// Bytes of a batch with these, whose rows have `rows` bytes.
+    pub(crate) fn end(all: &[Self], rows: usize) -> usize {
+        let ends = all.iter().map(|part| part.to.saturating_add(part.len));
+        ends.max().map_or(rows, |end| end.max(rows))
+    }
+
+    /// # Errors
+    /// Bytes outside of a slot of `room` bytes, or within the `rows` bytes of a batch's rows.
+    pub(crate) fn check(all: &[Self], rows: usize, room: usize) -> Result<()> {
+        let is_outside = |part: &&Self| part.to < rows || part.from.saturating_add(part.len) > room;
+        match all.iter().find(is_outside) {
+            None => Ok(()),
+            Some(part) => Err(Error::device(format!(
+                "{part:?} does not follow the {rows} bytes of rows of a slot of {room} bytes"
+            ))),
+        }
+    }
+}
+
 /// Sizes of the crops stage.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CropShape {

@@ -318,9 +318,10 @@ impl LoaderBuilder {
 
     /// Masks that belong to the images, such as the labels of a segmentation
     /// ([`Batch::masks`](crate::Batch::masks)). They go through the same crops, flips, resizes and
-    /// other moves as their image, without mixing labels. With [`Device::Cuda`] workers decode all
-    /// images, and masks are copied to the device after the rows that it makes. Default: none. Not
-    /// with several crops, mixed batches or rows of own sizes.
+    /// other moves as their image, without mixing labels. With [`Device::Cuda`] workers make them,
+    /// and they are copied to the device after the rows that it makes. With
+    /// [`OnError::Substitute`] workers also decode the images. Default: none. Not with several
+    /// crops, mixed batches or rows of own sizes.
     pub fn masks(mut self, masks: MaskOptions) -> Self {
         self.masks = Some(masks);
         self
@@ -342,9 +343,10 @@ impl LoaderBuilder {
     }
 
     /// Objects in the images: boxes, labels, keypoints ([`Batch::objects`](crate::Batch::objects)).
-    /// They move with their image, and a style says which are dropped. With [`Device::Cuda`] workers
-    /// decode all images, objects stay in the memory of the host, and there are no instance masks.
-    /// Default: none. Not with several crops or mixed batches.
+    /// They move with their image, and a style says which are dropped. With [`Device::Cuda`] they
+    /// stay in the memory of the host, and their masks are copied to the device. With
+    /// [`OnError::Substitute`] workers then decode the images. Default: none. Not with several crops
+    /// or mixed batches.
     pub fn objects(mut self, objects: ObjectOptions) -> Self {
         self.objects = Some(objects);
         self
@@ -465,12 +467,6 @@ impl LoaderBuilder {
                 "several crops of an image have no objects: use a recipe with one output",
             );
         }
-        if objects.has_masks() && self.device != Device::Cpu {
-            return refused(
-                "instance masks are made for batches on the CPU only: remove `masks`, or use \
-                 device cpu",
-            );
-        }
         if objects.has_masks() {
             let checked = program.for_labels();
             checked.map_err(|fault| fault.into_error(&self.recipe.name))?;
@@ -504,18 +500,22 @@ impl LoaderBuilder {
             finished_why: None,
             // Known when the images are.
             rasters: Vec::new(),
+            mask_bytes: 0,
         }
     }
 
     pub(super) fn decode_wish(&self) -> DecodeWish {
-        // A device's decoder reads files again that it cannot decode, and substitutes of a row have
-        // objects and rasters of their own.
+        let has_rasters = self.masks.is_some() || !self.rasters.0.is_empty();
+        let has_targets = self.objects.is_some() || has_rasters;
         let by_workers = if self.feed.is_some() {
             Some("a feed gives the bytes of images, so workers decode them")
-        } else if self.objects.is_some() {
-            Some("workers decode images that have objects")
-        } else if self.masks.is_some() || !self.rasters.0.is_empty() {
-            Some("workers decode images that have masks or rasters")
+        } else if has_targets && self.on_error == OnError::Substitute {
+            // A substitute for an image that the device rejects has other targets, and its worker
+            // is done.
+            Some(
+                "on_error is substitute, and a substitute needs objects, masks and rasters of its \
+                 own, so workers decode",
+            )
         } else {
             None
         };

@@ -227,27 +227,9 @@ impl PreparedRun {
             // No header is known before the run.
             worst = Some(ScratchSurvey::at_limit(&limits));
         } else if request.plans_memory {
-            let decoding = program.decoding_stage();
-            let labels = decoding.for_labels().ok();
-            let files = rasters
-                .iter()
-                .map(|raster| (&raster.named.rule, &raster.files));
-            let files: Vec<_> = files.collect();
-            let rule = objects.as_ref().map(|objects| &objects.rule);
-            let needs = StageNeeds::of(program, request.masks.is_some(), rule);
-            let draws = rule.is_some_and(|rule| rule.masks.is_some());
-            let instances = labels.as_ref().filter(|_| draws || needs.objects.is_some());
-            let programs = (decoding, labels.as_ref(), instances);
-            let rows = sizes_of_batches(options);
-            let (most, all) = match program.is_joined() {
-                true => ScratchSurvey::read_headers(&index, (programs, &files), &limits, &[])?,
-                false => ScratchSurvey::read_headers(&index, (programs, &files), &limits, rows)?,
-            };
-            let most_objects = objects.as_ref().map_or(0, |objects| {
-                let each = objects.table.most_objects() as u64;
-                each.saturating_mul(program.most_pictures())
-            });
-            worst = Some(most.with_joined(program, rows, (needs, most_objects)));
+            let files = (&index, &rasters[..], objects.as_ref());
+            let (most, all) = read_headers(program, files, options, &limits)?;
+            worst = Some(most);
             sizes = Some(all);
         }
         match program.extent {
@@ -309,6 +291,7 @@ impl PreparedRun {
         let of_data = |mut uploads: UploadPlanner<'_>| {
             uploads.jpegs = uploads.jpegs.filter(|_| self.has_jpegs || needed);
             uploads.rasters = self.raster_sections();
+            uploads.mask_bytes = self.packing.mask_bytes();
             uploads.with_program(&self.program, self.windows, depth, needed)
         };
         uploads.map(of_data).transpose()
@@ -446,15 +429,10 @@ impl PreparedRun {
     fn scratch_if_faster(&self, request: &RunRequest<'_>) -> Option<u64> {
         self.scratch.as_ref()?;
         let program = request.program.with_fast_order()?;
-        let sizes = sizes_of_batches(self.plan.options());
-        let (worst, _) = ScratchSurvey::read_headers(
-            &self.index,
-            ((&program, None, None), &[]),
-            &request.limits,
-            sizes,
-        )
-        .ok()?;
-        Some(worst.scratch_bytes())
+        let files = (&self.index, &self.rasters[..], self.objects.as_ref());
+        let read = read_headers(&program, files, self.plan.options(), &request.limits);
+        let (worst, _) = read.ok()?;
+        Some(worst.scratch_bytes().saturating_add(self.object_scratch()))
     }
 
     /// The memory that keeps the pictures of joined samples, without a limit.
@@ -495,6 +473,7 @@ impl PreparedRun {
             batch: self.plan.most_rows(),
             slot_bytes: packing.slot_bytes(),
             row_bytes: packing.row_bytes(),
+            further_bytes: packing.most_further_bytes(),
             scratch_bytes: worst
                 .map_or(0, ScratchSurvey::scratch_bytes)
                 .saturating_add(self.object_scratch()),
@@ -525,6 +504,40 @@ impl PreparedRun {
             device: None,
         }
     }
+}
+
+/// The memory that samples of this program need, and the sizes of its images. Reads the header of
+/// each image and of each raster.
+///
+/// # Errors
+/// A data set that cannot be read.
+fn read_headers(
+    program: &SampleProgram,
+    (index, rasters, objects): (&Index, &[OpenedRaster], Option<&OpenedObjects>),
+    options: &OrderOptions,
+    limits: &PictureLimits,
+) -> Result<(ScratchSurvey, SampleSizes)> {
+    let decoding = program.decoding_stage();
+    let labels = decoding.for_labels().ok();
+    let files = rasters.iter();
+    let files = files.map(|raster| (&raster.named.rule, &raster.files));
+    let files: Vec<_> = files.collect();
+    let has_masks = rasters.iter().any(|raster| raster.named.name == MASKS);
+    let rule = objects.map(|objects| &objects.rule);
+    let needs = StageNeeds::of(program, has_masks, rule);
+    let draws = rule.is_some_and(|rule| rule.masks.is_some());
+    let instances = labels.as_ref().filter(|_| draws || needs.objects.is_some());
+    let programs = (decoding, labels.as_ref(), instances);
+    let rows = sizes_of_batches(options);
+    // Batches set the size of rows, and stages before the last have their own.
+    let of_images = if program.is_joined() { &[] } else { rows };
+    let (most, sizes) = ScratchSurvey::read_headers(index, (programs, &files), limits, of_images)?;
+    let most_objects = objects.map_or(0, |objects| {
+        let each = objects.table.most_objects() as u64;
+        each.saturating_mul(program.most_pictures())
+    });
+    let most = most.with_joined(program, rows, (needs, most_objects));
+    Ok((most, sizes))
 }
 
 /// Rejects options that need samples before the run, which a feed gives only during it.

@@ -191,6 +191,7 @@ impl LoaderBuilder {
             outputs: device_batches::outputs(depth) as usize,
             jpegs: parts,
             rasters: &sections,
+            mask_bytes: packing.mask_bytes(),
         };
         let spec = ImageSpec {
             program: program.clone(),

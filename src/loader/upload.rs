@@ -44,6 +44,8 @@ pub(super) struct UploadPlanner<'a> {
     pub(super) finished_why: Option<String>,
     /// The rasters of the images.
     pub(super) rasters: Vec<RasterSection>,
+    /// Most bytes of the instance masks of a batch.
+    pub(super) mask_bytes: u64,
 }
 
 /// A choice, and the memory that it needs.
@@ -287,6 +289,7 @@ impl UploadPlanner<'_> {
             outputs,
             jpegs: self.jpegs,
             rasters: &self.rasters,
+            mask_bytes: self.mask_bytes,
         };
         let once = work(0).device_bytes(slot_bytes);
         DeviceNeeds {
@@ -360,6 +363,7 @@ mod tests {
             jpegs: None,
             finished_why: None,
             rasters: Vec::new(),
+            mask_bytes: 0,
         }
     }
 

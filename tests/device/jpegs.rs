@@ -31,20 +31,20 @@ use crate::common::{builder, coded};
 
 /// The last is progressive and the one before has inks: workers decode those. The one before
 /// those is grey.
-const PICTURES: u16 = 24;
+pub const PICTURES: u16 = 24;
 /// So many are for the device.
-const CODED: u16 = PICTURES - 2;
+pub const CODED: u16 = PICTURES - 2;
 const SIDE: u32 = 64;
 const BATCH: u32 = 5;
 /// Every third has restart markers.
 const RESTARTS: u16 = 3;
 
 /// Width and height of picture `i`.
-fn size(i: u16) -> (u16, u16) {
+pub fn size(i: u16) -> (u16, u16) {
     (64 + 2 * i, 140 - 2 * i)
 }
 
-fn file(i: u16) -> Vec<u8> {
+pub fn file(i: u16) -> Vec<u8> {
     let (width, height) = size(i);
     let (kind, channels) = match PICTURES - i {
         3 => (ColorType::Luma, 1),
@@ -65,7 +65,7 @@ fn file(i: u16) -> Vec<u8> {
     file
 }
 
-fn pictures(dir: &Path) -> Vec<PathBuf> {
+pub fn pictures(dir: &Path) -> Vec<PathBuf> {
     let folder = dir.join("colours");
     fs::create_dir(&folder).unwrap();
     let write = |i: u16| {
@@ -99,7 +99,7 @@ fn recipe() -> Recipe {
         .with_layout(MemoryLayout::Nhwc)
 }
 
-fn usual(dir: &Path, on: DecodeOn) -> LoaderBuilder {
+pub fn usual(dir: &Path, on: DecodeOn) -> LoaderBuilder {
     builder(dir)
         .recipe(recipe())
         .batch_size(BATCH)
@@ -116,7 +116,7 @@ fn on_cpu(dir: &Path) -> LoaderBuilder {
     usual(dir, DecodeOn::Cpu)
 }
 
-fn seen_of(batch: Batch) -> Vec<Row> {
+pub fn seen_of(batch: Batch) -> Vec<Row> {
     rows(&batch.to_host().unwrap())
 }
 
@@ -490,7 +490,7 @@ fn no_decoder_is_opened_for_a_data_set_without_jpegs() {
 }
 
 /// The numbers of coded bytes of these pictures, for the stand-in.
-fn flags(pictures: impl Iterator<Item = u16>) -> String {
+pub fn flags(pictures: impl Iterator<Item = u16>) -> String {
     let bytes = pictures.map(|i| coded(&file(i)).len().to_string());
     bytes.collect::<Vec<_>>().join(",")
 }

@@ -300,13 +300,119 @@ fn objects_come_with_their_batch() {
             }
             assert!(seen > 10, "{seen}");
         }
-        let masks = ObjectOptions::default().rule(ObjectRule {
-            masks: Some(InstanceMasks::Full),
-            ..ObjectRule::default()
-        });
-        let refused = usual(dir).objects(masks).device(Device::Cuda(0)).build();
-        let e = refused.unwrap_err().to_string();
-        assert!(e.contains("on the CPU only"), "{e}");
+    });
+}
+
+/// Instance masks follow the rows of a device and their rasters: those of the CPU, also of masked
+/// rows and in batches of several sizes. The memory is what was planned.
+#[test]
+fn instance_masks_come_with_their_batch() {
+    with_greys("instance_masks_come_with_their_batch", &[], |dir, _| {
+        fs::write(dir.join("greys/07.jpg"), "no picture").unwrap();
+        let files = tempfile::tempdir().unwrap();
+        for i in 0..GREYS {
+            let (width, height) = (60 + 7 * u32::from(i), 150 - 5 * u32::from(i));
+            let depth = image::ImageBuffer::from_fn(width, height, |x, y| {
+                image::Luma([(1 + x + 300 * y) as u16])
+            });
+            depth
+                .save(files.path().join(format!("{i:02}.png")))
+                .unwrap();
+        }
+        let pattern = format!("{}/{{stem}}.png", files.path().display());
+        let form = ObjectListOptions {
+            polygons: true,
+            ..ObjectListOptions::default()
+        };
+        let mut list = ObjectList::new(form);
+        for i in 0..GREYS {
+            let corner = |k: u8| 3.0 + f64::from(k) * 4.0 + f64::from(i % 3);
+            let ring = |k: u8| {
+                let (near, far) = (corner(k), corner(k) + 40.0);
+                vec![vec![[near, near], [far, near + 5.0], [near + 9.0, far]]]
+            };
+            let count = i % 4;
+            let item = ItemObjects {
+                boxes: (0..count)
+                    .map(|k| [corner(k), corner(k), corner(k) + 40.0, corner(k) + 40.0])
+                    .collect(),
+                labels: (0..i64::from(count)).collect(),
+                polygons: (0..count).map(ring).collect(),
+                ..ItemObjects::default()
+            };
+            list.push(&item).unwrap();
+        }
+        let objects = ObjectOptions::default().listed(list).unwrap();
+        let depth = RasterRule::Numbers(NumberRule::depth());
+        for (recipe, crops) in recipes() {
+            for (scale, sizes) in [
+                (InstanceMasks::Full, None),
+                (InstanceMasks::Quarter, None),
+                (
+                    InstanceMasks::Full,
+                    Some(MultiScale {
+                        divided_by: 8,
+                        ..MultiScale::new([(16, 24), (40, 32)])
+                    }),
+                ),
+            ] {
+                let rule = ObjectRule {
+                    masks: Some(scale),
+                    ..ObjectRule::default()
+                };
+                let make = |device| {
+                    let make = usual(dir)
+                        .recipe(recipe.clone())
+                        .objects(objects.clone().rule(rule.clone()))
+                        .raster("depth", RasterOptions::new(pattern.clone(), depth.clone()))
+                        .on_error(OnError::Skip)
+                        .num_workers(2)
+                        .epochs(1)
+                        .device(device);
+                    match &sizes {
+                        Some(sizes) => make.multi_scale(sizes.clone()),
+                        None => make,
+                    }
+                };
+                let planned = make(Device::Cuda(0)).memory_plan(0).unwrap().memory;
+                let mut cpu = make(Device::Cpu).build().unwrap();
+                let mut device = make(Device::Cuda(0)).build().unwrap();
+                let masks_of = |batch: &Batch| -> Vec<(Vec<u8>, [usize; 3])> {
+                    let masks = (0..batch.len()).map(|row| batch.instance_masks(row).unwrap());
+                    masks.map(|of| (of.bytes().to_vec(), of.shape())).collect()
+                };
+                let (mut inside, mut masked) = (0, 0);
+                for (want, got) in cpu.epoch().zip(device.epoch()) {
+                    let (want, got) = (want.unwrap(), got.unwrap().to_host().unwrap());
+                    assert_eq!((got.ids(), got.status()), (want.ids(), want.status()));
+                    assert_eq!(got.objects().unwrap().boxes, want.objects().unwrap().boxes);
+                    assert!(
+                        masks_of(&got) == masks_of(&want),
+                        "{} {scale:?}",
+                        recipe.name
+                    );
+                    let depth = |batch: &Batch| batch.raster("depth").unwrap().bytes().to_vec();
+                    assert!(depth(&got) == depth(&want));
+                    if !crops {
+                        assert_same(&rows(&got), &rows(&want), "rows with masks");
+                    }
+                    masked += got
+                        .status()
+                        .iter()
+                        .filter(|status| status.is_masked())
+                        .count();
+                    let of_rows = masks_of(&got).into_iter();
+                    inside += of_rows
+                        .map(|(bytes, _)| bytes.iter().filter(|b| **b == 1).count())
+                        .sum::<usize>();
+                }
+                assert_eq!(masked, 1);
+                // A mask of a quarter has a sixteenth of the pixels.
+                assert!(inside > 30, "{inside}");
+                let memory = device.device_memory().unwrap().unwrap();
+                assert_eq!(memory.planned_bytes, planned.device_bytes);
+            }
+        }
     });
 }
 

@@ -6,6 +6,7 @@ mod common;
 
 mod crop_recipes;
 mod crops;
+mod decoded_targets;
 mod doctor;
 mod failures;
 mod gpu_crops;

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from . import _masks
 from ._errors import ConfigError
 from ._featherload import RawBatch
 from ._values import shown
@@ -139,8 +140,9 @@ class Objects:
             shares = host.keypoints.copy()
             shares[..., :2] /= host.sizes[rows][:, None, ::-1].astype(np.float32)
             flat["keypoints"] = shares
-        if host.masks is not None:
-            flat["masks"] = _numbered(host.masks)
+        masks = self._host_masks()
+        if masks is not None:
+            flat["masks"] = _numbered(masks)
         return {name: self.like(array) for name, array in flat.items()}
 
     def as_padded(self, most: int | None = None) -> dict[str, Any]:
@@ -165,14 +167,29 @@ class Objects:
             room = np.full((len(counts), side, *values.shape[1:]), empty, values.dtype)
             room[rows, places] = values
             padded[name] = room
-        if host.masks is not None:
-            padded["masks"] = np.zeros((len(counts), side, *_largest(host.masks)), np.uint8)
-            for row, masks in enumerate(host.masks):
-                count, height, width = masks.shape
-                padded["masks"][row, :count, :height, :width] = masks
         valid = np.zeros((len(counts), side), np.bool_)
         valid[rows, places] = True
-        return {name: self.like(array) for name, array in {**padded, "valid": valid}.items()}
+        arrays = {name: self.like(array) for name, array in {**padded, "valid": valid}.items()}
+        return arrays if self.masks is None else {**arrays, "masks": self._padded_masks(side)}
+
+    def _padded_masks(self, side: int) -> Any:
+        """N x ``side`` x H x W. Those of torch stay where they are."""
+        of_rows = self.masks or []
+        is_torch = any(hasattr(one, "new_zeros") for one in of_rows)
+        if not is_torch:
+            of_rows = self._host_masks() or []
+        shape = (len(of_rows), side, *_largest(of_rows))
+        room = of_rows[0].new_zeros(shape) if is_torch else np.zeros(shape, np.uint8)
+        for row, masks in enumerate(of_rows):
+            count, height, width = masks.shape
+            room[row, :count, :height, :width] = masks
+        return room if is_torch else self.like(room)
+
+    def _host_masks(self) -> list[Any] | None:
+        """The masks of each row as arrays of NumPy: copies, if they are on a device."""
+        if self._host.masks is not None or self.masks is None:
+            return self._host.masks
+        return [_host_array(one) for one in self.masks]
 
     def cut_out(self, images: Any) -> list[Any]:
         """The image of each row without its border. ``images``: those of the batch, N x C x H x W
@@ -298,6 +315,11 @@ class Objects:
         return _jax_array(array)
 
 
+def _host_array(array: Any) -> Any:
+    """An array of NumPy, copied if it is on a device."""
+    return np.asarray(array.cpu() if hasattr(array, "cpu") else array)
+
+
 def _largest(masks: list[Any]) -> tuple[int, int]:
     """The largest height and width of the masks of rows."""
     height = max((of_row.shape[1] for of_row in masks), default=0)
@@ -358,28 +380,30 @@ def of_batch(raw: RawBatch, framework: str) -> Objects | None:
         if 0 in shape:
             shape = (count, *shape[1:])
         arrays[name] = np.frombuffer(data, dtype).reshape(shape)
-    host = Objects(**arrays, masks=_masks_of(raw))
+    on_device = raw.device != "cpu"
+    found = raw.instance_masks() if raw.has_pixels else None
+    if on_device and found is not None:
+        there = "torch" if framework == "numpy" else framework
+        found = [_masks.as_array(there, one) for one in found]
     if framework == "numpy":
-        return host
+        host_masks = None if found is None else [_host_masks_of(one) for one in found]
+        return Objects(**arrays, masks=host_masks)
+    host = Objects(**arrays)
+    if not on_device and found is not None:
+        host = replace(host, masks=[_host_masks_of(one) for one in found])
     convert = _converter(framework, raw.device)
     names = [one.name for one in fields(host) if one.name not in ("masks", "host")]
-    masks = None if host.masks is None else [convert(masks) for masks in host.masks]
+    masks = found if host.masks is None else [convert(masks) for masks in host.masks]
     return replace(
         host, **{name: convert(getattr(host, name)) for name in names}, masks=masks, host=host
     )
 
 
-def _masks_of(raw: RawBatch) -> list[Any] | None:
-    """The instance masks of each row, as arrays of NumPy."""
-    found = raw.instance_masks() if raw.has_pixels else None
-    if found is None:
-        return None
-    return [
-        np.frombuffer(one[1], np.uint8).reshape(one[0])
-        if isinstance(one, tuple)
-        else np.asarray(one)
-        for one in found
-    ]
+def _host_masks_of(row: Any) -> Any:
+    """The instance masks of a row as an array of NumPy: of shape and bytes, or of a tensor."""
+    if isinstance(row, tuple):
+        return np.frombuffer(row[1], np.uint8).reshape(row[0])
+    return _host_array(row)
 
 
 def _converter(framework: str, device: str) -> Callable[[Any], Any]:

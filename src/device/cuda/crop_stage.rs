@@ -16,7 +16,7 @@ use crate::device::cuda::memory::{CopyRect, DeviceBuffer, HostBuffer};
 use crate::device::cuda::output_pool::OutputBuffer;
 use crate::device::cuda::pinned_ring::PinnedRing;
 use crate::device::cuda::stage_queue::{BatchInputs, BatchWork, EventSpan, StageQueue};
-use crate::device::stage_shapes::{CropShape, RowPlaces, TURNS};
+use crate::device::stage_shapes::{CropShape, RowPlaces, TURNS, TrailingBytes};
 use crate::device::{DeviceTimes, UploadMode};
 use crate::error::{Error, Result};
 use crate::pool::ring::Ring;
@@ -26,17 +26,6 @@ use crate::pool::ring::slots::HeldSlot;
 const COPY_STEP: usize = 64;
 /// Parts in which a batch is copied: the kernel works on one while the next is copied.
 const PARTS: usize = 2;
-
-/// Bytes of a slot that follow the rows of a batch, as workers wrote them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct TrailingBytes {
-    /// Offset in the slot.
-    pub(crate) from: usize,
-    /// Offset in the batch.
-    pub(crate) to: usize,
-    /// 0: a batch has rows alone.
-    pub(crate) len: usize,
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -70,17 +59,6 @@ pub(crate) struct BatchTarget {
     pub(super) kernel: Arc<CropKernel>,
     /// Keeps slots pinned.
     pub(super) pinned: Arc<PinnedRing>,
-    pub(super) trailing: TrailingBytes,
-}
-
-impl TrailingBytes {
-    /// Bytes of a batch whose rows have `rows` bytes.
-    fn end_of(&self, rows: usize) -> usize {
-        match self.len {
-            0 => rows,
-            len => self.to.saturating_add(len),
-        }
-    }
 }
 
 impl CropStage {
@@ -126,27 +104,21 @@ impl CropStage {
         places: RowPlaces,
         emission: &KernelEmission,
         read: UploadMode,
-        trailing: TrailingBytes,
+        trailing: &[TrailingBytes],
     ) -> Result<DeviceRows> {
-        let target = self.reserve(rows.len(), emission, trailing)?;
-        self.begin(slot, rows, places, emission, read, target)?;
+        let target = self.reserve(rows.len(), emission)?;
+        self.begin(slot, rows, places, emission, read, (target, trailing))?;
         self.finish()
     }
 
-    /// Reserves memory for a batch with this number of rows, and for the bytes that follow them.
+    /// Reserves memory for a batch with this number of rows.
     ///
     /// # Errors
     /// `SlotsHeld` if the caller holds every batch of the stage.
-    pub(crate) fn reserve(
-        &self,
-        rows: usize,
-        emission: &KernelEmission,
-        trailing: TrailingBytes,
-    ) -> Result<BatchTarget> {
+    pub(crate) fn reserve(&self, rows: usize, emission: &KernelEmission) -> Result<BatchTarget> {
         let bytes = rows * emission.elements() * self.shape.dtype.size();
         Ok(BatchTarget {
-            output: Arc::new(self.lane.output(trailing.end_of(bytes))?),
-            trailing,
+            output: Arc::new(self.lane.output(bytes)?),
             kernel: self.kernel.clone(),
             pinned: self.lane.ring.clone(),
         })
@@ -160,6 +132,14 @@ impl CropStage {
         self.lane.finish()
     }
 
+    /// Writes bytes into the oldest batch that was begun, which no other stream may write any more.
+    ///
+    /// # Errors
+    /// There is none; bytes outside of its memory; a device error.
+    pub(crate) fn overwrite(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
+        self.lane.overwrite(at, bytes)
+    }
+
     /// Like [`CropStage::submit`], for all rows that are not [`ELSEWHERE`].
     pub(crate) fn begin(
         &mut self,
@@ -168,13 +148,12 @@ impl CropStage {
         places: RowPlaces,
         emission: &KernelEmission,
         read: UploadMode,
-        target: BatchTarget,
+        (target, trailing): (BatchTarget, &[TrailingBytes]),
     ) -> Result<()> {
         let slot = slot.into();
         self.drop_read_slots()?;
         let (on_device, room) = self.lane.ring.on_device(&slot)?;
         let most = used_bytes(rows, places, emission, room, self.shape.rows)?;
-        let trailing = target.trailing;
         if read == UploadMode::Copied && !self.shape.copies {
             return Err(Error::device(
                 "pixels are to be copied, but the stage was made without memory for copies",
@@ -182,19 +161,13 @@ impl CropStage {
         }
         let bytes = rows.len() * emission.elements() * self.shape.dtype.size();
         let output = target.output;
-        let end = trailing.end_of(bytes);
-        if end < bytes || output.buffer().is_none_or(|buffer| end > buffer.len()) {
+        let end = TrailingBytes::end(trailing, bytes);
+        if output.buffer().is_none_or(|buffer| end > buffer.len()) {
             return Err(Error::device(format!(
                 "a batch of {end} bytes does not match its memory"
             )));
         }
-        if trailing.from.saturating_add(trailing.len) > room
-            || (trailing.len > 0 && trailing.to < bytes)
-        {
-            return Err(Error::device(format!(
-                "{trailing:?} do not follow the rows of a slot of {room} bytes"
-            )));
-        }
+        TrailingBytes::check(trailing, bytes, room)?;
         // There is one per slot, and each batch under way has a slot.
         let mut written = self
             .free_descriptors
@@ -264,20 +237,11 @@ impl CropStage {
                 UploadMode::InPlace => &*lane.stream,
                 UploadMode::Copied => &*copies,
             };
-            if trailing.len > 0 {
-                // SAFETY: inside of the slot by the check of `trailing` above, which is pinned
-                // (`on_device`) and kept by `StageQueue::begin`, unwritten, until the event after
-                // this; `out` is the target's, and `StageQueue::begin` has made this stream wait
-                // for its earlier readers; the kernels and other writers write rows alone, which
-                // end before.
-                let put = || unsafe {
-                    lane.stream
-                        .upload_at(out, trailing.to, from.add(trailing.from), trailing.len)
-                };
-                work.copies
-                    .push(EventSpan::record_around(&lane.stream, put)?);
-                work.copied_bytes += trailing.len as u64;
-            }
+            // SAFETY: `TrailingBytes::check` has found `trailing` inside of the slot, which is pinned
+            // (`on_device`) and kept by `StageQueue::begin`, unwritten, until the event after this;
+            // `out` is the target's, and `StageQueue::begin` has made this stream wait for its
+            // earlier readers; the kernels and other writers write rows alone, which end before.
+            unsafe { lane.upload_trailing(trailing, from, out, &mut work)? };
             for part in 0..parts {
                 let (first, end) = (part * rows.len() / parts, (part + 1) * rows.len() / parts);
                 let count = end - first;

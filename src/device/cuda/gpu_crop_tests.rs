@@ -127,14 +127,7 @@ impl Batch {
         }
         let emission = KernelEmission::new(&self.emission, self.size);
         let slot = scene.held_slot(&self.bytes);
-        let rows = stage.submit(
-            slot,
-            &self.rows,
-            self.places,
-            &emission,
-            read,
-            Default::default(),
-        );
+        let rows = stage.submit(slot, &self.rows, self.places, &emission, read, &[]);
         rows.unwrap().to_host().unwrap()
     }
 }

@@ -71,7 +71,7 @@ fn a_context_that_is_reset_is_said_and_left_alone() {
         let context = CudaContext::open(0).unwrap();
         let mut stage = RowsStage::new(&context, scene.ring(), 2, bytes.len()).unwrap();
         let rows = stage
-            .submit_rows(scene.held_slot(&bytes), bytes.len())
+            .submit_rows(scene.held_slot(&bytes), bytes.len(), &[])
             .unwrap();
         assert_eq!(rows.to_host().unwrap(), bytes);
         (scene, stage, rows)
@@ -88,7 +88,7 @@ fn a_context_that_is_reset_is_said_and_left_alone() {
             rows.to_host().map(drop),
             stage.drop_read_slots(),
             stage
-                .submit_rows(scene.held_slot(&bytes), bytes.len())
+                .submit_rows(scene.held_slot(&bytes), bytes.len(), &[])
                 .map(drop),
         ] {
             let e = lost.unwrap_err().to_string();
@@ -100,7 +100,7 @@ fn a_context_that_is_reset_is_said_and_left_alone() {
         if let Some((mut scene, mut stage, rows)) = another {
             assert_eq!(rows.to_host().unwrap(), bytes);
             let next = stage
-                .submit_rows(scene.held_slot(&bytes), bytes.len())
+                .submit_rows(scene.held_slot(&bytes), bytes.len(), &[])
                 .unwrap();
             assert_eq!(next.to_host().unwrap(), bytes);
         }

@@ -352,7 +352,7 @@ fn the_kernel_makes_what_plain_arithmetic_makes() {
                             slot.places(),
                             &kernel_emission,
                             read,
-                            Default::default(),
+                            &[],
                         )
                         .unwrap();
                     let what = format!("{dtype} {} {:?} {size:?} {read:?}", layout.name(), e.order);
@@ -403,7 +403,7 @@ fn many_batches_through_few_slots_are_each_their_own() {
                     slot.places(),
                     &kernel_emission,
                     read,
-                    Default::default(),
+                    &[],
                 )
                 .unwrap();
             // SAFETY: a default stream lives as long as the process.
@@ -433,7 +433,9 @@ fn finished_rows_arrive_as_they_are() {
         if !scene.has_free() {
             assert!(stage.wait_one().unwrap());
         }
-        let rows = stage.submit_rows(scene.held_slot(&bytes), len).unwrap();
+        let rows = stage
+            .submit_rows(scene.held_slot(&bytes), len, &[])
+            .unwrap();
         delivered.push((rows, len));
     }
     // Behind the stage's end.

@@ -314,7 +314,6 @@ impl Running {
             output: output.clone(),
             kernel: self.kernel.clone(),
             pinned: self.pinned.clone(),
-            trailing: Default::default(),
         };
         let emission = OutputFormat {
             zero_channels: 0,

@@ -326,6 +326,18 @@ impl CudaStream {
         })
     }
 
+    /// Copies from the host to byte `at` of a buffer after all work that the stream has, and waits.
+    pub(super) fn write(&self, to: &DeviceBuffer, at: usize, bytes: &[u8]) -> Result<()> {
+        // SAFETY: `bytes` is borrowed until the wait below, or, behind an error, until the stream
+        // is drained: then no copy is under way.
+        let copied = unsafe { self.upload_at(to, at, bytes.as_ptr(), bytes.len()) };
+        let finished = copied.and_then(|()| self.record()?.wait());
+        if finished.is_err() {
+            self.drain();
+        }
+        finished
+    }
+
     /// Copies from a buffer to the host after all work that the stream has, and waits.
     pub(super) fn download(&self, to: &mut [u8], from: &DeviceBuffer) -> Result<()> {
         inside(to.len(), from.len(), "a download")?;

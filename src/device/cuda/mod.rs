@@ -61,7 +61,7 @@ mod tests;
 pub(crate) use context::CudaContext;
 pub use context::RawStream;
 pub(crate) use crop_set_stage::CropSetStage;
-pub(crate) use crop_stage::{BatchTarget, CropStage, TrailingBytes};
+pub(crate) use crop_stage::{BatchTarget, CropStage};
 pub use device_rows::DeviceRows;
 pub use driver::probe;
 pub(crate) use jpeg_thread::JpegThread;

@@ -12,6 +12,7 @@ use crate::device::cuda::device_rows::DeviceRows;
 use crate::device::cuda::memory::{DeviceBuffer, HostBuffer};
 use crate::device::cuda::output_pool::{OutputBuffer, OutputPool};
 use crate::device::cuda::pinned_ring::PinnedRing;
+use crate::device::stage_shapes::TrailingBytes;
 use crate::error::{Error, Result};
 use crate::pool::ring::Ring;
 use crate::pool::ring::slots::HeldSlot;
@@ -227,6 +228,47 @@ impl StageQueue {
         }
     }
 
+    /// Copies parts of a slot behind the rows of a batch.
+    ///
+    /// # Safety
+    /// `from` is the first byte of a pinned slot that has all parts ([`TrailingBytes::check`]), and
+    /// stays, unwritten, until an event that is recorded in the stream after this. Nothing else
+    /// reads or writes these bytes of `to` until then.
+    pub(super) unsafe fn upload_trailing(
+        &self,
+        trailing: &[TrailingBytes],
+        from: *const u8,
+        to: &DeviceBuffer,
+        work: &mut BatchWork,
+    ) -> Result<()> {
+        let all: usize = trailing.iter().map(|part| part.len).sum();
+        if all == 0 {
+            return Ok(());
+        }
+        let put = || {
+            let parts = trailing.iter().filter(|part| part.len > 0);
+            // SAFETY: this function's contract; `upload_at` checks `to`.
+            let put = |part: &TrailingBytes| unsafe {
+                self.stream
+                    .upload_at(to, part.to, from.add(part.from), part.len)
+            };
+            parts.copied().try_for_each(|part| put(&part))
+        };
+        let copy = EventSpan::record_around(&self.stream, put)?;
+        work.copies.push(copy);
+        work.copied_bytes += all as u64;
+        Ok(())
+    }
+
+    /// Writes bytes into the oldest batch that was begun, after all work that the stream has.
+    pub(super) fn overwrite(&self, at: usize, bytes: &[u8]) -> Result<()> {
+        let first = self.started.front();
+        match first.and_then(|started| started.output.buffer()) {
+            Some(buffer) => self.stream.write(buffer, at, bytes),
+            None => Err(Error::device("no batch was begun, so none can be changed")),
+        }
+    }
+
     /// The oldest batch that was begun, after all other writers have finished.
     ///
     /// # Errors
@@ -299,7 +341,7 @@ impl RowsStage {
         })
     }
 
-    /// Copies the first `bytes` of a slot to the device.
+    /// Copies the first `bytes` of a slot to the device, and further parts after them.
     ///
     /// # Errors
     /// `SlotsHeld` if the caller holds every batch of the stage. The slot is then free again and
@@ -309,6 +351,7 @@ impl RowsStage {
         &mut self,
         slot: impl Into<Arc<HeldSlot>>,
         bytes: usize,
+        trailing: &[TrailingBytes],
     ) -> Result<DeviceRows> {
         let slot = slot.into();
         self.drop_read_slots()?;
@@ -318,25 +361,30 @@ impl RowsStage {
                 "{bytes} bytes do not fit a slot of {room} bytes"
             )));
         }
-        let output = self.lane.output(bytes)?;
+        TrailingBytes::check(trailing, bytes, room)?;
+        let end = TrailingBytes::end(trailing, bytes);
+        let output = self.lane.output(end)?;
         let inputs = BatchInputs {
             slot,
             descriptors: None,
         };
-        self.lane.submit(inputs, output, bytes, |lane, inputs, to| {
+        self.lane.submit(inputs, output, end, |lane, inputs, to| {
             let from = inputs.slot.bytes().as_ptr();
-            // SAFETY: inside of the slot by the check above, which is pinned (`on_device`);
+            // SAFETY: inside of the slot by the checks above, which is pinned (`on_device`);
             // `StageQueue::submit` keeps it, and nothing writes a held slot, until the event after
             // this; `to` is the output that `StageQueue::output` returned to us alone, and the
             // stream waits for its earlier readers.
             let copy = EventSpan::record_around(&lane.stream, || unsafe {
                 lane.stream.upload(to, from, bytes)
             })?;
-            Ok(BatchWork {
+            let mut work = BatchWork {
                 copies: vec![copy],
                 copied_bytes: bytes as u64,
                 ..BatchWork::default()
-            })
+            };
+            // SAFETY: as above; `trailing` ends in the output, behind the rows.
+            unsafe { lane.upload_trailing(trailing, from, to, &mut work)? };
+            Ok(work)
         })
     }
 

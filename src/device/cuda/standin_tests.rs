@@ -15,7 +15,7 @@ use crate::device::cuda::tests::ring::TestRing;
 use crate::device::cuda::tests::standin::{with_compiled, with_standin};
 use crate::device::cuda::{CropStage, CudaContext, DeviceRows, RowsStage};
 use crate::device::probe;
-use crate::device::stage_shapes::{CropShape, RowPlaces};
+use crate::device::stage_shapes::{CropShape, RowPlaces, TrailingBytes};
 use crate::error::Error;
 use crate::recipe::{ColorOrder, DataType, MemoryLayout, OutputFormat, Step};
 
@@ -117,7 +117,7 @@ fn crops(slots: u32, outputs: usize) -> (TestRing, CropStage) {
 fn submit(scene: &mut TestRing, stage: &mut CropStage, batch: u8, read: UploadMode) -> DeviceRows {
     let slot = scene.held_slot(&slot_bytes(batch));
     stage
-        .submit(slot, &rows(), PLACES, &emission(), read, Default::default())
+        .submit(slot, &rows(), PLACES, &emission(), read, &[])
         .unwrap()
 }
 
@@ -204,14 +204,7 @@ fn a_batch_with_contrast_is_launched_twice() {
             without[0].step[0] = with[1].step[1];
             for (batch, rows) in [(1, &with), (2, &without), (3, &with)] {
                 let slot = scene.held_slot(&slot_bytes(batch));
-                let made = stage.submit(
-                    slot,
-                    rows,
-                    PLACES,
-                    &emission(),
-                    UploadMode::InPlace,
-                    Default::default(),
-                );
+                let made = stage.submit(slot, rows, PLACES, &emission(), UploadMode::InPlace, &[]);
                 let mut wanted = expected(batch);
                 if rows[1].steps > 0 {
                     wanted[ROW_BYTES + 1] = wanted[ROW_BYTES + 2].wrapping_mul(3);
@@ -256,14 +249,7 @@ fn a_part_is_copied_behind_the_kernels_that_read_there() {
             for (batch, count) in [(1, 3), (2, 3), (3, 2), (4, 3)] {
                 let slot = scene.held_slot(&slot_bytes(batch));
                 let rows = &rows()[..count];
-                drop(stage.submit(
-                    slot,
-                    rows,
-                    PLACES,
-                    &emission(),
-                    UploadMode::Copied,
-                    Default::default(),
-                ));
+                drop(stage.submit(slot, rows, PLACES, &emission(), UploadMode::Copied, &[]));
                 stage.drop_read_slots().unwrap();
             }
         },
@@ -425,14 +411,7 @@ fn batches_that_are_held_are_named() {
         let _second = submit(&mut scene, &mut stage, 2, UploadMode::InPlace);
         assert!(!stage.has_room());
         let slot = scene.held_slot(&slot_bytes(3));
-        let e = stage.submit(
-            slot,
-            &rows(),
-            PLACES,
-            &emission(),
-            UploadMode::InPlace,
-            Default::default(),
-        );
+        let e = stage.submit(slot, &rows(), PLACES, &emission(), UploadMode::InPlace, &[]);
         let e = e.unwrap_err();
         assert!(
             e.is_transient() && e.to_string().contains("all 2 batches"),
@@ -459,28 +438,14 @@ fn after_an_error_of_the_device_every_call_gives_it() {
             // SAFETY: a default stream lives as long as the process.
             unsafe { first.make_wait(2).unwrap() };
             let slot = scene.held_slot(&slot_bytes(2));
-            let e = stage.submit(
-                slot,
-                &rows(),
-                PLACES,
-                &emission(),
-                UploadMode::InPlace,
-                Default::default(),
-            );
+            let e = stage.submit(slot, &rows(), PLACES, &emission(), UploadMode::InPlace, &[]);
             let e = e.unwrap_err().to_string();
             assert!(e.contains("cuLaunchKernel: CUDA_ERROR_700"), "{e}");
             assert!(e.contains("restart the process"), "{e}");
             let slot = scene.held_slot(&slot_bytes(3));
             for again in [
                 stage
-                    .submit(
-                        slot,
-                        &rows(),
-                        PLACES,
-                        &emission(),
-                        UploadMode::Copied,
-                        Default::default(),
-                    )
+                    .submit(slot, &rows(), PLACES, &emission(), UploadMode::Copied, &[])
                     .map(drop),
                 stage.drop_read_slots(),
                 stage.wait_one().map(drop),
@@ -514,37 +479,16 @@ fn what_the_device_may_not_read_is_refused_and_nothing_is_done() {
             let (mut scene, mut stage) = crops(1, 1);
             let mut other = TestRing::new(1, ROWS as u32, ROWS * CAPACITY);
             let slot = other.held_slot(&[]);
-            let e = stage.submit(
-                slot,
-                &rows(),
-                PLACES,
-                &emission(),
-                UploadMode::InPlace,
-                Default::default(),
-            );
+            let e = stage.submit(slot, &rows(), PLACES, &emission(), UploadMode::InPlace, &[]);
             assert!(e.unwrap_err().to_string().contains("another ring"));
 
             let mut wrong = rows();
             wrong[1].pixels += 1 << 20;
             let slot = scene.held_slot(&slot_bytes(1));
-            let e = stage.submit(
-                slot,
-                &wrong,
-                PLACES,
-                &emission(),
-                UploadMode::InPlace,
-                Default::default(),
-            );
+            let e = stage.submit(slot, &wrong, PLACES, &emission(), UploadMode::InPlace, &[]);
             assert!(e.unwrap_err().to_string().contains("row 1"));
             let slot = scene.held_slot(&slot_bytes(1));
-            let e = stage.submit(
-                slot,
-                &[],
-                PLACES,
-                &emission(),
-                UploadMode::InPlace,
-                Default::default(),
-            );
+            let e = stage.submit(slot, &[], PLACES, &emission(), UploadMode::InPlace, &[]);
             assert!(
                 e.unwrap_err()
                     .to_string()
@@ -562,18 +506,59 @@ fn what_the_device_may_not_read_is_refused_and_nothing_is_done() {
     }
 }
 
+/// Parts of a slot come behind the rows, in their order, and gaps stay as they were.
+#[test]
+fn what_follows_the_rows_is_copied_behind_them() {
+    let log = with_standin(
+        &test("what_follows_the_rows_is_copied_behind_them"),
+        &[],
+        || {
+            let part = |from, to, len| TrailingBytes { from, to, len };
+            let bytes: Vec<u8> = (0..3000u32).map(|i| (i % 251) as u8).collect();
+            let mut scene = TestRing::new(1, ROWS as u32, 3000);
+            let mut stage = RowsStage::new(&open(), scene.ring(), 1, 2100).unwrap();
+            let trailing = [part(2500, 2000, 60), part(1, 2060, 0), part(2900, 2060, 40)];
+            let slot = scene.held_slot(&bytes);
+            let rows = stage.submit_rows(slot, 2000, &trailing).unwrap();
+            let expected = [&bytes[..2000], &bytes[2500..2560], &bytes[2900..2940]].concat();
+            assert_eq!(rows.to_host().unwrap(), expected);
+            stage.drop_read_slots().unwrap();
+            assert_eq!(stage.times().copied_bytes, 2100);
+            drop(rows);
+            for (wrong, words) in [
+                (part(2961, 2000, 40), "a slot of 3000"),
+                (part(0, 1999, 1), "does not follow the 2000 bytes"),
+                (part(usize::MAX, 2000, 40), "a slot of 3000"),
+                (part(0, 2061, 40), "does not fit"),
+            ] {
+                let slot = scene.held_slot(&bytes);
+                let e = stage.submit_rows(slot, 2000, &[wrong]).unwrap_err();
+                assert!(e.to_string().contains(words), "{wrong:?}: {e}");
+            }
+        },
+    );
+    if let Some(log) = log {
+        log.is_balanced();
+        assert_eq!(log.lines("cuMemcpyHtoDAsync_v2").len(), 3);
+    }
+}
+
 #[test]
 fn finished_rows_are_one_copy() {
     let log = with_standin(&test("finished_rows_are_one_copy"), &[], || {
         let mut scene = TestRing::new(1, ROWS as u32, 4096);
         let mut stage = RowsStage::new(&open(), scene.ring(), 1, 3000).unwrap();
         let bytes: Vec<u8> = (0..2500u32).map(|i| i as u8).collect();
-        let rows = stage.submit_rows(scene.held_slot(&bytes), 2500).unwrap();
+        let rows = stage
+            .submit_rows(scene.held_slot(&bytes), 2500, &[])
+            .unwrap();
         assert_eq!(rows.to_host().unwrap(), bytes);
         stage.drop_read_slots().unwrap();
         drop(rows);
         for (bytes, words) in [(3001, "does not fit"), (4097, "a slot of 4096")] {
-            let e = stage.submit_rows(scene.held_slot(&[]), bytes).unwrap_err();
+            let e = stage
+                .submit_rows(scene.held_slot(&[]), bytes, &[])
+                .unwrap_err();
             assert!(e.to_string().contains(words), "{e}");
         }
     });

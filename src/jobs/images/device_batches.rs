@@ -10,12 +10,10 @@ use std::time::{Duration, Instant};
 use crate::decode_plan::crop_row::RowContents;
 use crate::device::crop_launch::{KernelEmission, KernelRow, MASKED};
 use crate::device::crop_set_launch::{CropSetShape, KernelSetForm};
-use crate::device::cuda::{
-    CropSetStage, CropStage, CudaContext, JpegThread, RowsStage, TrailingBytes,
-};
+use crate::device::cuda::{CropSetStage, CropStage, CudaContext, JpegThread, RowsStage};
 use crate::device::jpeg_part::PartLimits;
 use crate::device::stage_shapes::{
-    CropShape, JpegParts, JpegRoom, JpegShape, RowPlaces, rows_bytes,
+    CropShape, JpegParts, JpegRoom, JpegShape, RowPlaces, TrailingBytes, rows_bytes,
 };
 use crate::device::{Device, DeviceMemory, DeviceRows, DeviceTimes, UploadMode};
 use crate::error::{Error, Result};
@@ -25,6 +23,7 @@ use crate::jobs::images::crop_sections::CropSections;
 use crate::jobs::images::jpeg_batches::{
     self, ClosedBatch, DecodeOutcome, RowSplit, destroyed_row, header_of, kernel_row, split_rows,
 };
+use crate::jobs::images::objects::BatchObjects;
 use crate::jobs::raster_section::RasterSection;
 use crate::order::{EpochPlan, RowStatus};
 use crate::pool::batch_request::BatchRequest;
@@ -62,25 +61,28 @@ pub(crate) struct DeviceBatches {
 }
 
 /// The content of a slot.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct SlotContents {
     /// Bytes of finished rows.
     used: usize,
     /// Height and width, if all rows have one size.
     size: (u32, u32),
+    /// Instance masks, which follow all else on the device.
+    masks: Vec<TrailingBytes>,
 }
 
 impl SlotContents {
-    pub(crate) fn of(batch: &Batch) -> Result<Self> {
-        Ok(match &batch.extent {
-            RowsExtent::Equal { height, width, .. } => Self {
-                used: batch.used_bytes()?,
-                size: (*height as u32, *width as u32),
+    /// Those of a batch, whose instance masks get their places on the device.
+    pub(crate) fn of(batch: &mut Batch) -> Result<Self> {
+        let used = batch.used_bytes()?;
+        let objects = batch.objects.as_mut();
+        Ok(Self {
+            used,
+            size: match &batch.extent {
+                RowsExtent::Equal { height, width, .. } => (*height as u32, *width as u32),
+                RowsExtent::Own { .. } | RowsExtent::Crops(_) => (0, 0),
             },
-            RowsExtent::Own { .. } | RowsExtent::Crops(_) => Self {
-                used: batch.used_bytes()?,
-                size: (0, 0),
-            },
+            masks: objects.map_or_else(Vec::new, |objects| objects.place_masks(used)),
         })
     }
 }
@@ -130,6 +132,8 @@ pub(crate) struct DeviceSpec<'a> {
     pub(crate) jpegs: Option<JpegParts>,
     /// The rasters of the images.
     pub(crate) rasters: &'a [RasterSection],
+    /// Most bytes of the instance masks of a batch.
+    pub(crate) mask_bytes: u64,
 }
 
 /// Batches on a device at one time, for a ring with this depth. At least 2: one is made while
@@ -191,7 +195,8 @@ impl DeviceSpec<'_> {
             rows: self.plan.most_rows() as usize,
             source_bytes: most(&|size| places(rule, size).copied(self.upload)),
             outputs: self.outputs,
-            output_bytes: output_bytes.max().unwrap_or(0) as usize,
+            output_bytes: (output_bytes.max().unwrap_or(0)).saturating_add(self.mask_bytes)
+                as usize,
             dtype: self.program.output_format.dtype,
             copies: self.upload == UploadMode::Copied,
             jpegs: self.jpeg_shape(),
@@ -286,16 +291,14 @@ fn trailing_bytes(
     in_slot: u64,
     on_device: u64,
     made: ((u32, u32), u32),
-) -> TrailingBytes {
+) -> Option<TrailingBytes> {
     let start = |row| RasterSection::starts(rasters, row, made).first().copied();
-    let (Some(from), Some(to)) = (start(in_slot), start(on_device)) else {
-        return TrailingBytes::default();
-    };
-    TrailingBytes {
+    let (from, to) = start(in_slot).zip(start(on_device))?;
+    Some(TrailingBytes {
         from,
         to,
         len: RasterSection::end(rasters, in_slot, made) as usize - from,
-    }
+    })
 }
 
 fn places(rule: CropRule, size: (u32, u32)) -> RowPlaces {
@@ -534,8 +537,8 @@ impl DeviceBatches {
     ///
     /// # Errors
     /// A device error; a malformed row.
-    pub(crate) fn submit(&mut self, batch: Batch, program: &SampleProgram) -> Result<Batch> {
-        let contents = SlotContents::of(&batch)?;
+    pub(crate) fn submit(&mut self, mut batch: Batch, program: &SampleProgram) -> Result<Batch> {
+        let contents = SlotContents::of(&mut batch)?;
         let slot = Arc::new(slot_of(batch.storage)?);
         let rows = self.submit_slot(slot, (&contents, &batch.status), program)?;
         Ok(Batch {
@@ -552,7 +555,7 @@ impl DeviceBatches {
         program: &SampleProgram,
     ) -> Result<DeviceRows> {
         match &mut self.stage {
-            DeviceStage::Rows(stage) => stage.submit_rows(slot, contents.used),
+            DeviceStage::Rows(stage) => stage.submit_rows(slot, contents.used, &contents.masks),
             DeviceStage::CropSets(stage) => {
                 let masked = |row: usize| status[row].is_masked();
                 let submitted = stage.submit(slot, status.len(), masked)?;
@@ -569,11 +572,13 @@ impl DeviceBatches {
                 let at = places(*rule, contents.size);
                 let made = (contents.size, status.len() as u32);
                 let row_bytes = program.row_bytes(contents.size);
-                let trailing = trailing_bytes(rasters, at.capacity as u64, row_bytes, made);
+                let rasters = trailing_bytes(rasters, at.capacity as u64, row_bytes, made);
+                let trailing = rasters.into_iter().chain(contents.masks.iter().copied());
                 let masked = |row: usize| status[row].is_masked();
                 describe_rows(&slot, *rule, contents.size, status.len(), masked, rows)?;
                 let emission = KernelEmission::new(&program.output_format, contents.size);
-                stage.submit(slot, rows, at, &emission, *read, trailing)
+                let trailing: Vec<_> = trailing.collect();
+                stage.submit(slot, rows, at, &emission, *read, &trailing)
             }
         }
     }
@@ -592,9 +597,7 @@ impl DeviceBatches {
     ) -> Result<OpenCodedBatch> {
         let (jpegs, crops) = self.decoding()?;
         let emission = KernelEmission::new(&program.output_format, size);
-        // Rows with rasters have no coded crops.
-        let trailing = TrailingBytes::default();
-        let target = (crops.stage).reserve(place.rows as usize, &emission, trailing)?;
+        let target = (crops.stage).reserve(place.rows as usize, &emission)?;
         let outline = BatchOutline {
             place,
             tries,
@@ -613,14 +616,15 @@ impl DeviceBatches {
         })
     }
 
-    /// Closes an open batch after workers have filled it: delivers its other rows to the device.
+    /// Closes an open batch after workers have filled it: delivers its other rows, its rasters and
+    /// its instance masks to the device. `objects`: those of the batch, if it has any.
     ///
     /// # Errors
     /// A device error; a malformed row.
     pub(crate) fn close_batch(
         &mut self,
         opened: OpenCodedBatch,
-        filled: FilledBatch,
+        (filled, mut objects): (FilledBatch, Option<BatchObjects>),
         size: (u32, u32),
         program: &SampleProgram,
     ) -> Result<ClosedBatch> {
@@ -644,12 +648,21 @@ impl DeviceBatches {
         let slot = slot_of(BatchStorage::from(held_since))?;
         let at = places(crops.rule, size);
         let emission = KernelEmission::new(&program.output_format, size);
+        let (row_bytes, made) = (program.row_bytes(size), (size, place.rows));
+        let rasters = trailing_bytes(&crops.rasters, at.capacity as u64, row_bytes, made);
+        let end = RasterSection::end(&crops.rasters, row_bytes, made) as usize;
+        let masks = objects.as_mut().map(|objects| objects.place_masks(end));
+        let trailing: Vec<_> = rasters
+            .into_iter()
+            .chain(masks.unwrap_or_default())
+            .collect();
         let (stage, read) = (&mut crops.stage, crops.read);
-        stage.begin(slot, &rows, at, &emission, read, opened.target)?;
+        stage.begin(slot, &rows, at, &emission, read, (opened.target, &trailing))?;
         Ok(ClosedBatch {
             place,
             bad,
             rows: coded,
+            objects,
         })
     }
 
@@ -662,13 +675,19 @@ impl DeviceBatches {
         }
     }
 
-    /// The rows of the oldest closed batch, after its coded rows are decoded.
+    /// The rows of the oldest closed batch, after its coded rows are decoded. `changes`: bytes to
+    /// write into it, and where.
     ///
     /// # Errors
     /// A device error.
-    pub(crate) fn take_rows(&mut self) -> Result<DeviceRows> {
+    pub(crate) fn take_rows(&mut self, changes: &[(usize, Vec<u8>)]) -> Result<DeviceRows> {
         match &mut self.stage {
-            DeviceStage::Crops(crops) => crops.stage.finish(),
+            DeviceStage::Crops(crops) => {
+                for (at, bytes) in changes {
+                    crops.stage.overwrite(*at, bytes)?;
+                }
+                crops.stage.finish()
+            }
             DeviceStage::Rows(_) | DeviceStage::CropSets(_) => Err(Error::Device {
                 what: "no batch was begun, so none can be finished".into(),
             }),
@@ -683,7 +702,7 @@ impl DeviceBatches {
         }
         opened.for_each(drop);
         for _ in 0..closed {
-            let _ = self.take_rows();
+            let _ = self.take_rows(&[]);
         }
     }
 }

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::jobs::images::batch::{Batch, BatchStorage};
+use crate::jobs::images::batch::Batch;
 use crate::jobs::images::coded_batch::OpenCodedBatch;
 use crate::jobs::images::device_batches::DeviceBatches;
 use crate::jobs::images::jpeg_batches::{ClosedBatch, DecodeOutcome};
@@ -143,9 +143,17 @@ impl DevicePool {
             return Ok(None);
         };
         match self.device.finish_decode(first, most) {
-            Ok(DecodeOutcome::Done(place, bad)) => {
-                let rows = self.device.take_rows().map_err(|why| self.pool.end(why))?;
-                run.make_batch_in(&place, BatchStorage::Device(rows), bad)
+            Ok(DecodeOutcome::Done(decoded)) => {
+                let ClosedBatch {
+                    place,
+                    bad,
+                    objects,
+                    ..
+                } = decoded;
+                let fills = run.raster_fills(&place, &bad);
+                let rows = self.device.take_rows(&fills);
+                let rows = rows.map_err(|why| self.pool.end(why))?;
+                run.make_device_batch(&place, (rows, objects), bad)
                     .map(Some)
             }
             Ok(DecodeOutcome::Pending(first)) => {
@@ -159,7 +167,7 @@ impl DevicePool {
     /// Opens batches that workers fill, as far as the device has memory, and closes those that they
     /// have finished. `batches_before`: number of batches between the run's position and the first
     /// one that is being decoded.
-    fn open_batches(&mut self, run: &ImageRun, batches_before: usize) -> Result<()> {
+    fn open_batches(&mut self, run: &mut ImageRun, batches_before: usize) -> Result<()> {
         loop {
             let batches_before = batches_before + self.decoding.len();
             let upcoming = |n| run.place_ahead(n + batches_before);
@@ -171,7 +179,8 @@ impl DevicePool {
             if self.opened.is_empty() {
                 return Ok(());
             }
-            match self.pool.next_finished(&upcoming)? {
+            let finished = self.pool.next_finished(&upcoming)?;
+            match finished {
                 Some(filled) => self.close(run, filled)?,
                 None => return Ok(()),
             }
@@ -186,7 +195,7 @@ impl DevicePool {
         Ok(())
     }
 
-    fn close(&mut self, run: &ImageRun, filled: FilledBatch) -> Result<()> {
+    fn close(&mut self, run: &mut ImageRun, filled: FilledBatch) -> Result<()> {
         // Workers filled it before the device had memory for it.
         if self.opened.is_empty()
             && let RowMemory::Slot(slot) = &filled.rows
@@ -194,8 +203,12 @@ impl DevicePool {
             self.open(run, (filled.place, slot.watch()))?;
         }
         let size = run.row_size(&filled.place);
+        let objects = run
+            .filled_objects(&filled)
+            .map_err(|why| self.pool.end(why))?;
+        let filled = (filled, objects);
         let closed = match self.opened.pop_front() {
-            Some(opened) => self.device.close_batch(opened, filled, size, &run.program),
+            Some(opened) => (self.device).close_batch(opened, filled, size, &run.program),
             None => Err(Error::Device {
                 what: "a batch to decode is not in a slot of the ring".into(),
             }),

@@ -12,6 +12,7 @@ use crate::device::coded_rows::{CpuVerdict, DecodedBatch};
 use crate::device::crop_launch::{ELSEWHERE, KernelRow, MASKED};
 use crate::device::cuda::JpegThread;
 use crate::error::{Error, Result};
+use crate::jobs::images::objects::BatchObjects;
 use crate::pool::batch_request::BatchRequest;
 use crate::pool::filled_batch::{BadRow, FilledBatch};
 use crate::recipe::{CropRowBytes, CropRule};
@@ -23,13 +24,15 @@ pub(crate) struct ClosedBatch {
     pub(crate) bad: Vec<BadRow>,
     /// The coded rows.
     pub(crate) rows: Vec<u32>,
+    /// The objects of all rows that workers made.
+    pub(crate) objects: Option<BatchObjects>,
 }
 
 /// Whether the device has decoded a batch.
 #[derive(Debug)]
 pub(crate) enum DecodeOutcome {
-    /// The batch, and the rows whose own samples failed.
-    Done(BatchRequest, Vec<BadRow>),
+    /// The rows of the batch are final, and `bad` has all whose own samples failed.
+    Done(ClosedBatch),
     Pending(ClosedBatch),
 }
 
@@ -58,26 +61,22 @@ pub(crate) enum RowContent {
 /// closed.
 pub(crate) fn finish_batch(
     thread: &mut JpegThread,
-    batch: ClosedBatch,
+    mut batch: ClosedBatch,
     most: Duration,
 ) -> Result<DecodeOutcome> {
     let Some(DecodedBatch { rows, verdicts }) = thread.next_done(most)? else {
         return Ok(DecodeOutcome::Pending(batch));
     };
-    let ClosedBatch {
-        place,
-        mut bad,
-        rows: coded_rows,
-    } = batch;
-    if rows != coded_rows {
+    let coded_rows = &batch.rows;
+    if rows != *coded_rows {
         let other = |row: &&u32| !rows.contains(row) || !coded_rows.contains(row);
-        let row = rows.iter().chain(&coded_rows).find(other).copied();
+        let row = rows.iter().chain(coded_rows).find(other).copied();
         let why = "its coded crop is malformed, or was changed";
         // No batch follows: work on this one may still be under way.
         return Err(thread.fail(destroyed_row(row.unwrap_or(0), why)));
     }
-    add_verdicts(&mut bad, verdicts);
-    Ok(DecodeOutcome::Done(place, bad))
+    add_verdicts(&mut batch.bad, verdicts);
+    Ok(DecodeOutcome::Done(batch))
 }
 
 /// Finds the coded rows of a batch. `size`: height and width of its rows.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 #[cfg(doc)]
 use crate::data::objects::ObjectForm;
+use crate::device::stage_shapes::TrailingBytes;
 use crate::jobs::images::object_section::ObjectSection;
 use crate::jobs::object_record::ObjectRecord;
 #[cfg(doc)]
@@ -113,6 +114,26 @@ impl BatchObjects {
         self.masks.get(row).copied()
     }
 
+    /// Sets the places of the masks on a device: one after the other, from byte `first` of the batch
+    /// on. Returns where they lie in the slot, and where they go.
+    pub(crate) fn place_masks(&mut self, first: usize) -> Vec<TrailingBytes> {
+        let mut to = first;
+        let mut placed = Vec::with_capacity(self.masks.len());
+        for row in 0..self.masks.len() {
+            let len = self.mask_bytes_of(row);
+            let from = std::mem::replace(&mut self.masks[row].start, to);
+            placed.push(TrailingBytes { from, to, len });
+            to += len;
+        }
+        placed
+    }
+
+    /// Bytes of the masks of a row.
+    fn mask_bytes_of(&self, row: usize) -> usize {
+        let RowMasks { size, .. } = self.masks[row];
+        self.row(row).len() * size.0 as usize * size.1 as usize
+    }
+
     /// Copies the masks out of the bytes of the batch, which will not stay.
     pub(crate) fn hold_masks(&mut self, bytes: &[u8]) {
         if self.mask_bytes.is_some() || self.masks.is_empty() {
@@ -120,8 +141,8 @@ impl BatchObjects {
         }
         let mut held = Vec::new();
         for row in 0..self.masks.len() {
-            let RowMasks { start, size } = self.masks[row];
-            let len = self.row(row).len() * size.0 as usize * size.1 as usize;
+            let RowMasks { start, .. } = self.masks[row];
+            let len = self.mask_bytes_of(row);
             self.masks[row].start = held.len();
             held.extend_from_slice(&bytes[start..start + len]);
         }
@@ -236,6 +257,36 @@ impl BatchObjects {
         true
     }
 
+    /// Removes the objects of a row, which has lost its sample: it becomes as
+    /// [`BatchObjects::push_masked`] adds it.
+    pub(crate) fn clear_row(&mut self, row: usize) {
+        fn remove<T>(values: &mut Vec<T>, objects: &Range<usize>, each: usize) {
+            if !values.is_empty() {
+                values.drain(objects.start * each..objects.end * each);
+            }
+        }
+        let objects = self.row(row);
+        remove(&mut self.boxes, &objects, 1);
+        remove(&mut self.labels, &objects, 1);
+        remove(&mut self.area, &objects, 1);
+        remove(&mut self.crowd, &objects, 1);
+        remove(&mut self.ids, &objects, 1);
+        remove(&mut self.keypoints, &objects, self.keypoints_each);
+        remove(&mut self.rotated, &objects, self.rotated_each);
+        for end in &mut self.offsets[row + 1..] {
+            *end -= objects.len() as u64;
+        }
+        let head = ObjectRecord::default().head;
+        self.image_ids[row] = -1;
+        self.source_sizes[row] = head.source;
+        self.sizes[row] = head.output;
+        self.content[row] = head.content;
+        self.dropped[row] = head.drops();
+        if let Some(masks) = self.masks.get_mut(row) {
+            *masks = RowMasks::default();
+        }
+    }
+
     fn push_record(&mut self, record: ObjectRecord, image_id: i64) {
         self.offsets.push(self.labels.len() as u64);
         self.boxes.extend(record.boxes);
@@ -253,9 +304,10 @@ impl BatchObjects {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::objects::RotatedForm;
     use crate::data::objects::{ItemObjects, ObjectList, ObjectListOptions};
     use crate::jobs::object_record::RecordHead;
-    use crate::jobs::object_rule::{LabelNumbers, ObjectRule};
+    use crate::jobs::object_rule::{InstanceMasks, LabelNumbers, ObjectRule};
     use crate::recipe::{Mosaic, Recipe, Resize, SampleProgram};
     use crate::targets::SampleMotion;
 
@@ -305,6 +357,74 @@ mod tests {
             row: Some(row),
         };
         objects.push_row(section, 0, place).then_some(objects)
+    }
+
+    /// A row that loses its sample is as one that never had any.
+    #[test]
+    fn a_cleared_row_is_a_masked_row() {
+        let mut list = ObjectList::new(ObjectListOptions {
+            keypoints: 2,
+            rotated: Some(RotatedForm::Corners),
+            ..ObjectListOptions::default()
+        });
+        for count in [2, 0, 3] {
+            let item = ItemObjects {
+                boxes: vec![[1.0, 2.0, 3.0, 4.0]; count],
+                labels: vec![5; count],
+                area: vec![7.0; count],
+                keypoints: vec![[1.0, 2.0, 2.0]; 2 * count],
+                rotated: vec![1.0; 8 * count],
+                ..ItemObjects::default()
+            };
+            list.push(&item).unwrap();
+        }
+        let table = Arc::new(list.finish().unwrap());
+        let rule = ObjectRule {
+            masks: Some(InstanceMasks::Full),
+            ..ObjectRule::default()
+        };
+        let section = ObjectSection::new(table, &rule);
+        let row = (16, 24);
+        let objects = |masked: &[u64]| {
+            let mut objects = BatchObjects::new(&section);
+            for id in 0..3 {
+                if masked.contains(&id) {
+                    objects.push_masked(&section);
+                    continue;
+                }
+                let count = section.table().count(id);
+                let record = ObjectRecord {
+                    number: (0..count as u32).collect(),
+                    boxes: vec![[id as f32; 4]; count],
+                    area: vec![id as f32; count],
+                    keypoints: vec![[id as f32; 3]; 2 * count],
+                    rotated: vec![id as f32; 8 * count],
+                    head: RecordHead::new(
+                        row.into(),
+                        &SampleMotion::new(row.into()),
+                        DropCounts::default(),
+                    ),
+                    ..ObjectRecord::default()
+                };
+                let mut bytes = vec![0; section.record_bytes(id, Some(row)) as usize];
+                assert!(section.layout_of(Some(row)).write(&record, &mut bytes));
+                let place = RecordPlace {
+                    range: 0..bytes.len(),
+                    bytes: &bytes,
+                    row: Some(row),
+                };
+                assert!(objects.push_row(&section, id, place));
+            }
+            objects
+        };
+        for masked in [&[0][..], &[1], &[2], &[0, 2], &[0, 1, 2]] {
+            let mut all = objects(&[]);
+            assert_eq!(all.len(), 5);
+            for row in masked {
+                all.clear_row(*row as usize);
+            }
+            assert_eq!(all, objects(masked), "{masked:?}");
+        }
     }
 
     #[test]

@@ -189,6 +189,13 @@ impl SlotPacking {
         let Some(objects) = &self.objects else {
             return pixels;
         };
+        let records = self.record_room(objects, size, rows);
+        (pixels.checked_next_multiple_of(ROW_ALIGNMENT as u64))
+            .map_or(u64::MAX, |start| start.saturating_add(records))
+    }
+
+    /// Bytes of the largest records of this number of rows.
+    fn record_room(&self, objects: &ObjectSection, size: Option<(u32, u32)>, rows: u32) -> u64 {
         let of_sample = self.plan.most_rows_per_sample(self.tries) as usize;
         let rows = rows as usize;
         let all = (0..self.plan.samples()).map(|id| {
@@ -196,9 +203,18 @@ impl SlotPacking {
             (objects.record_bytes(id, size), id)
         });
         let largest = largest_of(all, rows.div_ceil(of_sample));
-        let records = fill_rows(largest.iter().map(|(bytes, _)| *bytes), of_sample, rows);
-        (pixels.checked_next_multiple_of(ROW_ALIGNMENT as u64))
-            .map_or(u64::MAX, |start| start.saturating_add(records))
+        fill_rows(largest.iter().map(|(bytes, _)| *bytes), of_sample, rows)
+    }
+
+    /// Room for the instance masks of a batch whose rows have one size. 0 without masks.
+    pub(crate) fn mask_bytes(&self) -> u64 {
+        let objects = self.objects.as_ref().filter(|objects| objects.has_masks());
+        let (Some(objects), PackingRule::Equal { size, .. }) = (objects, &self.rule) else {
+            return 0;
+        };
+        let of_scale = |(size, rows)| self.record_room(objects, Some(size), rows);
+        let largest = self.plan.scales().map(of_scale).max();
+        largest.unwrap_or_else(|| of_scale((*size, self.plan.most_rows())))
     }
 
     /// Height and width of the row of sample `id`, if it has one.
@@ -215,15 +231,32 @@ impl SlotPacking {
     pub(crate) fn row_bytes(&self) -> Option<u64> {
         match &self.rule {
             PackingRule::Equal { size, row, rasters } if self.plan.scales().next().is_none() => {
-                let record =
-                    (self.objects.as_ref()).map_or(0, |objects| objects.largest_record(*size));
-                let rasters = rasters.iter().map(|raster| raster.bytes(*size));
-                Some(rasters.fold(row.bytes(*size).saturating_add(record), u64::saturating_add))
+                Some(
+                    row.bytes(*size)
+                        .saturating_add(self.further_bytes(rasters, *size)),
+                )
             }
             PackingRule::Crops(sections) => Some(sections.sample_bytes()),
             PackingRule::Hulls { row, .. } => Some(*row as u64),
             _ => None,
         }
+    }
+
+    /// Bytes of the rasters and of the largest record of a row of this height and width.
+    fn further_bytes(&self, rasters: &[RasterSection], size: (u32, u32)) -> u64 {
+        let record = (self.objects.as_ref()).map_or(0, |objects| objects.largest_record(size));
+        let rasters = rasters.iter().map(|raster| raster.bytes(size));
+        rasters.fold(record, u64::saturating_add)
+    }
+
+    /// Most bytes of the rasters and of the record of a row.
+    pub(crate) fn most_further_bytes(&self) -> u64 {
+        let PackingRule::Equal { size, rasters, .. } = &self.rule else {
+            return 0;
+        };
+        let sizes = self.plan.scales().map(|(size, _)| size).chain([*size]);
+        let most = sizes.map(|size| self.further_bytes(rasters, size)).max();
+        most.unwrap_or(0)
     }
 
     /// The least number of different samples in a full slot.

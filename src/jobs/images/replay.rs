@@ -77,9 +77,9 @@ impl DevicePool {
             let Some(next) = self.pool.next_within(&upcoming, Duration::MAX)? else {
                 continue;
             };
-            let batch = run.make_batch(next)?;
+            let mut batch = run.make_batch(next)?;
             filled.push(FilledSlot {
-                contents: SlotContents::of(&batch)?,
+                contents: SlotContents::of(&mut batch)?,
                 slot: Arc::new(slot_of(batch.storage)?),
                 status: batch.status,
             });

@@ -12,6 +12,7 @@ use crate::data::columns::BatchColumns;
 use crate::data::columns::column_set::OpenColumns;
 use crate::data::index::{Index, Label, ScanReport};
 use crate::decode_plan::row_descriptor::RowDescriptor;
+use crate::device::DeviceRows;
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, BatchLabels, BatchStorage, RowFault, RowsExtent};
 use crate::jobs::images::batch_mixing::BatchMixing;
@@ -89,17 +90,27 @@ impl ImageRun {
     /// The first bad sample, under [`OnError::Stop`].
     pub(crate) fn make_batch(&mut self, filled: FilledBatch) -> Result<Batch> {
         let FilledBatch { place, rows, bad } = filled;
-        self.make_batch_in(&place, BatchStorage::from(rows), bad)
+        self.make_batch_in(&place, (BatchStorage::from(rows), None), bad)
     }
 
-    /// Like [`ImageRun::make_batch`], for rows in this storage.
-    pub(crate) fn make_batch_in(
+    /// Like [`ImageRun::make_batch`], for rows that a device has decoded. `objects`: those that
+    /// workers made, of [`ImageRun::filled_objects`].
+    pub(crate) fn make_device_batch(
         &mut self,
         place: &BatchRequest,
-        storage: BatchStorage,
+        (rows, objects): (DeviceRows, Option<BatchObjects>),
         bad: Vec<BadRow>,
     ) -> Result<Batch> {
-        let mut batch = self.batch(place, storage, bad)?;
+        self.make_batch_in(place, (BatchStorage::Device(rows), objects), bad)
+    }
+
+    fn make_batch_in(
+        &mut self,
+        place: &BatchRequest,
+        rows: (BatchStorage, Option<BatchObjects>),
+        bad: Vec<BadRow>,
+    ) -> Result<Batch> {
+        let mut batch = self.batch(place, rows, bad)?;
         if self.on_error == OnError::Stop
             && let Some(first) = batch.faults.first()
         {
@@ -112,6 +123,57 @@ impl ImageRun {
         batch.columns.read_temporary();
         self.mix(&mut batch)?;
         Ok(batch)
+    }
+
+    /// The objects of rows that workers have filled, before a device has decoded them. None if images
+    /// have none.
+    ///
+    /// # Errors
+    /// A record in damaged shared memory.
+    pub(crate) fn filled_objects(&mut self, filled: &FilledBatch) -> Result<Option<BatchObjects>> {
+        if self.packing.objects().is_none() {
+            return Ok(None);
+        }
+        let rows = self.final_rows(&filled.place, &filled.bad);
+        self.objects(filled.place.key.into(), &rows, filled.rows.bytes())
+    }
+
+    /// What the rasters of rows without a sample hold, and where they are in a batch whose rows a
+    /// device has made.
+    pub(crate) fn raster_fills(
+        &self,
+        place: &BatchRequest,
+        bad: &[BadRow],
+    ) -> Vec<(usize, Vec<u8>)> {
+        let at = EpochMark::from(place.key);
+        let sections = self.packing.device_rasters_at(&self.program, at);
+        if sections.is_empty() {
+            return Vec::new();
+        }
+        let size = self.row_size(place);
+        let rows = self.final_rows(place, bad);
+        let masked = rows.iter().enumerate();
+        let masked = masked.filter(|(_, row)| row.status.is_masked());
+        let fill = |row: usize| {
+            let rules = self.rasters.iter().zip(&sections);
+            rules.map(move |(raster, (section, start))| {
+                let mut bytes = vec![0; section.bytes(size) as usize];
+                raster.rule.fill_empty(&mut bytes);
+                (start + row * bytes.len(), bytes)
+            })
+        };
+        masked.flat_map(|(row, _)| fill(row)).collect()
+    }
+
+    /// The rows of a batch as they are after these bad rows.
+    fn final_rows(&self, place: &BatchRequest, bad: &[BadRow]) -> Vec<RowPlan> {
+        let at = EpochMark::from(place.key);
+        let rows = 0..place.rows;
+        let mut rows: Vec<_> = rows.map(|row| self.plan.row_at(at, row)).collect();
+        for bad in bad {
+            self.apply_bad_row(at, bad, &mut rows);
+        }
+        rows
     }
 
     /// The next batches of this epoch, from the current one on: at most `most`.
@@ -151,24 +213,21 @@ impl ImageRun {
     fn batch(
         &mut self,
         place: &BatchRequest,
-        mut storage: BatchStorage,
+        (mut storage, objects): (BatchStorage, Option<BatchObjects>),
         bad: Vec<BadRow>,
     ) -> Result<Batch> {
         let at = EpochMark::from(place.key);
-        let mut rows: Vec<_> = (0..place.rows)
-            .map(|row| self.plan.row_at(at, row))
-            .collect();
-        // Before bad rows are applied, since that changes their status.
-        let repeated = rows
-            .iter()
-            .map(|r| r.status == RowStatus::Repeated)
-            .collect();
-        let faults = bad
-            .into_iter()
-            .map(|bad| self.apply_bad_row(at, bad, &mut rows))
-            .collect();
+        let planned = (0..place.rows).map(|row| self.plan.row_at(at, row).status);
+        let repeated = planned.map(|status| status == RowStatus::Repeated);
+        let repeated = repeated.collect();
+        let rows = self.final_rows(place, &bad);
+        let faults = bad.into_iter().map(|bad| self.row_fault(at, bad, &rows));
+        let faults = faults.collect();
         let extent = self.write_row_layout(at, &rows, &mut storage);
-        let objects = self.objects(at, &rows, storage.bytes_mut())?;
+        let objects = match objects {
+            Some(objects) => Some(self.without_masked(objects, &rows)),
+            None => self.objects(at, &rows, storage.bytes_mut())?,
+        };
         let rasters = match self.program.crops {
             Some(_) => self.packing.device_rasters_at(&self.program, at),
             None => self.packing.rasters_at(at),
@@ -232,6 +291,16 @@ impl ImageRun {
         Ok(Some(objects))
     }
 
+    /// The objects without those of rows that have no sample any more.
+    fn without_masked(&self, mut objects: BatchObjects, rows: &[RowPlan]) -> BatchObjects {
+        for (number, row) in rows.iter().enumerate() {
+            if row.status.is_masked() {
+                objects.clear_row(number);
+            }
+        }
+        objects
+    }
+
     /// Mixes the rows of a batch, if the recipe does so.
     fn mix(&mut self, batch: &mut Batch) -> Result<()> {
         let Some(mixed) = &mut self.mixing else {
@@ -251,10 +320,12 @@ impl ImageRun {
         storage: &mut BatchStorage,
     ) -> RowsExtent {
         let packed = &mut self.packed;
+        let is_decoded = matches!(storage, BatchStorage::Device(_));
         let bytes = storage.bytes_mut();
-        // A device zeroes its rows itself, and reads no other parts of several crops.
+        // A device zeroes its rows itself, and reads no other parts of several crops. Of rows that
+        // it has decoded `raster_fills` has the rasters.
         let on_device = self.program.crops.is_some() || self.program.hulls.is_some();
-        let clears = !on_device || !self.rasters.is_empty();
+        let clears = !on_device || (!self.rasters.is_empty() && !is_decoded);
         for (row, _) in (0..)
             .zip(rows)
             .filter(|(_, r)| clears && r.status.is_masked())
@@ -303,34 +374,38 @@ impl ImageRun {
     }
 
     /// Replaces the planned sample of a bad row by what the row contains.
-    fn apply_bad_row(&self, at: EpochMark, bad: BadRow, rows: &mut [RowPlan]) -> RowFault {
+    fn apply_bad_row(&self, at: EpochMark, bad: &BadRow, rows: &mut [RowPlan]) {
+        let now = &mut rows[bad.row as usize];
+        match bad.attempt {
+            Some(attempt) => *now = self.plan.attempt_at(at, bad.row, attempt),
+            None => now.status = RowStatus::Failed,
+        }
+    }
+
+    /// What a bad row contains now, among the final `rows`.
+    fn row_fault(&self, at: EpochMark, bad: BadRow, rows: &[RowPlan]) -> RowFault {
         let BadRow {
             row,
             mut fault,
             attempt,
         } = bad;
-        let now = &mut rows[row as usize];
-        let id = now.id;
-        match attempt {
-            Some(attempt) => *now = self.plan.attempt_at(at, row, attempt),
-            None => {
-                now.status = RowStatus::Failed;
-                let tried = (1..=self.tries)
-                    .map(|attempt| self.plan.attempt_at(at, row, attempt))
-                    .filter(|stands| stands.status == RowStatus::Substituted)
-                    .count();
-                if tried > 0 {
-                    let text = format!("; its {tried} substitutes failed too");
-                    fault.reason.push_str(&text);
-                }
+        if attempt.is_none() {
+            let tried = (1..=self.tries)
+                .map(|attempt| self.plan.attempt_at(at, row, attempt))
+                .filter(|stands| stands.status == RowStatus::Substituted)
+                .count();
+            if tried > 0 {
+                let text = format!("; its {tried} substitutes failed too");
+                fault.reason.push_str(&text);
             }
         }
+        let id = self.plan.row_at(at, row).id;
         RowFault {
             row: row as usize,
             id,
             path: self.index.path(id),
             fault,
-            substitute: attempt.map(|_| now.id),
+            substitute: attempt.map(|_| rows[row as usize].id),
         }
     }
 
