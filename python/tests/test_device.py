@@ -204,3 +204,58 @@ def test_timms_prefetcher_takes_levels_to_the_device(loader: Make) -> None:
         assert (images.cpu() - expected).abs().max() < 1e-5
         taken += 1
     assert taken == 8
+
+
+def outlined(number: int) -> dict[str, Any]:
+    """Up to three triangles in the middle of image ``number``."""
+    corners = [[20.0 + 6 * k, 15.0 + 5 * k] for k in range(number % 4)]
+    return {
+        "boxes": [[x, y, x + 24, y + 20] for x, y in corners],
+        "labels": list(range(len(corners))),
+        "polygons": [[[[x, y], [x + 24, y + 3], [x + 5, y + 20]]] for x, y in corners],
+    }
+
+
+def leaves(value: Any) -> list[Any]:
+    """The arrays of nested dicts and lists, in their order."""
+    if isinstance(value, dict):
+        return [leaf for one in value.values() for leaf in leaves(one)]
+    if isinstance(value, list):
+        return [leaf for one in value for leaf in leaves(one)]
+    return [value]
+
+
+@pytest.mark.parametrize("decode_on", ["cpu", "gpu"])
+@pytest.mark.parametrize("targets", ["list", "flat", "padded", "detr"])
+def test_objects_and_their_masks_are_on_the_device(
+    loader: Make, targets: str, decode_on: str
+) -> None:
+    files = [outlined(number) for number in range(len(loader().dataset))]
+    options: dict[str, Any] = {
+        "recipe": "train224",
+        "objects": {"files": files, "masks": "quarter"},
+        "targets": targets,
+        "batch_size": 16,
+        "framework": "torch",
+    }
+    on_device = {**options, "device": "cuda", "decode_on": decode_on}
+    seen, kept = 0, []
+    with pytest.warns(RuntimeWarning, match="depth is 4"):
+        for batch in loader(**on_device):
+            kept.append(batch)
+    for got, want in zip(kept, loader(**options), strict=True):
+        assert got.images.is_cuda and got.images.shape == want.images.shape
+        assert (got.ids == want.ids).all()
+        pairs = list(zip(leaves(got.targets), leaves(want.targets), strict=True))
+        for mine, other in pairs:
+            if isinstance(other, int):
+                assert mine == other
+                continue
+            assert mine.is_cuda and mine.dtype == other.dtype
+            assert torch.equal(mine.cpu(), other)
+        masks = [mask.cpu() for mask in got.objects.masks]
+        assert all(torch.equal(*two) for two in zip(masks, want.objects.masks, strict=True))
+        here = got.to("cpu").objects.masks
+        assert all(torch.equal(*two) for two in zip(here, masks, strict=True))
+        seen += sum(int(mask.sum()) for mask in masks)
+    assert seen > 1000

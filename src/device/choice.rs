@@ -83,7 +83,8 @@ impl fmt::Display for UploadMode {
 #[non_exhaustive]
 pub enum DecodeOn {
     /// [`DecodeOn::Gpu`] if batches are delivered on a device, the recipe lets the device finish
-    /// the rows, and there is memory for it. Otherwise [`DecodeOn::Cpu`].
+    /// the rows, there is memory for it, and no substitute would need targets of its own. Otherwise
+    /// [`DecodeOn::Cpu`].
     #[default]
     Auto,
     /// The device decodes all files that its kernels support: sequential Huffman JPEGs of 8 bits in

@@ -62,7 +62,7 @@ pub struct ObjectRule {
     /// the other styles.
     pub min_area: Option<f64>,
     /// The least share of a box that is left, 0 to 1. albumentations 0, ultralytics 0.1, or 0.01
-    /// with polygons. Not with the other styles.
+    /// with polygons, where pictures are cut or warped. Not with the other styles.
     pub min_visibility: Option<f64>,
     /// Most objects of a picture. Default: no limit.
     pub max_objects: Option<u32>,

@@ -501,6 +501,7 @@ impl LoaderBuilder {
             // Known when the images are.
             rasters: Vec::new(),
             mask_bytes: 0,
+            target_bytes: (0, 0),
         }
     }
 

@@ -21,7 +21,7 @@ const FILES: u64 = 200;
 const BLOCK: usize = 8;
 /// Bytes for tables and segment ends, in addition to the coded data.
 const TABLES: u64 = 64 << 10;
-/// Most bytes of a ring that is enlarged for coded crops.
+/// Most bytes of the images of a ring that is enlarged for coded crops.
 const MOST_RING: u64 = 4 << 30;
 /// Such a ring takes at most this fraction (1/4) of the available memory.
 const SHARE: u64 = 4;

@@ -137,20 +137,20 @@ mod tests {
             }
             let outlook = decode_choice(wish(None), program, true, true);
             assert_eq!(outlook.on == DecodeOn::Gpu, matches!(found, Ok(true)));
-            let workers = wish(Some("workers decode images that have objects"));
+            let workers = wish(Some("on_error is substitute"));
             let never = device_decodes(workers, program);
             assert_ne!(never.as_ref().ok(), Some(&true), "{on} {device}");
             if (on, device) == (DecodeOn::Gpu, cuda) {
                 let why = never.unwrap_err().to_string();
                 assert!(
-                    why.contains("that have objects: leave decode_on out"),
+                    why.contains("on_error is substitute: leave decode_on out"),
                     "{why}"
                 );
             }
             let outlook = decode_choice(workers, program, true, false);
             assert_eq!(outlook.on, DecodeOn::Cpu);
             if on != DecodeOn::Cpu && device == cuda {
-                assert_eq!(outlook.why, "workers decode images that have objects");
+                assert_eq!(outlook.why, "on_error is substitute");
             }
         }
     }

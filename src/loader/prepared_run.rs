@@ -292,6 +292,7 @@ impl PreparedRun {
             uploads.jpegs = uploads.jpegs.filter(|_| self.has_jpegs || needed);
             uploads.rasters = self.raster_sections();
             uploads.mask_bytes = self.packing.mask_bytes();
+            uploads.target_bytes = self.packing.target_bytes();
             uploads.with_program(&self.program, self.windows, depth, needed)
         };
         uploads.map(of_data).transpose()
@@ -473,7 +474,6 @@ impl PreparedRun {
             batch: self.plan.most_rows(),
             slot_bytes: packing.slot_bytes(),
             row_bytes: packing.row_bytes(),
-            further_bytes: packing.most_further_bytes(),
             scratch_bytes: worst
                 .map_or(0, ScratchSurvey::scratch_bytes)
                 .saturating_add(self.object_scratch()),

@@ -12,7 +12,7 @@ use crate::error::{Error, Result, size_rounded_down, size_rounded_up};
 use crate::jobs::images::device_batches;
 use crate::jobs::images::device_batches::DeviceSpec;
 use crate::jobs::images::packing::SlotPacking;
-use crate::jobs::raster_section::RasterSection;
+use crate::jobs::raster_section::{ROW_ALIGNMENT, RasterSection};
 use crate::memory_plan::run_memory::{DeviceNeeds, RingDepth, advice_text, largest_that_fits};
 use crate::order::{EpochPlan, OrderOptions};
 use crate::picture::PictureLimits;
@@ -46,6 +46,8 @@ pub(super) struct UploadPlanner<'a> {
     pub(super) rasters: Vec<RasterSection>,
     /// Most bytes of the instance masks of a batch.
     pub(super) mask_bytes: u64,
+    /// See [`SlotPacking::target_bytes`].
+    pub(super) target_bytes: (u64, u64),
 }
 
 /// A choice, and the memory that it needs.
@@ -231,7 +233,7 @@ impl UploadPlanner<'_> {
                 (None, false) => self.program.with_crops().err(),
             };
             let why = why.map_or_else(String::new, |why| format!(": {why}"));
-            let only = "finished rows are always copied, with one copy per batch";
+            let only = "finished rows are always copied, all rows of a batch at once";
             return (&[UploadMode::Copied], Some(format!("{only}{why}")));
         };
         let one: &'static [UploadMode] = match self.requested {
@@ -304,10 +306,20 @@ impl UploadPlanner<'_> {
 
     fn refusal(&self, upload: UploadMode, slot_bytes: u64, depth: u32, bytes: u64) -> Error {
         let limit = self.limit.unwrap_or(u64::MAX);
+        // Upper bounds for targets: the rows of a smaller batch may be the largest ones.
         let of_batch = |batch: u32| {
             let plan = self.batches(batch).ok()?;
             let slot_bytes = self.slot_bytes(&plan).ok()?;
-            Some(self.bytes(&plan, upload, slot_bytes).bytes_with(depth))
+            let rows = u64::from(plan.most_rows());
+            let of_rows = |bytes: u64| (bytes + ROW_ALIGNMENT as u64).saturating_mul(rows);
+            let (all, records) = self.target_bytes;
+            let targets = if all > 0 { of_rows(all) } else { 0 };
+            let smaller = UploadPlanner {
+                mask_bytes: self.mask_bytes.min(of_rows(records)),
+                ..self.clone()
+            };
+            let bytes = smaller.bytes(&plan, upload, slot_bytes.saturating_add(targets));
+            Some(bytes.bytes_with(depth))
         };
         let with = |upload, depth| {
             let plan = self.batches(self.plan.batch).ok()?;
@@ -364,6 +376,7 @@ mod tests {
             finished_why: None,
             rasters: Vec::new(),
             mask_bytes: 0,
+            target_bytes: (0, 0),
         }
     }
 

@@ -478,7 +478,6 @@ impl RunMemory {
             batch: shape.batch,
             slot_bytes: crop_sections::slot_bytes(&program, picture, shape.batch),
             row_bytes: Some(row),
-            further_bytes: 0,
             scratch_bytes: scratch_of(&program, picture),
             input_bytes: 0,
             page_cache_bytes: 0,
@@ -532,8 +531,6 @@ pub(crate) struct MemoryInputs {
     pub(crate) slot_bytes: u64,
     /// Bytes of each row. None if rows differ: then no other batch size can be suggested.
     pub(crate) row_bytes: Option<u64>,
-    /// Most bytes of the rasters and of the objects of a row.
-    pub(crate) further_bytes: u64,
     pub(crate) scratch_bytes: u64,
     pub(crate) input_bytes: u64,
     pub(crate) page_cache_bytes: u64,
@@ -632,9 +629,8 @@ impl MemoryInputs {
             .saturating_add(self.input_bytes)
             .saturating_add(base);
         // The consumer decodes flagged images again, with the memory of a worker.
-        let again = (self.device.filter(|device| device.decodes)).map_or(0, |_| {
-            (self.scratch_bytes.saturating_add(self.input_bytes)).saturating_add(self.further_bytes)
-        });
+        let again = (self.device.filter(|device| device.decodes))
+            .map_or(0, |_| self.scratch_bytes.saturating_add(self.input_bytes));
         let fixed_bytes = self
             .table_bytes
             .saturating_add(again)

@@ -169,9 +169,10 @@ pub struct LoaderOptions {
     /// Which decoders decode JPEGs (default: auto).
     ///
     /// On a device, `auto` and `gpu` let the GPU decode every JPEG that its kernels support, and
-    /// workers decode all other files. If workers finish the rows of the recipe, or
-    /// --gpu-memory-limit leaves no room, `auto` lets workers decode all, and `gpu` is an error.
-    /// Pixels are the same.
+    /// workers decode all other files. If workers finish the rows of the recipe, if
+    /// --gpu-memory-limit leaves no room, or if images have objects, masks or rasters under
+    /// --on-error substitute, `auto` lets workers decode all, and `gpu` is an error. Pixels are the
+    /// same.
     #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<DecodeOn>(&["auto", "gpu", "cpu"]), help_heading = cli::DEVICE))]
     pub decode_on: Option<DecodeOn>,
 

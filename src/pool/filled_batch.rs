@@ -56,6 +56,19 @@ impl RowMemory {
         }
     }
 
+    /// Writes bytes from offset `from` on, also into a slot that is watched; false if there are too
+    /// few.
+    pub(crate) fn write(&mut self, from: usize, bytes: &[u8]) -> bool {
+        match self {
+            Self::Slot(slot) => slot.write(from, bytes),
+            Self::Own(buffer) => {
+                let place = from..from.saturating_add(bytes.len());
+                let to = buffer.bytes_mut().get_mut(place);
+                to.map(|to| to.copy_from_slice(bytes)).is_some()
+            }
+        }
+    }
+
     /// Like [`RowMemory::bytes`], but mutable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match self {

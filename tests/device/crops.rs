@@ -141,7 +141,7 @@ fn the_device_and_workers_share_the_work_as_planned() {
             let small = on_device().gpu_memory_limit(18 << 20);
             let plan = small.memory_plan(0).unwrap();
             let why = plan.upload.unwrap().why;
-            let wanted = "finished rows are always copied, with one copy per batch: \
+            let wanted = "finished rows are always copied, all rows of a batch at once: \
                           gpu_memory_limit allows 18 MiB, and the device needs ";
             assert!(why.starts_with(wanted), "{why}");
         },

@@ -1,6 +1,6 @@
-//! Objects, masks and rasters of images that a device decodes, with the stand-in for the NVIDIA
-//! driver in front and on a real device: they are those of workers that decode, also of images that
-//! the device rejects.
+//! Objects, masks and rasters of images that a device decodes, on the stand-in for the NVIDIA driver
+//! and on a real device: they are those of workers that decode, also of images that the device
+//! rejects.
 
 use std::fs;
 use std::path::Path;
@@ -12,9 +12,9 @@ use featherload::objects::{ItemObjects, ObjectList, ObjectListOptions};
 use featherload::order::MultiScale;
 use featherload::recipe::{Decode, RandomResizedCrop};
 use featherload::{
-    Batch, DataType, DecodeOn, InstanceMasks, Loader, LoaderBuilder, MaskOptions, MaskRule,
-    MemoryLayout, NumberRule, ObjectOptions, ObjectRule, OnError, RasterOptions, RasterRule,
-    Recipe, RowStatus, Sampler, UploadMode,
+    Batch, DataType, DecodeOn, EpochTail, InstanceMasks, Loader, LoaderBuilder, MaskOptions,
+    MaskRule, MemoryLayout, NumberRule, ObjectOptions, ObjectOverflow, ObjectRule, OnError,
+    RasterOptions, RasterRule, Recipe, RowStatus, Sampler, UploadMode,
 };
 
 use crate::common::cuda;
@@ -218,7 +218,8 @@ fn targets_of_flagged_images_are_those_of_workers() {
                 fs::write(path, &whole[..whole.len() - 100]).unwrap();
             }
             let of = |on| {
-                let images = usual(dir, on).on_error(OnError::Skip);
+                // The last batch has a row of padding.
+                let images = usual(dir, on).on_error(OnError::Skip).tail(EpochTail::Pad);
                 let mut loader = targets.of(images).build().unwrap();
                 let seen: Vec<_> = batches(&mut loader).iter().flat_map(rows).collect();
                 (seen, loader.report().unwrap().device.unwrap().jpegs)
@@ -227,8 +228,8 @@ fn targets_of_flagged_images_are_those_of_workers() {
             let (got, jpegs) = of(DecodeOn::Gpu);
             assert_same(&got, &want, "flagged");
             assert!(jpegs.decoded_again >= u64::from(CODED - 3), "{jpegs:?}");
-            let failed = got.iter().filter(|row| row.status.is_masked());
-            assert_eq!(failed.count(), 3);
+            let with = |status| got.iter().filter(|row| row.status == status).count();
+            assert_eq!((with(RowStatus::Failed), with(RowStatus::Padding)), (3, 1));
         },
     );
 }
@@ -304,6 +305,77 @@ fn with_substitutes_workers_decode_images_with_targets() {
                 "{jpegs:?}"
             );
             assert_eq!(seen_of_all(&mut auto), usize::from(PICTURES));
+        },
+    );
+}
+
+/// A batch size that a refused limit advises fits, and with less memory parts shrink before workers
+/// decode.
+#[test]
+fn limits_of_device_memory_count_targets() {
+    with_targets(
+        "limits_of_device_memory_count_targets",
+        &[],
+        |dir, targets| {
+            let of = |batch: u32, limit: Option<u64>| {
+                let images = targets.of(usual(dir, DecodeOn::Auto)).batch_size(batch);
+                match limit {
+                    Some(limit) => images.gpu_memory_limit(limit),
+                    None => images,
+                }
+            };
+            let planned = |batch| of(batch, None).memory_plan(0).unwrap().memory.device_bytes;
+            let without = usual(dir, DecodeOn::Auto).batch_size(24).memory_plan(0);
+            assert!(planned(24) > without.unwrap().memory.device_bytes);
+            let mut loader = of(24, Some(planned(24))).build().unwrap();
+            assert_eq!(loader.jpegs().on, DecodeOn::Gpu);
+            let want: Vec<_> = batches(&mut loader).iter().map(targets_of).collect();
+            drop(loader);
+            let mut loader = of(24, Some(planned(24) / 4)).build().unwrap();
+            assert_eq!(loader.jpegs().on, DecodeOn::Cpu);
+            let got: Vec<_> = batches(&mut loader).iter().map(targets_of).collect();
+            assert!(got == want);
+            drop(loader);
+            let refused = of(24, Some(13 << 20)).build().unwrap_err().to_string();
+            let (_, advised) = refused.split_once("batch_size ").expect(&refused);
+            let digits = advised.split(|c: char| !c.is_ascii_digit()).next().unwrap();
+            of(digits.parse().unwrap(), Some(13 << 20)).build().unwrap();
+        },
+    );
+}
+
+/// The first bad row ends a run, whether a worker finds its objects wrong or the device its data.
+#[test]
+fn the_first_bad_row_ends_a_run_with_targets() {
+    let bytes = flags(0..CODED);
+    with_targets(
+        "the_first_bad_row_ends_a_run_with_targets",
+        &[("STANDIN_FLAGS", &bytes)],
+        |dir, targets| {
+            // Image 3 has three objects. Image 7 is cut.
+            let whole = file(7);
+            fs::write(dir.join("colours/07.jpg"), &whole[..whole.len() - 100]).unwrap();
+            for most in [2, 3] {
+                let of = |on| {
+                    let rule = ObjectRule {
+                        max_objects: Some(most),
+                        overflow: ObjectOverflow::Error,
+                        ..ObjectRule::default()
+                    };
+                    let images = usual(dir, on).sampler(Sampler::Sequential);
+                    let images = targets
+                        .of(images)
+                        .objects(targets.objects.clone().rule(rule));
+                    let mut loader = images.build().unwrap();
+                    let all: Vec<_> = loader.epoch().collect();
+                    let ended = all.last().unwrap().as_ref().map(drop);
+                    (all.len(), ended.unwrap_err().to_string())
+                };
+                let (got, want) = (of(DecodeOn::Gpu), of(DecodeOn::Cpu));
+                assert_eq!(got, want);
+                let file = if most == 2 { "03.jpg" } else { "07.jpg" };
+                assert!(got.1.contains(file), "{got:?}");
+            }
         },
     );
 }

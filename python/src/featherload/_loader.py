@@ -15,6 +15,7 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from . import (
@@ -729,6 +730,9 @@ class Loader:
             # The caller holds all other device memory, so this batch is copied and released.
             pair, masks = _own(self.framework, pair), _copied(self.framework, masks)
             rasters = {name: _copied(self.framework, one) for name, one in rasters.items()}
+            if objects is not None and objects.masks is not None:
+                own_masks = [_copied(self.framework, one) for one in objects.masks]
+                objects = replace(objects, masks=own_masks)
             raw = raw.without_pixels()
         if self._then is not None:
             images = _then.run(self._then, pair[0], len(raw))

@@ -69,7 +69,7 @@ class Objects:
     masks: list[Any] | None = None
     """For each row uint8, n x H x W: the masks of its objects, 1 inside. None without masks."""
     host: Objects | None = field(default=None, repr=False)
-    """The same arrays of NumPy. None if these are NumPy's."""
+    """The same arrays of NumPy, without masks that are on a device. None if these are NumPy's."""
 
     @property
     def counts(self) -> list[int]:
@@ -127,7 +127,8 @@ class Objects:
         """Arrays over all rows, as ultralytics' trainers take them: ``batch_idx`` float32 M,
         ``cls`` float32 M x 1, ``bboxes`` float32 M x 4 (centre, width, height as shares of the
         row's sides), and ``keypoints`` with x and y as shares. ``masks`` N x H x W have the number
-        of the object in its row from 1 on, 0 outside; where objects overlap, the smaller one.
+        of the object in its row from 1 on, 0 outside; where objects overlap, the smaller one. They
+        are made on the host, to which masks on a device are copied.
         """
         host = self._host
         rows = host._rows()
@@ -140,7 +141,7 @@ class Objects:
             shares = host.keypoints.copy()
             shares[..., :2] /= host.sizes[rows][:, None, ::-1].astype(np.float32)
             flat["keypoints"] = shares
-        masks = self._host_masks()
+        masks = self._masks_on_host()
         if masks is not None:
             flat["masks"] = _numbered(masks)
         return {name: self.like(array) for name, array in flat.items()}
@@ -177,7 +178,7 @@ class Objects:
         of_rows = self.masks or []
         is_torch = any(hasattr(one, "new_zeros") for one in of_rows)
         if not is_torch:
-            of_rows = self._host_masks() or []
+            of_rows = self._masks_on_host() or []
         shape = (len(of_rows), side, *_largest(of_rows))
         room = of_rows[0].new_zeros(shape) if is_torch else np.zeros(shape, np.uint8)
         for row, masks in enumerate(of_rows):
@@ -185,11 +186,11 @@ class Objects:
             room[row, :count, :height, :width] = masks
         return room if is_torch else self.like(room)
 
-    def _host_masks(self) -> list[Any] | None:
+    def _masks_on_host(self) -> list[Any] | None:
         """The masks of each row as arrays of NumPy: copies, if they are on a device."""
         if self._host.masks is not None or self.masks is None:
             return self._host.masks
-        return [_host_array(one) for one in self.masks]
+        return [_as_numpy(one) for one in self.masks]
 
     def cut_out(self, images: Any) -> list[Any]:
         """The image of each row without its border. ``images``: those of the batch, N x C x H x W
@@ -315,7 +316,7 @@ class Objects:
         return _jax_array(array)
 
 
-def _host_array(array: Any) -> Any:
+def _as_numpy(array: Any) -> Any:
     """An array of NumPy, copied if it is on a device."""
     return np.asarray(array.cpu() if hasattr(array, "cpu") else array)
 
@@ -386,11 +387,11 @@ def of_batch(raw: RawBatch, framework: str) -> Objects | None:
         there = "torch" if framework == "numpy" else framework
         found = [_masks.as_array(there, one) for one in found]
     if framework == "numpy":
-        host_masks = None if found is None else [_host_masks_of(one) for one in found]
+        host_masks = None if found is None else [_row_masks_on_host(one) for one in found]
         return Objects(**arrays, masks=host_masks)
     host = Objects(**arrays)
     if not on_device and found is not None:
-        host = replace(host, masks=[_host_masks_of(one) for one in found])
+        host = replace(host, masks=[_row_masks_on_host(one) for one in found])
     convert = _converter(framework, raw.device)
     names = [one.name for one in fields(host) if one.name not in ("masks", "host")]
     masks = found if host.masks is None else [convert(masks) for masks in host.masks]
@@ -399,11 +400,11 @@ def of_batch(raw: RawBatch, framework: str) -> Objects | None:
     )
 
 
-def _host_masks_of(row: Any) -> Any:
+def _row_masks_on_host(row: Any) -> Any:
     """The instance masks of a row as an array of NumPy: of shape and bytes, or of a tensor."""
     if isinstance(row, tuple):
         return np.frombuffer(row[1], np.uint8).reshape(row[0])
-    return _host_array(row)
+    return _as_numpy(row)
 
 
 def _converter(framework: str, device: str) -> Callable[[Any], Any]:

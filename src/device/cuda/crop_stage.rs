@@ -132,10 +132,11 @@ impl CropStage {
         self.lane.finish()
     }
 
-    /// Writes bytes into the oldest batch that was begun, which no other stream may write any more.
+    /// Writes bytes into the oldest batch that was begun. All other writers must have dropped its
+    /// target.
     ///
     /// # Errors
-    /// There is none; bytes outside of its memory; a device error.
+    /// As [`StageQueue::overwrite`].
     pub(crate) fn overwrite(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
         self.lane.overwrite(at, bytes)
     }

@@ -326,10 +326,12 @@ impl CudaStream {
         })
     }
 
-    /// Copies from the host to byte `at` of a buffer after all work that the stream has, and waits.
+    /// Copies from the host to byte `at` of a buffer after all work that the stream has, and waits. No
+    /// other stream may use the buffer.
     pub(super) fn write(&self, to: &DeviceBuffer, at: usize, bytes: &[u8]) -> Result<()> {
-        // SAFETY: `bytes` is borrowed until the wait below, or, behind an error, until the stream
-        // is drained: then no copy is under way.
+        // SAFETY: `bytes` is borrowed until the wait below, or, after an error, until the stream is
+        // drained: then no copy is under way. So it need not be pinned. The caller is the only
+        // owner of `to`.
         let copied = unsafe { self.upload_at(to, at, bytes.as_ptr(), bytes.len()) };
         let finished = copied.and_then(|()| self.record()?.wait());
         if finished.is_err() {

@@ -228,7 +228,7 @@ impl StageQueue {
         }
     }
 
-    /// Copies parts of a slot behind the rows of a batch.
+    /// Copies parts of a slot to places after the rows of a batch.
     ///
     /// # Safety
     /// `from` is the first byte of a pinned slot that has all parts ([`TrailingBytes::check`]), and
@@ -260,12 +260,20 @@ impl StageQueue {
         Ok(())
     }
 
-    /// Writes bytes into the oldest batch that was begun, after all work that the stream has.
-    pub(super) fn overwrite(&self, at: usize, bytes: &[u8]) -> Result<()> {
-        let first = self.started.front();
-        match first.and_then(|started| started.output.buffer()) {
+    /// Writes bytes into the oldest batch that was begun, after all work that the stream has, and
+    /// waits.
+    ///
+    /// # Errors
+    /// There is none, or its memory still has another owner; bytes outside of it; a device error.
+    pub(super) fn overwrite(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
+        let first = self.started.front_mut();
+        // Only its owners give the memory to other streams.
+        let output = first.and_then(|started| Arc::get_mut(&mut started.output));
+        match output.as_ref().and_then(|output| output.buffer()) {
             Some(buffer) => self.stream.write(buffer, at, bytes),
-            None => Err(Error::device("no batch was begun, so none can be changed")),
+            None => Err(Error::device(
+                "no batch was begun that only this stream writes, so none can be changed",
+            )),
         }
     }
 
@@ -382,7 +390,7 @@ impl RowsStage {
                 copied_bytes: bytes as u64,
                 ..BatchWork::default()
             };
-            // SAFETY: as above; `trailing` ends in the output, behind the rows.
+            // SAFETY: as above; `trailing` ends in the output, after the rows.
             unsafe { lane.upload_trailing(trailing, from, to, &mut work)? };
             Ok(work)
         })

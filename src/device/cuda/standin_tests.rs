@@ -506,11 +506,11 @@ fn what_the_device_may_not_read_is_refused_and_nothing_is_done() {
     }
 }
 
-/// Parts of a slot come behind the rows, in their order, and gaps stay as they were.
+/// Parts of a slot go to their places after the rows.
 #[test]
-fn what_follows_the_rows_is_copied_behind_them() {
+fn what_follows_the_rows_is_copied_after_them() {
     let log = with_standin(
-        &test("what_follows_the_rows_is_copied_behind_them"),
+        &test("what_follows_the_rows_is_copied_after_them"),
         &[],
         || {
             let part = |from, to, len| TrailingBytes { from, to, len };

@@ -186,20 +186,14 @@ impl CodedBatch for BatchRows {
         let RowAttempt { row, attempt } = of;
         let (mut meter, mut fault) = (StageMeter::default(), None);
         let mut job = (self.cpu.job.lock()).unwrap_or_else(PoisonError::into_inner);
-        // The worker's stay: the sample is the same.
-        let further = job.further_ranges(&place.ticket(1), row);
-        let mut further: Vec<Vec<u8>> = further.iter().map(|of| vec![0; of.len()]).collect();
         let mut fill = |first, tries, meter: &mut StageMeter| {
-            let mut parts = RowParts {
-                first: &mut *out,
-                further: further.iter_mut().map(Vec::as_mut_slice).collect(),
-            };
+            // The image alone. The worker's rasters and objects are kept: the sample is the same.
             attempts::fill_or_substitute(
                 &mut **job,
                 &place.ticket(1),
                 row,
                 AttemptRange { first, tries },
-                &mut parts,
+                &mut RowParts::whole(out),
                 meter,
                 |_, why, _| {
                     fault.get_or_insert(why);

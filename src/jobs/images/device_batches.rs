@@ -675,19 +675,23 @@ impl DeviceBatches {
         }
     }
 
-    /// The rows of the oldest closed batch, after its coded rows are decoded. `changes`: bytes to
-    /// write into it, and where.
+    /// Writes bytes into the oldest closed batch, after its coded rows are decoded. Waits for the
+    /// device.
     ///
     /// # Errors
     /// A device error.
-    pub(crate) fn take_rows(&mut self, changes: &[(usize, Vec<u8>)]) -> Result<DeviceRows> {
+    pub(crate) fn overwrite(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
+        let (_, crops) = self.decoding()?;
+        crops.stage.overwrite(at, bytes)
+    }
+
+    /// The rows of the oldest closed batch, after its coded rows are decoded.
+    ///
+    /// # Errors
+    /// A device error.
+    pub(crate) fn take_rows(&mut self) -> Result<DeviceRows> {
         match &mut self.stage {
-            DeviceStage::Crops(crops) => {
-                for (at, bytes) in changes {
-                    crops.stage.overwrite(*at, bytes)?;
-                }
-                crops.stage.finish()
-            }
+            DeviceStage::Crops(crops) => crops.stage.finish(),
             DeviceStage::Rows(_) | DeviceStage::CropSets(_) => Err(Error::Device {
                 what: "no batch was begun, so none can be finished".into(),
             }),
@@ -702,7 +706,7 @@ impl DeviceBatches {
         }
         opened.for_each(drop);
         for _ in 0..closed {
-            let _ = self.take_rows(&[]);
+            let _ = self.take_rows();
         }
     }
 }

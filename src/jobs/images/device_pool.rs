@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::jobs::images::batch::Batch;
 use crate::jobs::images::coded_batch::OpenCodedBatch;
 use crate::jobs::images::device_batches::DeviceBatches;
-use crate::jobs::images::jpeg_batches::{ClosedBatch, DecodeOutcome};
+use crate::jobs::images::jpeg_batches::{ClosedBatch, DecodeOutcome, DecodedRows};
 use crate::jobs::images::run::ImageRun;
 use crate::pool::batch_request::BatchRequest;
 use crate::pool::consumer::Pool;
@@ -144,14 +144,15 @@ impl DevicePool {
         };
         match self.device.finish_decode(first, most) {
             Ok(DecodeOutcome::Done(decoded)) => {
-                let ClosedBatch {
+                let DecodedRows {
                     place,
                     bad,
                     objects,
-                    ..
+                    lost,
                 } = decoded;
-                let fills = run.raster_fills(&place, &bad);
-                let rows = self.device.take_rows(&fills);
+                let cleared =
+                    run.clear_rasters(&place, &lost, |at, bytes| self.device.overwrite(at, bytes));
+                let rows = cleared.and_then(|()| self.device.take_rows());
                 let rows = rows.map_err(|why| self.pool.end(why))?;
                 run.make_device_batch(&place, (rows, objects), bad)
                     .map(Some)
@@ -195,7 +196,7 @@ impl DevicePool {
         Ok(())
     }
 
-    fn close(&mut self, run: &mut ImageRun, filled: FilledBatch) -> Result<()> {
+    fn close(&mut self, run: &mut ImageRun, mut filled: FilledBatch) -> Result<()> {
         // Workers filled it before the device had memory for it.
         if self.opened.is_empty()
             && let RowMemory::Slot(slot) = &filled.rows
@@ -203,9 +204,8 @@ impl DevicePool {
             self.open(run, (filled.place, slot.watch()))?;
         }
         let size = run.row_size(&filled.place);
-        let objects = run
-            .filled_objects(&filled)
-            .map_err(|why| self.pool.end(why))?;
+        let objects = run.complete_targets(&mut filled);
+        let objects = objects.map_err(|why| self.pool.end(why))?;
         let filled = (filled, objects);
         let closed = match self.opened.pop_front() {
             Some(opened) => (self.device).close_batch(opened, filled, size, &run.program),

@@ -31,9 +31,20 @@ pub(crate) struct ClosedBatch {
 /// Whether the device has decoded a batch.
 #[derive(Debug)]
 pub(crate) enum DecodeOutcome {
-    /// The rows of the batch are final, and `bad` has all whose own samples failed.
-    Done(ClosedBatch),
+    Done(DecodedRows),
     Pending(ClosedBatch),
+}
+
+/// A batch whose rows the device has decoded.
+#[derive(Debug)]
+pub(crate) struct DecodedRows {
+    pub(crate) place: BatchRequest,
+    /// The rows whose own samples failed.
+    pub(crate) bad: Vec<BadRow>,
+    /// The objects of all rows that workers made.
+    pub(crate) objects: Option<BatchObjects>,
+    /// The rows that the CPU could not decode again, and that no substitute fills.
+    pub(crate) lost: Vec<u32>,
 }
 
 /// The rows of a batch by the kernel that makes them.
@@ -61,22 +72,34 @@ pub(crate) enum RowContent {
 /// closed.
 pub(crate) fn finish_batch(
     thread: &mut JpegThread,
-    mut batch: ClosedBatch,
+    batch: ClosedBatch,
     most: Duration,
 ) -> Result<DecodeOutcome> {
     let Some(DecodedBatch { rows, verdicts }) = thread.next_done(most)? else {
         return Ok(DecodeOutcome::Pending(batch));
     };
-    let coded_rows = &batch.rows;
-    if rows != *coded_rows {
+    let ClosedBatch {
+        place,
+        mut bad,
+        rows: coded_rows,
+        objects,
+    } = batch;
+    if rows != coded_rows {
         let other = |row: &&u32| !rows.contains(row) || !coded_rows.contains(row);
-        let row = rows.iter().chain(coded_rows).find(other).copied();
+        let row = rows.iter().chain(&coded_rows).find(other).copied();
         let why = "its coded crop is malformed, or was changed";
         // No batch follows: work on this one may still be under way.
         return Err(thread.fail(destroyed_row(row.unwrap_or(0), why)));
     }
-    add_verdicts(&mut batch.bad, verdicts);
-    Ok(DecodeOutcome::Done(batch))
+    let lost = verdicts.iter().filter(|verdict| verdict.attempt.is_none());
+    let lost = lost.map(|verdict| verdict.row).collect();
+    add_verdicts(&mut bad, verdicts);
+    Ok(DecodeOutcome::Done(DecodedRows {
+        place,
+        bad,
+        objects,
+        lost,
+    }))
 }
 
 /// Finds the coded rows of a batch. `size`: height and width of its rows.

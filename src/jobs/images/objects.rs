@@ -12,6 +12,7 @@ use crate::jobs::images::object_section::ObjectSection;
 use crate::jobs::object_record::ObjectRecord;
 #[cfg(doc)]
 use crate::jobs::object_rule::ObjectRule;
+use crate::jobs::raster_section::ROW_ALIGNMENT;
 use crate::targets::DropCounts;
 
 /// The objects of all rows of a batch. Objects `offsets[n]..offsets[n + 1]` belong to row `n`.
@@ -115,12 +116,14 @@ impl BatchObjects {
     }
 
     /// Sets the places of the masks on a device: one after the other, from byte `first` of the batch
-    /// on. Returns where they lie in the slot, and where they go.
+    /// on, each at a multiple of [`ROW_ALIGNMENT`]. Returns where they lie in the slot, and where
+    /// they go.
     pub(crate) fn place_masks(&mut self, first: usize) -> Vec<TrailingBytes> {
         let mut to = first;
         let mut placed = Vec::with_capacity(self.masks.len());
         for row in 0..self.masks.len() {
             let len = self.mask_bytes_of(row);
+            to = to.next_multiple_of(ROW_ALIGNMENT);
             let from = std::mem::replace(&mut self.masks[row].start, to);
             placed.push(TrailingBytes { from, to, len });
             to += len;

@@ -206,7 +206,29 @@ impl SlotPacking {
         fill_rows(largest.iter().map(|(bytes, _)| *bytes), of_sample, rows)
     }
 
-    /// Room for the instance masks of a batch whose rows have one size. 0 without masks.
+    /// Most bytes of the rasters and of the record of a row, and of the record if it has instance
+    /// masks. 0 unless all rows of a batch have one size.
+    pub(crate) fn target_bytes(&self) -> (u64, u64) {
+        let PackingRule::Equal { size, rasters, .. } = &self.rule else {
+            return (0, 0);
+        };
+        let sizes = self.plan.scales().map(|(size, _)| size).chain([*size]);
+        let objects = self.objects.as_ref();
+        let of_size = |size| {
+            let record = objects.map_or(0, |objects| objects.largest_record(size));
+            let rasters = rasters.iter().map(|raster| raster.bytes(size));
+            (rasters.fold(record, u64::saturating_add), record)
+        };
+        let (all, record) = sizes.map(of_size).fold((0, 0), |most, bytes| {
+            (most.0.max(bytes.0), most.1.max(bytes.1))
+        });
+        let has_masks = objects.is_some_and(ObjectSection::has_masks);
+        (all, if has_masks { record } else { 0 })
+    }
+
+    /// Room for the instance masks of a batch whose rows have one size, each at a multiple of
+    /// [`ROW_ALIGNMENT`] after all other bytes: that of the records, which have one, too. 0 without
+    /// masks.
     pub(crate) fn mask_bytes(&self) -> u64 {
         let objects = self.objects.as_ref().filter(|objects| objects.has_masks());
         let (Some(objects), PackingRule::Equal { size, .. }) = (objects, &self.rule) else {
@@ -214,7 +236,8 @@ impl SlotPacking {
         };
         let of_scale = |(size, rows)| self.record_room(objects, Some(size), rows);
         let largest = self.plan.scales().map(of_scale).max();
-        largest.unwrap_or_else(|| of_scale((*size, self.plan.most_rows())))
+        let largest = largest.unwrap_or_else(|| of_scale((*size, self.plan.most_rows())));
+        largest.saturating_add(ROW_ALIGNMENT as u64)
     }
 
     /// Height and width of the row of sample `id`, if it has one.
@@ -231,32 +254,15 @@ impl SlotPacking {
     pub(crate) fn row_bytes(&self) -> Option<u64> {
         match &self.rule {
             PackingRule::Equal { size, row, rasters } if self.plan.scales().next().is_none() => {
-                Some(
-                    row.bytes(*size)
-                        .saturating_add(self.further_bytes(rasters, *size)),
-                )
+                let record =
+                    (self.objects.as_ref()).map_or(0, |objects| objects.largest_record(*size));
+                let rasters = rasters.iter().map(|raster| raster.bytes(*size));
+                Some(rasters.fold(row.bytes(*size).saturating_add(record), u64::saturating_add))
             }
             PackingRule::Crops(sections) => Some(sections.sample_bytes()),
             PackingRule::Hulls { row, .. } => Some(*row as u64),
             _ => None,
         }
-    }
-
-    /// Bytes of the rasters and of the largest record of a row of this height and width.
-    fn further_bytes(&self, rasters: &[RasterSection], size: (u32, u32)) -> u64 {
-        let record = (self.objects.as_ref()).map_or(0, |objects| objects.largest_record(size));
-        let rasters = rasters.iter().map(|raster| raster.bytes(size));
-        rasters.fold(record, u64::saturating_add)
-    }
-
-    /// Most bytes of the rasters and of the record of a row.
-    pub(crate) fn most_further_bytes(&self) -> u64 {
-        let PackingRule::Equal { size, rasters, .. } = &self.rule else {
-            return 0;
-        };
-        let sizes = self.plan.scales().map(|(size, _)| size).chain([*size]);
-        let most = sizes.map(|size| self.further_bytes(rasters, size)).max();
-        most.unwrap_or(0)
     }
 
     /// The least number of different samples in a full slot.

@@ -23,6 +23,7 @@ use crate::jobs::images::packing::{PackedBatch, SlotPacking};
 use crate::jobs::images::raster_extent::BatchRaster;
 use crate::jobs::item_feed::ItemFeed;
 use crate::jobs::raster_rule::NamedRaster;
+use crate::jobs::raster_section::RasterSection;
 use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus, State};
 use crate::pool::batch_request::BatchRequest;
 use crate::pool::filled_batch::{BadRow, FilledBatch};
@@ -93,8 +94,8 @@ impl ImageRun {
         self.make_batch_in(&place, (BatchStorage::from(rows), None), bad)
     }
 
-    /// Like [`ImageRun::make_batch`], for rows that a device has decoded. `objects`: those that
-    /// workers made, of [`ImageRun::filled_objects`].
+    /// Like [`ImageRun::make_batch`], for rows that a device has decoded. `objects`: those of
+    /// [`ImageRun::complete_targets`].
     pub(crate) fn make_device_batch(
         &mut self,
         place: &BatchRequest,
@@ -125,44 +126,65 @@ impl ImageRun {
         Ok(batch)
     }
 
-    /// The objects of rows that workers have filled, before a device has decoded them. None if images
-    /// have none.
+    /// Completes a batch that workers have filled before a device decodes it: its rows without a
+    /// sample get what rasters have there. Returns the objects of all rows. None if images have none.
     ///
     /// # Errors
     /// A record in damaged shared memory.
-    pub(crate) fn filled_objects(&mut self, filled: &FilledBatch) -> Result<Option<BatchObjects>> {
-        if self.packing.objects().is_none() {
-            return Ok(None);
+    pub(crate) fn complete_targets(
+        &mut self,
+        filled: &mut FilledBatch,
+    ) -> Result<Option<BatchObjects>> {
+        let (place, rows) = (filled.place, self.final_rows(&filled.place, &filled.bad));
+        let masked = (0..).zip(&rows).filter(|(_, row)| row.status.is_masked());
+        let masked: Vec<u32> = masked.map(|(row, _)| row).collect();
+        let sections = self.packing.rasters_at(place.key.into());
+        self.fill_rasters(&place, &sections, &masked, |at, bytes| {
+            filled.rows.write(at, bytes);
+            Ok(())
+        })?;
+        match self.packing.objects() {
+            Some(_) => self.objects(place.key.into(), &rows, filled.rows.bytes()),
+            None => Ok(None),
         }
-        let rows = self.final_rows(&filled.place, &filled.bad);
-        self.objects(filled.place.key.into(), &rows, filled.rows.bytes())
     }
 
-    /// What the rasters of rows without a sample hold, and where they are in a batch whose rows a
-    /// device has made.
-    pub(crate) fn raster_fills(
+    /// Calls `write` with the rasters of rows that have lost their sample since their batch was
+    /// completed, and with their places in a batch whose rows a device has made.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub(crate) fn clear_rasters(
         &self,
         place: &BatchRequest,
-        bad: &[BadRow],
-    ) -> Vec<(usize, Vec<u8>)> {
+        lost: &[u32],
+        write: impl FnMut(usize, &[u8]) -> Result<()>,
+    ) -> Result<()> {
         let at = EpochMark::from(place.key);
         let sections = self.packing.device_rasters_at(&self.program, at);
-        if sections.is_empty() {
-            return Vec::new();
+        self.fill_rasters(place, &sections, lost, write)
+    }
+
+    /// Calls `write` with the place and the content of each raster of rows without a sample.
+    fn fill_rasters(
+        &self,
+        place: &BatchRequest,
+        sections: &[(RasterSection, usize)],
+        masked: &[u32],
+        mut write: impl FnMut(usize, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        if masked.is_empty() {
+            return Ok(());
         }
         let size = self.row_size(place);
-        let rows = self.final_rows(place, bad);
-        let masked = rows.iter().enumerate();
-        let masked = masked.filter(|(_, row)| row.status.is_masked());
-        let fill = |row: usize| {
-            let rules = self.rasters.iter().zip(&sections);
-            rules.map(move |(raster, (section, start))| {
-                let mut bytes = vec![0; section.bytes(size) as usize];
-                raster.rule.fill_empty(&mut bytes);
-                (start + row * bytes.len(), bytes)
-            })
-        };
-        masked.flat_map(|(row, _)| fill(row)).collect()
+        for (raster, (section, start)) in self.rasters.iter().zip(sections) {
+            let mut bytes = vec![0; section.bytes(size) as usize];
+            raster.rule.fill_empty(&mut bytes);
+            for row in masked {
+                write(start + *row as usize * bytes.len(), &bytes)?;
+            }
+        }
+        Ok(())
     }
 
     /// The rows of a batch as they are after these bad rows.
@@ -322,8 +344,8 @@ impl ImageRun {
         let packed = &mut self.packed;
         let is_decoded = matches!(storage, BatchStorage::Device(_));
         let bytes = storage.bytes_mut();
-        // A device zeroes its rows itself, and reads no other parts of several crops. Of rows that
-        // it has decoded `raster_fills` has the rasters.
+        // A device zeroes its rows itself, and reads no other parts of several crops. The rasters of
+        // rows that it has decoded are complete.
         let on_device = self.program.crops.is_some() || self.program.hulls.is_some();
         let clears = !on_device || (!self.rasters.is_empty() && !is_decoded);
         for (row, _) in (0..)

@@ -506,6 +506,10 @@ impl Job for ImageJob {
             Some(limits) => decoder.fill_or_copy_coded(bytes, &request, limits, first, meter)?,
             None => decoder.make_row(bytes, &request, first, meter)?,
         }
+        // Of an image that a device flagged, only its pixels are made again.
+        if out.further.is_empty() {
+            return Ok(());
+        }
         let parts = self.rasters.len() + usize::from(self.objects.is_some());
         if out.further.len() != parts {
             return Err(SampleFault::new(

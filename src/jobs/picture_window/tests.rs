@@ -228,7 +228,13 @@ fn killed_workers_leave_no_half_pictures_and_no_held_slots() {
     let (mut held, mut whole) = (0, 0);
     for round in 0..200u64 {
         let children = [0, 1].map(start);
-        std::thread::sleep(Duration::from_micros(500 + 37 * (round % 50)));
+        // Both are at work: each has held a slot.
+        for lane in [1, 2] {
+            while !owners().any(|owner| owner == lane) {
+                std::thread::yield_now();
+            }
+        }
+        std::thread::sleep(Duration::from_micros(37 * (round % 50)));
         for child in children {
             kill(child, Signal::SIGKILL).unwrap();
             waitpid(child, None).unwrap();

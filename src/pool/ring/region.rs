@@ -171,6 +171,16 @@ impl Ring {
         true
     }
 
+    /// Writes bytes of a slot from offset `from` on; false if they are not inside.
+    pub(crate) fn write(&self, slot: u32, from: usize, bytes: &[u8]) -> bool {
+        let place = from..from.saturating_add(bytes.len());
+        let part = self.layout.part(slot, &place);
+        if let Some((at, _)) = part {
+            self.memory.write_bytes(at, bytes);
+        }
+        part.is_some()
+    }
+
     /// Address and length of a slot's data.
     pub(crate) fn slot_memory(&self, slot: u32) -> (*const u8, usize) {
         let (offset, len) = self.layout.slot_data(slot);

@@ -256,6 +256,11 @@ impl HeldSlot {
         self.ring.copy(self.taken.slot, from, to)
     }
 
+    /// Writes bytes of the slot, see [`Ring::write`]. Watchers may read them meanwhile.
+    pub(crate) fn write(&mut self, from: usize, bytes: &[u8]) -> bool {
+        self.ring.write(self.taken.slot, from, bytes)
+    }
+
     /// Damage to the ticket or its rows, if any.
     pub(crate) fn damage(&self) -> Option<SlotDamage> {
         let (w, l) = (self.ring.words(), self.ring.layout());

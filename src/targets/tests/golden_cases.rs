@@ -94,7 +94,7 @@ pub(super) fn differences<const N: usize>(got: &[[f64; N]], want: &[[f64; N]]) -
 }
 
 /// Fails with the first lines of what is wrong.
-pub(super) fn none(wrong: &[String], of: usize) {
+pub(super) fn assert_none(wrong: &[String], of: usize) {
     let lines = wrong.len().min(12);
     assert!(
         wrong.is_empty(),

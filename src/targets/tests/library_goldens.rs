@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::elastic;
 use super::golden_cases::{
-    CLOSE, CaseStep, differences, format_of, golden_file, motion_of, none, objects_of,
+    CLOSE, CaseStep, assert_none, differences, format_of, golden_file, motion_of, objects_of,
 };
 use crate::targets::{
     AlbumentationsRules, BoxFormat, ClampingMode, KeypointArray, RotatedBoxes, RotatedFormat,
@@ -98,7 +98,7 @@ fn boxes_and_keypoints_are_those_of_torchvision() {
         }
     }
     assert!(decided > 250, "{decided}");
-    none(&wrong, file.boxes.len());
+    assert_none(&wrong, file.boxes.len());
 }
 
 #[derive(Debug, Deserialize)]
@@ -174,7 +174,7 @@ fn rotated_boxes_are_those_of_torchvision() {
         decided += case.sane.iter().flatten().count();
     }
     assert!(decided > 80, "{decided}");
-    none(&wrong, file.rotated.len());
+    assert_none(&wrong, file.rotated.len());
 }
 
 #[derive(Debug, Deserialize)]
@@ -212,7 +212,7 @@ fn displaced_boxes_and_keypoints_are_those_of_torchvision() {
             wrong.push(format!("{number}: {}", all.join("; ")));
         }
     }
-    none(&wrong, cases.len());
+    assert_none(&wrong, cases.len());
 }
 
 #[derive(Debug, Deserialize)]
@@ -303,7 +303,7 @@ fn boxes_and_keypoints_are_those_of_albumentations() {
         }
     }
     assert!(dropped > 20, "{dropped}");
-    none(&wrong, cases.len());
+    assert_none(&wrong, cases.len());
 }
 
 #[derive(Debug, Deserialize)]
@@ -359,5 +359,5 @@ fn annotations_are_those_of_transformers() {
             wrong.push(format!("{number}: {}", all.join("; ")));
         }
     }
-    none(&wrong, cases.len());
+    assert_none(&wrong, cases.len());
 }

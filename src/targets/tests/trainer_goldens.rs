@@ -4,7 +4,7 @@
 use serde::Deserialize;
 
 use super::golden_cases::{
-    CaseStep, differences, format_of, golden_file, motion_of, none, objects_of,
+    CaseStep, assert_none, differences, format_of, golden_file, motion_of, objects_of,
 };
 use crate::targets::{
     Detectron2Rules, DropCounts, KeypointArray, KeypointSwap, SampleObjects, TargetRules,
@@ -124,7 +124,7 @@ fn compare(name: &str, rules: impl Fn(&TrainerCase) -> TargetRules) -> ChoiceCou
             wrong.push(format!("{number}: {:?} {}", case.steps, all.join("; ")));
         }
     }
-    none(&wrong, cases.len());
+    assert_none(&wrong, cases.len());
     counts
 }
 

@@ -60,6 +60,7 @@ fn run(folder: &Path, data: &[u8]) {
         true,
     );
     fs::remove_file(&path).expect("it is there");
+    let _ = fs::remove_file(folder.join("data.yaml"));
     let Ok(survey) = surveyed else {
         return;
     };
