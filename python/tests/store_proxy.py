@@ -205,10 +205,13 @@ class _Pipe:
         with contextlib.suppress(OSError):
             fcntl.fcntl(self.begin, fcntl.F_SETPIPE_SZ, PIECE)
 
-    def move(self, source: socket.socket, sink: socket.socket, most: int) -> int:
+    def move(
+        self, source: socket.socket, sink: socket.socket, most: int, counted: Sent | None
+    ) -> int:
         """Up to ``most`` bytes; 0: the source ended."""
         try:
             got = left = os.splice(source.fileno(), self.begin, most)
+            _count(counted, got)
             while left > 0:
                 left -= os.splice(self.end, sink.fileno(), left)
         except OSError as e:
@@ -630,19 +633,18 @@ class StoreProxy:
                     got = 0
                 else:
                     data = bytes(source.ahead[:most])
+                    _count(counted, len(data))
                     sink.send(data)
                     del source.ahead[: len(data)]
                     got = len(data)
             else:
-                got = pipe.move(source.sock, sink.sock, most)
+                got = pipe.move(source.sock, sink.sock, most, counted)
             if got == 0:
                 if left is None:
                     return
                 raise _Gone("closed within a body")
             if left is not None:
                 left -= got
-            if counted is not None:
-                counted.bytes += got
             if pipe is not None:
                 self._pace.wait(got)
 
@@ -663,6 +665,12 @@ class StoreProxy:
             sink.send(line)
             if line == b"\r\n":
                 return
+
+
+def _count(counted: Sent | None, count: int) -> None:
+    """Counts bytes before they are sent: a client that has them may look at once."""
+    if counted is not None:
+        counted.bytes += count
 
 
 def _spans_of_time(one: Sent) -> tuple[float, float]:

@@ -317,29 +317,40 @@ fn limits_of_device_memory_count_targets() {
         "limits_of_device_memory_count_targets",
         &[],
         |dir, targets| {
-            let of = |batch: u32, limit: Option<u64>| {
-                let images = targets.of(usual(dir, DecodeOn::Auto)).batch_size(batch);
-                match limit {
-                    Some(limit) => images.gpu_memory_limit(limit),
-                    None => images,
-                }
+            let recipe = Recipe::new("large")
+                .then(Decode::default())
+                .then(RandomResizedCrop::new(256))
+                .with_dtype(DataType::U8)
+                .with_layout(MemoryLayout::Nhwc);
+            let images = |on| {
+                usual(dir, on)
+                    .recipe(recipe.clone())
+                    .upload(UploadMode::InPlace)
             };
-            let planned = |batch| of(batch, None).memory_plan(0).unwrap().memory.device_bytes;
-            let without = usual(dir, DecodeOn::Auto).batch_size(24).memory_plan(0);
-            assert!(planned(24) > without.unwrap().memory.device_bytes);
-            let mut loader = of(24, Some(planned(24))).build().unwrap();
-            assert_eq!(loader.jpegs().on, DecodeOn::Gpu);
-            let want: Vec<_> = batches(&mut loader).iter().map(targets_of).collect();
-            drop(loader);
-            let mut loader = of(24, Some(planned(24) / 4)).build().unwrap();
-            assert_eq!(loader.jpegs().on, DecodeOn::Cpu);
-            let got: Vec<_> = batches(&mut loader).iter().map(targets_of).collect();
-            assert!(got == want);
-            drop(loader);
-            let refused = of(24, Some(13 << 20)).build().unwrap_err().to_string();
+            let of = |on, batch: u32| targets.of(images(on)).batch_size(batch);
+            let bytes = |of: LoaderBuilder| of.memory_plan(0).unwrap().memory.device_bytes;
+            let most = bytes(of(DecodeOn::Auto, 24));
+            assert!(most > bytes(images(DecodeOn::Auto).batch_size(24)) + (8 << 20));
+            let least = bytes(of(DecodeOn::Cpu, 24));
+            let run = |limit, on| {
+                let limited = of(DecodeOn::Auto, 24).gpu_memory_limit(limit);
+                let mut loader = limited.build().unwrap();
+                assert_eq!(loader.jpegs().on, on);
+                batches(&mut loader)
+                    .iter()
+                    .map(targets_of)
+                    .collect::<Vec<_>>()
+            };
+            assert!(run(least, DecodeOn::Cpu) == run(most, DecodeOn::Gpu));
+            let limit = bytes(of(DecodeOn::Cpu, 5));
+            let refused = of(DecodeOn::Cpu, 24).gpu_memory_limit(limit).build();
+            let refused = refused.unwrap_err().to_string();
             let (_, advised) = refused.split_once("batch_size ").expect(&refused);
             let digits = advised.split(|c: char| !c.is_ascii_digit()).next().unwrap();
-            of(digits.parse().unwrap(), Some(13 << 20)).build().unwrap();
+            let advised: u32 = digits.parse().unwrap();
+            assert!((2..=24).contains(&advised), "{refused}");
+            let fits = of(DecodeOn::Cpu, advised).gpu_memory_limit(limit);
+            assert!(!batches(&mut fits.build().unwrap()).is_empty());
         },
     );
 }
@@ -412,20 +423,23 @@ fn gpu_rows_with_targets_are_those_of_workers_that_decode() {
         |b| b.recipe(Recipe::train224()),
     ];
     for change in changes {
-        let mut by_workers = change(images(DecodeOn::Cpu, 3)).build().unwrap();
+        let stream = |loader: &mut Loader| -> Vec<_> {
+            let epochs = (0..3).flat_map(|_| batches(loader));
+            epochs.flat_map(|batch| rows(&batch)).collect()
+        };
+        let want = stream(&mut change(images(DecodeOn::Cpu, 3)).build().unwrap());
         let mut loader = change(images(DecodeOn::Gpu, 3)).build().unwrap();
-        let killed = images(DecodeOn::Gpu, 3).kill_workers_every(Duration::from_millis(20));
-        let mut killed = change(killed).build().unwrap();
-        for _ in 0..3 {
-            let want: Vec<_> = batches(&mut by_workers).iter().flat_map(rows).collect();
-            for loader in [&mut loader, &mut killed] {
-                let got: Vec<_> = batches(loader).iter().flat_map(rows).collect();
-                assert_same(&got, &want, "targets");
-            }
-        }
+        assert_same(&stream(&mut loader), &want, "targets");
         let jpegs = loader.report().unwrap().device.unwrap().jpegs;
         assert!(jpegs.pictures >= 3 * u64::from(CODED - 2), "{jpegs:?}");
         let memory = loader.device_memory().unwrap().unwrap();
         assert!(memory.used_bytes <= memory.planned_bytes, "{memory:?}");
+        drop(loader);
+        let killed = images(DecodeOn::Gpu, 3).kill_workers_every(Duration::from_millis(20));
+        assert_same(
+            &stream(&mut change(killed).build().unwrap()),
+            &want,
+            "killed",
+        );
     }
 }
