@@ -382,19 +382,18 @@ def of_batch(raw: RawBatch, framework: str) -> Objects | None:
             shape = (count, *shape[1:])
         arrays[name] = np.frombuffer(data, dtype).reshape(shape)
     on_device = raw.device != "cpu"
-    found = raw.instance_masks() if raw.has_pixels else None
-    if on_device and found is not None:
+    masks = raw.instance_masks() if raw.has_pixels else None
+    if masks is not None and on_device:
         there = "torch" if framework == "numpy" else framework
-        found = [_masks.as_array(there, one) for one in found]
+        masks = [_masks.as_array(there, one) for one in masks]
+    stays = on_device and framework != "numpy"
+    on_host = None if masks is None or stays else [_row_masks_on_host(one) for one in masks]
+    host = Objects(**arrays, masks=on_host)
     if framework == "numpy":
-        host_masks = None if found is None else [_row_masks_on_host(one) for one in found]
-        return Objects(**arrays, masks=host_masks)
-    host = Objects(**arrays)
-    if not on_device and found is not None:
-        host = replace(host, masks=[_row_masks_on_host(one) for one in found])
+        return host
     convert = _converter(framework, raw.device)
     names = [one.name for one in fields(host) if one.name not in ("masks", "host")]
-    masks = found if host.masks is None else [convert(masks) for masks in host.masks]
+    masks = masks if on_host is None else [convert(one) for one in on_host]
     return replace(
         host, **{name: convert(getattr(host, name)) for name in names}, masks=masks, host=host
     )
