@@ -336,6 +336,8 @@ fn limits_of_device_memory_count_targets() {
                 let limited = of(DecodeOn::Auto, 24).gpu_memory_limit(limit);
                 let mut loader = limited.build().unwrap();
                 assert_eq!(loader.jpegs().on, on);
+                let memory = loader.device_memory().unwrap().unwrap();
+                assert!(memory.planned_bytes <= limit, "{memory:?}");
                 batches(&mut loader)
                     .iter()
                     .map(targets_of)
