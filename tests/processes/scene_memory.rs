@@ -4,7 +4,9 @@
 //! Page cache of executable, libraries and input does not count against the plan: the system
 //! takes it back, and an executable that is built for tests has several times a release's.
 
+use std::collections::HashMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -135,7 +137,11 @@ impl Drop for Running {
     }
 }
 
-/// The most that all processes of a run take together: PSS without page cache, and with it.
+/// The most that all processes of a run take together: their own pages and shared memory, and with
+/// page cache.
+///
+/// Processes are read one after the other. Shared pages are counted by file, not as a share of each
+/// process: if one of them ends meanwhile, the shares that were read before and after do not add up.
 #[derive(Debug, Default)]
 struct Peak {
     own: u64,
@@ -162,14 +168,17 @@ impl Peak {
                     .map(|process| process.pid)
                     .collect();
             }
-            let (mut own, mut all) = (0, 0);
-            for (pss, file) in pids.iter().filter_map(|pid| pss(*pid)) {
-                own += pss - file;
-                all += pss;
+            let (mut own, mut cached, mut shared) = (0, 0, HashMap::new());
+            for pid in &pids {
+                let (of_process, file) = pss(*pid).unwrap_or_default();
+                own += of_process;
+                cached += file;
+                shared.extend(shared_memory(*pid));
             }
+            own += shared.values().sum::<u64>();
             peak = Self {
                 own: peak.own.max(own),
-                all: peak.all.max(all),
+                all: peak.all.max(own + cached),
             };
             samples += 1;
         }
@@ -180,7 +189,7 @@ impl Peak {
     }
 }
 
-/// PSS of a process, and the part of it that is page cache; none when it is gone.
+/// PSS of a process: its own pages, and page cache; none when it is gone.
 fn pss(pid: i32) -> Option<(u64, u64)> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let of = |name: &str| {
@@ -189,7 +198,24 @@ fn pss(pid: i32) -> Option<(u64, u64)> {
         let kib: u64 = rest.split_whitespace().next()?.parse().ok()?;
         Some(kib * 1024)
     };
-    Some((of("Pss:")?, of("Pss_File:")?))
+    Some((of("Pss_Anon:")?, of("Pss_File:")?))
+}
+
+/// The bytes of each shared memory that a process has open, by its number.
+fn shared_memory(pid: i32) -> Vec<(u64, u64)> {
+    let open = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten();
+    let paths = open.filter_map(|file| Some(file.ok()?.path()));
+    let of_memory = |path: &PathBuf| {
+        let target = fs::read_link(path).unwrap_or_default();
+        target.to_string_lossy().starts_with("/memfd:")
+    };
+    let sizes = paths.filter(of_memory).filter_map(|path| {
+        let found = fs::metadata(path).ok()?;
+        Some((found.ino(), found.blocks() * 512))
+    });
+    sizes.collect()
 }
 
 /// Runs so many steps of what was planned, and compares.
