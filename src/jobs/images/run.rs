@@ -130,7 +130,7 @@ impl ImageRun {
     /// sample get what rasters have there. Returns the objects of all rows. None if images have none.
     ///
     /// # Errors
-    /// A record in damaged shared memory.
+    /// A record in damaged shared memory; rasters outside of the slot.
     pub(crate) fn complete_targets(
         &mut self,
         filled: &mut FilledBatch,
@@ -140,8 +140,12 @@ impl ImageRun {
         let masked: Vec<u32> = masked.map(|(row, _)| row).collect();
         let sections = self.packing.rasters_at(place.key.into());
         self.fill_rasters(&place, &sections, &masked, |at, bytes| {
-            filled.rows.write(at, bytes);
-            Ok(())
+            match filled.rows.write(at, bytes) {
+                true => Ok(()),
+                false => Err(Error::protocol(
+                    "the rasters of a batch do not fit its slot",
+                )),
+            }
         })?;
         match self.packing.objects() {
             Some(_) => self.objects(place.key.into(), &rows, filled.rows.bytes()),
