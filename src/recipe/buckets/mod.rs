@@ -1,0 +1,159 @@
+//! Aspect-ratio buckets: the size of the rows of an image, and the size that it is resized to before
+//! it is cropped to them.
+//!
+//! Pure. Which images are in one batch is decided in `order`, and how they are cropped by the recipe.
+//! Each style has the rule of one trainer, number by number:
+//! - `sd_scripts`: kohya's sd-scripts, `BucketManager`;
+//! - `diffusers`: `training_utils` and the DreamBooth scripts of diffusers;
+//! - `ai_toolkit`: ostris' ai-toolkit, `toolkit/buckets.py`.
+
+mod ai_toolkit;
+mod diffusers;
+mod sd_scripts;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use sd_scripts::SdScriptsBuckets;
+
+/// Largest side of a bucket.
+const MOST_SIDE: u32 = 16_384;
+
+/// The trainer whose rule buckets follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BucketStyle {
+    /// A ladder of sizes. An image takes the one with the nearest ratio of width to height.
+    #[default]
+    SdScripts,
+    /// Eleven ratios. An image takes the nearest one, and is never enlarged but for the rounding.
+    Diffusers,
+    /// The size of the image, reduced to the area. An image is never enlarged but for the rounding.
+    AiToolkit,
+}
+
+/// How images are put into buckets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BucketRule {
+    /// Most pixels of a row, but for the rounding of a style.
+    pub area: u64,
+    /// Sides are multiples of this. Default: 64 for sd-scripts, 16 for diffusers, 8 for ai-toolkit.
+    pub step: Option<u32>,
+    pub style: BucketStyle,
+    /// The least and the largest side of the ladder of sd-scripts. Without effect with
+    /// `upscale: false`.
+    pub sides: (u32, u32),
+    /// sd-scripts: whether images are enlarged to their bucket. Without it an image keeps its size if
+    /// its area is small enough, and its sides are cut to multiples of `step`.
+    pub upscale: bool,
+}
+
+impl Default for BucketRule {
+    fn default() -> Self {
+        Self {
+            area: 1 << 20,
+            step: None,
+            style: BucketStyle::default(),
+            sides: (256, 1024),
+            upscale: true,
+        }
+    }
+}
+
+/// Where an image goes. Sizes are height and width.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BucketFit {
+    /// The size of the rows of its bucket.
+    pub(crate) row: (u32, u32),
+    /// The size that the image is resized to. It covers the row.
+    pub(crate) resized: (u32, u32),
+}
+
+/// A rule that is ready for many images.
+#[derive(Debug)]
+pub(crate) struct BucketFitter {
+    rule: BucketRule,
+    ladder: SdScriptsBuckets,
+}
+
+impl BucketStyle {
+    fn usual_step(self) -> u32 {
+        match self {
+            Self::SdScripts => 64,
+            Self::Diffusers => 16,
+            Self::AiToolkit => 8,
+        }
+    }
+}
+
+impl BucketRule {
+    fn step(&self) -> u32 {
+        self.step.unwrap_or(self.style.usual_step())
+    }
+
+    /// Checks all numbers, and makes the ladder of sizes.
+    ///
+    /// # Errors
+    /// A number is out of range; the ladder has no size.
+    pub(crate) fn fitter(&self) -> Result<BucketFitter> {
+        let refused = |what: String| Err(Error::option("sampler", format!("buckets: {what}")));
+        let (least, most) = self.sides;
+        let step = self.step();
+        let largest = u64::from(MOST_SIDE);
+        if !(1..=MOST_SIDE).contains(&step) {
+            return refused(format!("step {step} must be 1 to {MOST_SIDE}"));
+        }
+        if !(u64::from(step).pow(2)..=largest * largest).contains(&self.area) {
+            return refused(format!(
+                "area {} must be {} (step x step) to {}",
+                self.area,
+                u64::from(step).pow(2),
+                largest * largest
+            ));
+        }
+        if least == 0 || least > most || most > MOST_SIDE {
+            return refused(format!(
+                "sides {least} to {most} must be 1 to {MOST_SIDE}, the least first"
+            ));
+        }
+        let ladder = match (self.style, self.upscale) {
+            (BucketStyle::SdScripts, true) => SdScriptsBuckets::new(self.area, self.sides, step),
+            _ => SdScriptsBuckets::default(),
+        };
+        if self.style != BucketStyle::SdScripts && !self.upscale {
+            return refused("upscale is of style sd-scripts only: remove it".into());
+        }
+        Ok(BucketFitter {
+            rule: self.clone(),
+            ladder,
+        })
+    }
+}
+
+impl BucketFitter {
+    /// The bucket of an upright image of this height and width. None if it is too small for any row:
+    /// a side would be 0, or larger than any row may be.
+    pub(crate) fn fit(&self, size: (u32, u32)) -> Option<BucketFit> {
+        if size.0 == 0 || size.1 == 0 {
+            return None;
+        }
+        let (area, step) = (self.rule.area, self.rule.step());
+        let fit = match (self.rule.style, self.rule.upscale) {
+            (BucketStyle::SdScripts, true) => self.ladder.fit(size),
+            (BucketStyle::SdScripts, false) => sd_scripts::fit_without_upscale(size, area, step),
+            (BucketStyle::Diffusers, _) => diffusers::fit(size, area, step),
+            (BucketStyle::AiToolkit, _) => ai_toolkit::fit(size, area, step),
+        };
+        let is_side = |side: u32| (1..=MOST_SIDE).contains(&side);
+        let covers = |fit: &BucketFit| fit.resized.0 >= fit.row.0 && fit.resized.1 >= fit.row.1;
+        Some(fit).filter(|fit| is_side(fit.row.0) && is_side(fit.row.1) && covers(fit))
+    }
+}
+
+/// Halves go to the even number, as Python's `round`.
+fn rounded(value: f64) -> f64 {
+    value.round_ties_even()
+}
