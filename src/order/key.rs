@@ -24,6 +24,8 @@ pub(crate) enum DrawKind {
     Sizes = 7,
     Mixing = 8,
     Rays = 9,
+    Buckets = 10,
+    BucketMembers = 11,
 }
 
 impl OrderKey {

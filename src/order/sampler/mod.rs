@@ -20,6 +20,8 @@
 //!
 //! Never in here: the data set itself, batches and ranks.
 
+#[cfg(test)]
+mod bucket_batches;
 mod identity;
 mod kind;
 mod largest_first;

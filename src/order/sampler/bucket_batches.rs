@@ -1,0 +1,192 @@
+//! Batches of one bucket each: rows of a batch have one size, and each sample comes once an epoch.
+//!
+//! A bucket has as many batches as its samples need, over all ranks. The last one has fewer samples,
+//! or is left out. In each epoch the samples of a bucket have another order, and so have the batches
+//! of all buckets. Each batch takes a whole number of positions, also if it has fewer samples: the
+//! positions after them have none. So a batch is found from its position alone.
+
+use crate::order::key::{DrawKind, OrderKey};
+use crate::order::tail::EpochTail;
+
+/// A bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct BucketGroup {
+    /// Offset of its first sample in the table.
+    start: u64,
+    samples: u64,
+    /// Batches of the buckets before it.
+    batches_before: u64,
+    /// Height and width of its rows.
+    size: (u32, u32),
+}
+
+/// The batches of an epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BucketBatches {
+    groups: Vec<BucketGroup>,
+    /// Rows of a full batch, over all ranks.
+    rows: u64,
+    batches: u64,
+}
+
+/// A batch of an epoch, over all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BucketBatch {
+    /// Number of its bucket.
+    bucket: u64,
+    /// Number of its first sample in the bucket's order.
+    first: u64,
+    pub(crate) samples: u64,
+    /// Height and width of its rows.
+    pub(crate) size: (u32, u32),
+}
+
+impl BucketBatches {
+    /// `buckets`: samples and size of each, in the order of the table. `rows`: of a full batch, over
+    /// all ranks, at least 1.
+    pub(crate) fn new(
+        buckets: impl IntoIterator<Item = (u64, (u32, u32))>,
+        rows: u64,
+        tail: EpochTail,
+    ) -> Self {
+        let rows = rows.max(1);
+        let (mut start, mut batches) = (0, 0);
+        let groups = buckets.into_iter().map(|(samples, size)| {
+            let group = BucketGroup {
+                start,
+                samples,
+                batches_before: batches,
+                size,
+            };
+            start += samples;
+            batches += match tail {
+                EpochTail::Drop => samples / rows,
+                EpochTail::Short | EpochTail::Pad => samples.div_ceil(rows),
+            };
+            group
+        });
+        let groups = groups.collect();
+        Self {
+            groups,
+            rows,
+            batches,
+        }
+    }
+
+    /// Batches of an epoch.
+    pub(crate) fn batches(&self) -> u64 {
+        self.batches
+    }
+
+    /// Positions of an epoch: those of all batches, also without samples.
+    pub(crate) fn positions(&self) -> u64 {
+        self.batches.saturating_mul(self.rows)
+    }
+
+    /// The size of each bucket.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.groups.iter().map(|group| group.size)
+    }
+
+    /// The batch with this number in an epoch. None after the last one.
+    pub(crate) fn batch(&self, key: OrderKey, number: u64) -> Option<BucketBatch> {
+        if number >= self.batches {
+            return None;
+        }
+        let place = key.permutation(self.batches, DrawKind::Buckets, 0).at(number);
+        let after = |group: &BucketGroup| group.batches_before <= place;
+        let bucket = self.groups.partition_point(after).checked_sub(1)?;
+        let group = self.groups[bucket];
+        let first = (place - group.batches_before) * self.rows;
+        Some(BucketBatch {
+            bucket: bucket as u64,
+            first,
+            samples: group.samples.saturating_sub(first).min(self.rows),
+            size: group.size,
+        })
+    }
+
+    /// The offset in the table of sample `n` of a batch. Numbers from its samples on go on in its
+    /// bucket, and begin again there after the last one.
+    pub(crate) fn offset(&self, key: OrderKey, batch: &BucketBatch, n: u64) -> u64 {
+        let Some(group) = self.groups.get(batch.bucket as usize) else {
+            return u64::MAX;
+        };
+        let within = key.permutation(group.samples.max(1), DrawKind::BucketMembers, batch.bucket);
+        group.start + within.at((batch.first + n) % group.samples.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn key(seed: u64, epoch: u64) -> OrderKey {
+        OrderKey { seed, epoch }
+    }
+
+    fn tails() -> impl Strategy<Value = EpochTail> {
+        prop_oneof![
+            Just(EpochTail::Short),
+            Just(EpochTail::Pad),
+            Just(EpochTail::Drop)
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn each_sample_comes_once_in_batches_of_one_bucket(
+            counts in prop::collection::vec(0u64..50, 1..12), rows in 1u64..20,
+            tail in tails(), seed: u64, epoch: u64,
+        ) {
+            let size = |n: usize| (n as u32 + 1, 7);
+            let buckets = counts.iter().enumerate().map(|(n, count)| (*count, size(n)));
+            let batches = BucketBatches::new(buckets, rows, tail);
+            let key = key(seed, epoch);
+            let mut seen = Vec::new();
+            for number in 0..batches.batches() {
+                let batch = batches.batch(key, number).unwrap();
+                prop_assert!(batch.samples >= 1 && batch.samples <= rows);
+                prop_assert!(tail != EpochTail::Drop || batch.samples == rows);
+                let bucket = batch.size.0 as usize - 1;
+                let start: u64 = counts[..bucket].iter().sum();
+                // Also those that follow its own stay in the bucket.
+                for n in 0..2 * rows {
+                    let offset = batches.offset(key, &batch, n);
+                    prop_assert!((start..start + counts[bucket]).contains(&offset));
+                }
+                seen.extend((0..batch.samples).map(|n| batches.offset(key, &batch, n)));
+            }
+            prop_assert_eq!(batches.batch(key, batches.batches()), None);
+            let all: u64 = counts.iter().sum();
+            let kept: u64 = match tail {
+                EpochTail::Drop => counts.iter().map(|count| count - count % rows).sum(),
+                _ => all,
+            };
+            prop_assert_eq!(seen.len() as u64, kept);
+            seen.sort_unstable();
+            seen.dedup();
+            prop_assert_eq!(seen.len() as u64, kept, "a sample comes twice");
+        }
+    }
+
+    #[test]
+    fn epochs_differ_in_batches_and_in_samples() {
+        let batches = BucketBatches::new([(40, (1, 1)), (40, (2, 2))], 10, EpochTail::Short);
+        let epoch = |epoch| {
+            let key = key(3, epoch);
+            let of = |number| {
+                let batch = batches.batch(key, number).unwrap();
+                let samples = (0..batch.samples).map(|n| batches.offset(key, &batch, n));
+                (batch.size, samples.collect::<Vec<_>>())
+            };
+            (0..8).map(of).collect::<Vec<_>>()
+        };
+        let (first, second) = (epoch(0), epoch(1));
+        let sizes = |all: &[((u32, u32), Vec<u64>)]| all.iter().map(|b| b.0).collect::<Vec<_>>();
+        assert_ne!(sizes(&first), sizes(&second));
+        assert!(first.iter().all(|batch| !second.contains(batch)));
+        assert_eq!(first, epoch(0));
+    }
+}
