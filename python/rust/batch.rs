@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use featherload::batch::BatchRow;
+use featherload::batch::{BatchRow, SizeCondition};
 use featherload::columns::{BatchColumns, ColumnValues, NumberValues};
 use featherload::index::Index;
 use featherload::{
@@ -70,6 +70,8 @@ struct Facts {
     faults: Vec<RowFault>,
     /// Of each crop of each row. `None` if a sample is one image.
     geometry: Option<Vec<Vec<CropGeometry>>>,
+    /// How the image of each row was cropped to its bucket. `None` without buckets.
+    size_conditions: Option<Vec<SizeCondition>>,
     /// Index with the names of the samples. It stays after the loader is gone.
     index: Arc<Index>,
     /// Reads further values of the samples.
@@ -148,6 +150,7 @@ impl RawBatch {
                             .collect()
                     })
                     .transpose()?,
+                size_conditions: batch.size_conditions().map(<[_]>::to_vec),
                 index,
                 columns: batch.columns().clone(),
                 objects: batch.objects().cloned(),
@@ -347,6 +350,17 @@ impl RawBatch {
             )
         };
         Some(geometry.iter().map(of_crop).collect())
+    }
+
+    /// Of each row: height and width of its image, top and left edge of the crop in the resized
+    /// image, height and width of the row. None without buckets.
+    fn size_conditions(&self) -> Option<Vec<[u32; 6]>> {
+        let all = self.facts.size_conditions.as_ref()?;
+        let numbers = |of: &SizeCondition| {
+            let (original, crop, target) = (of.original, of.crop, of.target);
+            [original.0, original.1, crop.0, crop.1, target.0, target.1]
+        };
+        Some(all.iter().map(numbers).collect())
     }
 
     /// The pixels of each row.

@@ -60,7 +60,7 @@ impl SampleSizes {
     }
 
     /// Like [`SampleSizes::get`], for every sample in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Option<(u32, u32)>> {
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = Option<(u32, u32)>> {
         self.all()
             .iter()
             .map(|&[height, width]| (height != 0 && width != 0).then_some((height, width)))

@@ -435,13 +435,23 @@ impl LoaderBuilder {
         Ok(())
     }
 
-    /// The same options, with the rules that a cache on this machine has for its rasters.
+    /// The same options, with the rules that a cache on this machine has for its rasters, and with
+    /// the sampler's buckets in the recipe.
     ///
     /// # Errors
-    /// A cache that cannot be read, or does not have a raster.
-    pub(super) fn with_cached_rules(mut self) -> Result<Self> {
+    /// A cache that cannot be read, or does not have a raster. A recipe for other buckets.
+    pub(super) fn with_rules(mut self) -> Result<Self> {
         if let Source::Cache(folder) = &self.source {
             self.rasters = std::mem::take(&mut self.rasters).with_rules_of(folder)?;
+        }
+        if let Sampler::Buckets(rule) = self.plan.sampler {
+            self.recipe = self.recipe.with_buckets(rule)?;
+        } else if self.recipe.has_buckets() {
+            return Err(Error::option(
+                "recipe",
+                "cover_crop has `buckets`, and the sampler makes none: use the sampler of buckets, \
+                 or remove them",
+            ));
         }
         Ok(self)
     }

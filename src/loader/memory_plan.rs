@@ -107,7 +107,7 @@ impl LoaderBuilder {
     /// # Errors
     /// All other errors of [`LoaderBuilder::memory_plan`].
     pub fn memory_plan_with_refusal(mut self, rows: u64) -> Result<(MemoryPlan, Option<Error>)> {
-        self = self.with_cached_rules()?;
+        self = self.with_rules()?;
         let program = self.program()?;
         let workers = self.worker_options.count()?;
         device_batches::check_workers(self.device, workers)?;
@@ -189,7 +189,7 @@ impl LoaderBuilder {
     /// # Errors
     /// All other errors of `build`.
     pub fn memory_with_workers(mut self, numbers: &[usize]) -> Result<Vec<RunMemory>> {
-        self = self.with_cached_rules()?;
+        self = self.with_rules()?;
         let program = self.program()?;
         let uploads = self.uploads(&program)?;
         let requested = self.depth;

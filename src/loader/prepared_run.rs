@@ -31,6 +31,7 @@ use crate::loader::remote_targets::fetch_members;
 use crate::loader::sampler_table;
 use crate::loader::source::{DeadAddresses, Source};
 use crate::loader::upload::{UploadChoice, UploadPlanner};
+use crate::memory_plan::batch_sizes::BatchSizes;
 use crate::memory_plan::run_memory::{MemoryInputs, MixingBytes, RingDepth, ScratchSurvey};
 use crate::memory_plan::{MemoryLimit, RunMemory};
 use crate::order::{EpochPlan, OrderOptions, Sampler, SamplerTable};
@@ -61,6 +62,8 @@ pub(super) struct PreparedRun {
     pub(super) has_jpegs: bool,
     /// The sizes that `packing` uses, for the job.
     pub(super) sizes: Option<SampleSizes>,
+    /// The sizes of all images, if batches tell how each was cropped to its bucket.
+    pub(super) image_sizes: Option<SampleSizes>,
     /// Substitutes to try for a sample that cannot be used.
     pub(super) tries: u32,
     /// Memory needs from all headers, if they were read for it.
@@ -192,21 +195,8 @@ impl PreparedRun {
             (_, Some(op)) => sampler_table::check_labelled_by(op, &options.sampler)?,
             (None, None) => {}
         }
-        if options.multi_scale.is_some() && program.is_crop_set() {
-            return Err(Error::option(
-                "multi_scale",
-                "multi_scale sets one size for a sample, and this recipe makes several crops of \
-                 each image: remove multi_scale",
-            ));
-        }
-        if options.multi_scale.is_some() && !program.allows_batch_sizes() {
-            return Err(Error::config(
-                "multi_scale sets the size of rows, and this recipe does not set it last with \
-                 random_resized_crop, bounded_resized_crop or a resize to [height, width]: use \
-                 one of them, or remove multi_scale",
-            ));
-        }
-        if options.multi_scale.is_none()
+        check_sizes(program, options)?;
+        if options.size_setter().is_none()
             && let Some(op) = program.size_dependent_op()
         {
             return Err(Error::config(format!(
@@ -232,6 +222,9 @@ impl PreparedRun {
             worst = Some(most);
             sizes = Some(all);
         }
+        let has_buckets = matches!(options.sampler, Sampler::Buckets(_));
+        let image_sizes = sizes.as_ref().filter(|_| has_buckets);
+        let image_sizes = image_sizes.map(SampleSizes::try_clone).transpose()?;
         match program.extent {
             RowExtent::Fixed { .. } => sizes = None,
             RowExtent::Own if sizes.is_none() => {
@@ -270,6 +263,7 @@ impl PreparedRun {
             windows,
             has_jpegs,
             sizes: for_job,
+            image_sizes,
             tries,
             scratch: worst,
             mixing,
@@ -292,6 +286,9 @@ impl PreparedRun {
             uploads.jpegs = uploads.jpegs.filter(|_| self.has_jpegs || needed);
             uploads.rasters = self.raster_sections();
             uploads.mask_bytes = self.packing.mask_bytes();
+            // The buckets of the data set are known now.
+            let buckets = self.plan.bucket_sizes();
+            uploads.plan.multi_scale = buckets.or(uploads.plan.multi_scale);
             uploads.target_bytes = self.packing.target_bytes();
             uploads.with_program(&self.program, self.windows, depth, needed)
         };
@@ -528,15 +525,18 @@ fn read_headers(
     let draws = rule.is_some_and(|rule| rule.masks.is_some());
     let instances = labels.as_ref().filter(|_| draws || needs.objects.is_some());
     let programs = (decoding, labels.as_ref(), instances);
-    let rows = sizes_of_batches(options);
+    let rows = sizes_of_batches(options)?;
     // Batches set the size of rows, and stages before the last have their own.
-    let of_images = if program.is_joined() { &[] } else { rows };
+    let of_images = match program.is_joined() {
+        true => &BatchSizes::OfRecipe,
+        false => &rows,
+    };
     let (most, sizes) = ScratchSurvey::read_headers(index, (programs, &files), limits, of_images)?;
     let most_objects = objects.map_or(0, |objects| {
         let each = objects.table.most_objects() as u64;
         each.saturating_mul(program.most_pictures())
     });
-    let most = most.with_joined(program, rows, (needs, most_objects));
+    let most = most.with_joined(program, &rows, (needs, most_objects));
     Ok((most, sizes))
 }
 
@@ -646,9 +646,47 @@ fn check_joined(
 /// Bytes of class names that fit the consumer's fixed share.
 const FEW_CLASSES: u64 = 1 << 20;
 
-/// Row sizes that batches set. Empty if only the recipe sets the size.
-fn sizes_of_batches(options: &OrderOptions) -> &[(u32, u32)] {
-    options.multi_scale.as_ref().map_or(&[], |m| &m.sizes)
+/// Rejects a recipe whose rows cannot have the sizes that batches set.
+fn check_sizes(program: &SampleProgram, options: &OrderOptions) -> Result<()> {
+    let Some(setter) = options.size_setter() else {
+        return Ok(());
+    };
+    if program.is_crop_set() {
+        return Err(Error::option(
+            setter,
+            format!(
+                "{setter} sets one size for a sample, and this recipe makes several crops of each \
+                 image: use a recipe of one crop, or another {setter}"
+            ),
+        ));
+    }
+    if matches!(options.sampler, Sampler::Buckets(_)) && program.is_joined() {
+        return Err(Error::option(
+            setter,
+            "the rows of a bucket have the shape of their images, and this recipe joins several \
+             images: use another sampler",
+        ));
+    }
+    if !program.allows_batch_sizes() {
+        return Err(Error::option(
+            setter,
+            format!(
+                "{setter} sets the size of rows, and this recipe does not set it last with \
+                 cover_crop, random_resized_crop, bounded_resized_crop or a resize to [height, \
+                 width]: use one of them, or another {setter}"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Row sizes that batches set.
+fn sizes_of_batches(options: &OrderOptions) -> Result<BatchSizes<'_>> {
+    Ok(match (&options.multi_scale, &options.sampler) {
+        (Some(scales), _) => BatchSizes::Any(&scales.sizes),
+        (None, Sampler::Buckets(rule)) => BatchSizes::Bucket(rule.fitter()?),
+        (None, _) => BatchSizes::OfRecipe,
+    })
 }
 
 /// The message about a reduced number of slots.

@@ -10,8 +10,8 @@ use crate::data::sample_sizes::SampleSizes;
 use crate::data::survey;
 use crate::error::{Error, Result};
 use crate::order::{
-    EpochPlan, ObjectFrequency, OrderOptions, SampleWeights, Sampler, SamplerTable, identity_table,
-    inverse_class_frequency, size_table, weight_table,
+    EpochPlan, ObjectFrequency, OrderOptions, SampleWeights, Sampler, SamplerTable, bucket_table,
+    identity_table, inverse_class_frequency, size_table, weight_table,
 };
 use crate::picture::PictureLimits;
 use crate::recipe::OrientationMode;
@@ -119,6 +119,10 @@ fn table(
                 };
                 size_table(&areas, classes).map(Some)
             }
+            Sampler::Buckets(rule) => match sizes {
+                Some(sizes) => bucket_table(sizes.iter(), &rule).map(Some),
+                None => Err(Error::protocol("the sizes of the images were not read")),
+            },
             Sampler::Given { num_samples } => SamplerTable::orders(num_samples).map(Some),
             _ => Ok(None),
         },

@@ -51,7 +51,7 @@ impl LoaderBuilder {
     /// another version; a system call that fails.
     pub fn build(mut self) -> Result<Loader> {
         let began = Instant::now();
-        self = self.with_cached_rules()?;
+        self = self.with_rules()?;
         let program = self.program()?;
         // Workers check this again. Here the caller sees the error.
         CpuLevel::detect()?;
@@ -116,6 +116,7 @@ impl LoaderBuilder {
             plan,
             packing,
             sizes,
+            image_sizes,
             tries,
             columns,
             ..
@@ -273,6 +274,7 @@ impl LoaderBuilder {
                 plan,
                 program,
                 packing,
+                image_sizes,
                 rasters: spec.rasters.into(),
                 annotations: objects.and_then(|of| of.report),
                 packed: PackedBatch::default(),

@@ -14,7 +14,7 @@ use crate::jobs::images::device_batches::DeviceSpec;
 use crate::jobs::images::packing::SlotPacking;
 use crate::jobs::raster_section::{ROW_ALIGNMENT, RasterSection};
 use crate::memory_plan::run_memory::{DeviceNeeds, RingDepth, advice_text, largest_that_fits};
-use crate::order::{EpochPlan, OrderOptions};
+use crate::order::{EpochPlan, OrderOptions, Sampler};
 use crate::picture::PictureLimits;
 use crate::recipe::{RowExtent, SampleProgram};
 
@@ -79,7 +79,8 @@ impl UploadPlanner<'_> {
     /// As [`UploadPlanner::choose`].
     pub(super) fn check(&self, depth: RingDepth) -> Result<()> {
         let plan = self.check_rows()?;
-        if self.limit.is_none() || self.program.extent == RowExtent::Own {
+        let is_sized_by_data = matches!(self.plan.sampler, Sampler::Buckets(_));
+        if self.limit.is_none() || self.program.extent == RowExtent::Own || is_sized_by_data {
             return Ok(());
         }
         let slot_bytes = self.slot_bytes(&plan)?;
@@ -129,8 +130,10 @@ impl UploadPlanner<'_> {
         depth: RingDepth,
         needed: bool,
     ) -> Result<UploadPlanner<'b>> {
+        let is_sized_by_data = matches!(self.plan.sampler, Sampler::Buckets(_));
+        let is_changed = is_sized_by_data || *program != *self.program || windows > 0;
         let uploads = UploadPlanner { program, ..self };
-        match uploads.jpegs.is_some() && (*program != *self.program || windows > 0) {
+        match uploads.jpegs.is_some() && is_changed {
             true => uploads.with_jpeg_parts(windows, depth, needed),
             false => Ok(uploads),
         }

@@ -37,10 +37,10 @@ pub fn serve(
     mut output: impl Write,
 ) -> Result<()> {
     let index = Index::load(saved_index)?;
-    if let Some(scales) = &share.plan.multi_scale {
+    if let Some(setter) = share.plan.size_setter() {
         return Err(Error::config(format!(
-            "the bare decoder has one size, but multi_scale is {scales}: measure the ceiling \
-             without multi_scale"
+            "the bare decoder has one size, and {setter} sets that of each batch: measure the \
+             ceiling without it"
         )));
     }
     let plan = sampler_table::plan(&index, &share.plan)?;

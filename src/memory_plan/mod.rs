@@ -4,9 +4,11 @@
 //!
 //! - `scratch_bound`: upper bound of the memory of a sample over all random values; `resize_bound`:
 //!   its resizes; `joined_bound`: rows of several samples;
+//! - `batch_sizes`: the sizes of rows that an image may get;
 //! - `recipe_outline`: a recipe's orders, moves and fusions, with bytes at every stage;
 //! - `run_memory`: the memory of a run, and what to change to fit a limit.
 
+pub(crate) mod batch_sizes;
 mod joined_bound;
 mod recipe_outline;
 mod resize_bound;

@@ -20,6 +20,7 @@ use crate::jobs::images::{crop_sections, mix};
 use crate::jobs::picture_window::WindowShape;
 use crate::jobs::raster_rule::RasterRule;
 use crate::jobs::stage_needs::StageNeeds;
+use crate::memory_plan::batch_sizes::BatchSizes;
 use crate::memory_plan::joined_bound::joined_bytes;
 use crate::picture::read_header::{DecodeCost, PictureHeader};
 use crate::picture::{ExifOrientation, FileFormat, PictureLimits, depth};
@@ -95,21 +96,16 @@ impl ScratchSurvey {
     }
 
     /// The same with the stages of a program that joins samples, after the first. `rows`: the sizes
-    /// that batches set. Empty: only the recipe sets the size.
-    /// `labels`: which labels go through the stages, with those of this number of objects.
+    /// that batches set. `labels`: which labels go through the stages, with those of this number of objects.
     pub(crate) fn with_joined(
         mut self,
         program: &SampleProgram,
-        rows: &[(u32, u32)],
+        rows: &BatchSizes<'_>,
         labels: (StageNeeds, u64),
     ) -> Self {
-        let mut sizes: Vec<Option<(u32, u32)>> = rows.iter().map(|size| Some(*size)).collect();
-        if sizes.is_empty() {
-            sizes.push(None);
-        }
-        self.beside = self
-            .beside
-            .saturating_add(joined_bytes(program, &sizes, labels));
+        self.beside =
+            self.beside
+                .saturating_add(joined_bytes(program, &rows.of_any_image(), labels));
         self
     }
 
@@ -182,7 +178,6 @@ impl ScratchSurvey {
 
     /// Reads the headers of all samples. `labels`: the program of labels. `instances`: the same, if
     /// masks of objects are drawn. `rasters`: rules and files. `rows`: the sizes that batches set.
-    /// Empty: only the recipe sets the size.
     ///
     /// Of a mask or a raster of numbers only the first bytes are read: it has the size of its image.
     /// Other images are read as the images are.
@@ -190,7 +185,7 @@ impl ScratchSurvey {
         index: &Index,
         ((program, labels, instances), rasters): (SurveyPrograms<'_>, &[(&RasterRule, &Index)]),
         limits: &PictureLimits,
-        rows: &[(u32, u32)],
+        rows: &BatchSizes<'_>,
     ) -> Result<(Self, SampleSizes)> {
         let (pairs, numbers): (Vec<_>, Vec<_>) =
             (rasters.iter().copied()).partition(|(rule, _)| matches!(rule, RasterRule::Image(_)));
@@ -207,15 +202,12 @@ impl ScratchSurvey {
             Self::default(),
             Vec::new(),
         ));
-        let mut sizes: Vec<Option<(u32, u32)>> = rows.iter().map(|size| Some(*size)).collect();
-        if sizes.is_empty() {
-            sizes.push(None);
-        }
         let all = survey::each_header(
             index,
             limits,
             program.orientation,
             &|id, header, file_bytes| {
+                let (width, height) = header.upright_size();
                 let looked: Vec<MaskFile> = (numbers.iter())
                     .map(|(rule, files, _)| {
                         MaskFile::look(files, id).with_rule(rule, (files, id), limits)
@@ -223,7 +215,7 @@ impl ScratchSurvey {
                     .collect();
                 let mut guard = worst.lock().unwrap_or_else(PoisonError::into_inner);
                 let (worst, of_rasters, of_instances, steps) = &mut *guard;
-                for size in &sizes {
+                for size in &rows.of((height, width)) {
                     worst.add((id, header, file_bytes), (program, *size), limits, steps);
                     let rasters = looked.iter().zip(&numbers).zip(&mut *of_rasters);
                     for ((file, (_, _, labels)), most) in rasters {

@@ -42,7 +42,9 @@ pub use row_status::RowStatus;
 pub use sampler::{
     IdentityProb, IdentityRatio, MultiScale, ObjectFrequency, SampleWeights, Sampler,
 };
-pub(crate) use sampler::{identity_table, inverse_class_frequency, size_table, weight_table};
+pub(crate) use sampler::{
+    bucket_table, identity_table, inverse_class_frequency, size_table, weight_table,
+};
 pub use state::State;
 pub(crate) use table::SamplerTable;
 pub use tail::EpochTail;

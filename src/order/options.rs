@@ -56,6 +56,15 @@ impl OrderOptions {
         }
     }
 
+    /// The option that sets the size of rows for each batch, if the recipe does not.
+    pub fn size_setter(&self) -> Option<&'static str> {
+        match (&self.multi_scale, &self.sampler) {
+            (Some(_), _) => Some("multi_scale"),
+            (None, Sampler::Buckets(_)) => Some("sampler"),
+            (None, _) => None,
+        }
+    }
+
     /// Checks everything that needs no data except its size.
     ///
     /// # Errors
@@ -81,12 +90,16 @@ impl OrderOptions {
         // A size per epoch does not change the rows of batches.
         let scales = self.multi_scale.as_ref();
         let changes_rows = scales.is_some_and(|scales| scales.first_epochs.is_empty());
-        if changes_rows && matches!(self.sampler, Sampler::Identity { .. }) {
+        let refuses = match self.sampler {
+            Sampler::Identity { .. } => changes_rows.then_some("changes the rows of batches"),
+            Sampler::Buckets(_) => scales.map(|_| "sets the size of batches"),
+            _ => None,
+        };
+        if let Some(what) = refuses {
             return Err(Error::option(
                 "multi_scale",
                 format!(
-                    "multi_scale changes the rows of batches, and the sampler {} needs them \
-                     unchanged: use one of them",
+                    "multi_scale {what}, and the sampler {} needs them unchanged: use one of them",
                     self.sampler
                 ),
             ));
@@ -134,7 +147,10 @@ impl OrderOptions {
                     "an epoch is a multiple of 0 samples: use at least 1",
                 ));
             }
-            EpochLength::MultipleOf(_) => (!draws_identities, "does not fit Sampler::Identity"),
+            EpochLength::MultipleOf(_) => (
+                !draws_identities && !matches!(sampler, Sampler::Buckets(_)),
+                "does not fit Sampler::Identity and Sampler::Buckets",
+            ),
             EpochLength::IdentityGroups => (draws_identities, "needs Sampler::Identity"),
         };
         match fits {

@@ -14,7 +14,9 @@ use super::options::OrderOptions;
 use super::position::EpochMark;
 use super::random::PositionRandom;
 use super::row_status::RowStatus;
-use super::sampler::{BatchScale, DrawPosition, SampleOrder, ScaleCycle};
+use super::sampler::{
+    BatchScale, BucketBatch, BucketSampler, DrawPosition, MultiScale, SampleOrder, ScaleCycle,
+};
 use super::table::SamplerTable;
 use super::tail::EpochTail;
 use crate::error::{Error, Result};
@@ -90,12 +92,7 @@ impl EpochPlan {
     ) -> Result<Self> {
         options.check(samples)?;
         let table = table.map(Arc::new);
-        let order = SampleOrder::new(
-            &options.sampler,
-            samples,
-            (options.batch, options.world),
-            table.clone(),
-        )?;
+        let order = SampleOrder::new(&options, samples, table.clone())?;
         let mut plan = Self {
             samples,
             options,
@@ -114,11 +111,15 @@ impl EpochPlan {
         if plan.batches() == 0 {
             let o = &plan.options;
             return Err(Error::config(format!(
-                "{} samples over {} ranks fill no batch of {}: lower `batch_size`, or keep the \
+                "{} samples over {} ranks fill no batch of {}{}: lower `batch_size`, or keep the \
                  last batch",
-                plan.positions(),
+                plan.partner_positions(),
                 o.world,
-                o.batch
+                o.batch,
+                match plan.order {
+                    SampleOrder::Buckets(_) => " in any bucket",
+                    _ => "",
+                }
             )));
         }
         Ok(plan)
@@ -146,7 +147,11 @@ impl EpochPlan {
     }
 
     /// Positions of an epoch over all ranks: the number of samples, unless the sampler has its own.
+    /// Buckets also have positions for rows of short batches that no sample fills.
     pub fn positions(&self) -> u64 {
+        if let SampleOrder::Buckets(buckets) = &self.order {
+            return buckets.batches().positions();
+        }
         let positions = (self.options.sampler).positions(self.samples, self.options.world);
         match self.options.length {
             EpochLength::MultipleOf(n) => positions - positions % n,
@@ -206,10 +211,39 @@ impl EpochPlan {
             None => Step {
                 number: at.samples / (u64::from(batch) * world),
                 rows: batch,
-                size: None,
+                size: self.bucket_batch(at).map(|(_, batch)| batch.size),
                 draw: self.draw_of(at.samples / u64::from(batch)),
             },
         }
+    }
+
+    /// The batch of a bucket at a mark. None without buckets, and after the last batch.
+    fn bucket_batch(&self, at: EpochMark) -> Option<(&BucketSampler, BucketBatch)> {
+        let SampleOrder::Buckets(buckets) = &self.order else {
+            return None;
+        };
+        let number = at.samples / buckets.batches().rows();
+        let batch = buckets.batches().batch(self.key(at.epoch), number)?;
+        Some((buckets, batch))
+    }
+
+    /// A row of a bucket's batch, or its substitute. None if the batch does not exist, or if the
+    /// bucket has no further sample.
+    fn bucket_row(&self, at: EpochMark, row: u32, attempt: u32) -> Option<RowPlan> {
+        let (buckets, batch) = self.bucket_batch(at)?;
+        let (rank, world) = (u64::from(self.options.rank), u64::from(self.options.world));
+        let n = u64::from(row) * world + rank;
+        Some(RowPlan {
+            id: buckets.id_at(self.key(at.epoch), &batch, n, attempt)?,
+            position: at.samples.wrapping_add(n),
+            status: match (attempt, n < batch.samples) {
+                (0, true) => RowStatus::Ok,
+                // A rank without its own sample repeats one of the bucket.
+                (0, false) => RowStatus::Repeated,
+                _ => RowStatus::Substituted,
+            },
+            size: Some(batch.size),
+        })
     }
 
     /// This rank's draw, given that of rank 0.
@@ -312,7 +346,22 @@ impl EpochPlan {
             .as_ref()
             .map(ScaleCycle::all)
             .unwrap_or_default();
-        all.iter().map(|scale| (scale.size, scale.rows))
+        let of_buckets = match &self.order {
+            SampleOrder::Buckets(buckets) => Some(buckets.batches().sizes()),
+            _ => None,
+        };
+        let of_buckets = of_buckets.into_iter().flatten();
+        let all = all.iter().map(|scale| (scale.size, scale.rows));
+        all.chain(of_buckets.map(|size| (size, self.options.batch)))
+    }
+
+    /// The sizes of all buckets, as sizes of batches that have the same number of rows. None without
+    /// buckets.
+    pub(crate) fn bucket_sizes(&self) -> Option<MultiScale> {
+        let SampleOrder::Buckets(buckets) = &self.order else {
+            return None;
+        };
+        Some(MultiScale::by_epoch((0..).zip(buckets.batches().sizes())))
     }
 
     /// Most rows of a batch.
@@ -327,6 +376,10 @@ impl EpochPlan {
         if let SampleOrder::Identity(_) = self.order {
             // Identities do not run out, so the last batch is full.
             return if self.has_batch_at(at) { rows } else { 0 };
+        }
+        if let Some((_, batch)) = self.bucket_batch(at) {
+            let world = u64::from(self.options.world);
+            return batch.samples.div_ceil(world).min(u64::from(rows)) as u32;
         }
         let rows = self.rows_left(at.samples).min(u64::from(rows)) as u32;
         match self.table().and_then(SamplerTable::given_orders) {
@@ -387,9 +440,9 @@ impl EpochPlan {
     /// The sample in row `n` of this rank's epoch, counted over all batches.
     pub fn sample_at(&self, epoch: u64, n: u64) -> u64 {
         let (batch, world) = (u64::from(self.options.batch), u64::from(self.options.world));
-        // Only identity draws whole batches. With other samplers any row may start a batch.
+        // Only identity and buckets draw whole batches. With other samplers any row may start a batch.
         let first = match self.order {
-            SampleOrder::Identity(_) => n - n % batch,
+            SampleOrder::Identity(_) | SampleOrder::Buckets(_) => n - n % batch,
             _ => n,
         };
         let at = EpochMark::new(epoch, first.saturating_mul(world));
@@ -397,7 +450,7 @@ impl EpochPlan {
     }
 
     /// The partner of the sample at a position of an epoch: with uniform shares each position of all
-    /// ranks is equally likely, or each of the window. With identities: of the index. With an order
+    /// ranks is equally likely, or each of the window. With identities and buckets: of the index. With an order
     /// that the caller gives: of this rank's epoch, where a row without a sample stands for another
     /// of its batch.
     ///
@@ -432,7 +485,7 @@ impl EpochPlan {
     /// Positions of which partners are drawn.
     fn partner_positions(&self) -> u64 {
         match self.order {
-            SampleOrder::Identity(_) => self.samples,
+            SampleOrder::Identity(_) | SampleOrder::Buckets(_) => self.samples,
             _ => self.positions(),
         }
     }
@@ -488,6 +541,9 @@ impl EpochPlan {
                 size,
             };
         }
+        if let Some(of_bucket) = self.bucket_row(at, row, 0) {
+            return of_bucket;
+        }
         // After the last position the order starts again. A rank without its own sample repeats
         // one.
         let positions = self.positions();
@@ -518,7 +574,7 @@ impl EpochPlan {
     /// Number of substitutes for a failed sample: 8, or all other samples if there are fewer.
     pub fn substitutes(&self) -> u32 {
         let others = match self.order {
-            SampleOrder::Identity(_) => self.samples - 1,
+            SampleOrder::Identity(_) | SampleOrder::Buckets(_) => self.samples - 1,
             _ => self.positions().div_ceil(self.order.repeat_count()) - 1,
         };
         u64::from(SUBSTITUTES).min(others) as u32
@@ -528,12 +584,14 @@ impl EpochPlan {
     /// and the random parameters of the n-th position after it; after the last position comes the
     /// first. The row keeps the size of its batch.
     ///
-    /// Two samplers differ:
+    /// Three samplers differ:
     /// - Repeated augmentation puts a sample at several positions in a row. There an attempt goes
     ///   to the next sample, not to the next position.
     /// - Identity takes the next sample of the same identity, with the parameters of the row's own
     ///   position. It prefers samples that are not in the batch. When the identity has no more
     ///   samples, the attempt is `Failed`, with the row's own id.
+    /// - Buckets take the next sample of the same bucket, also with the parameters of the row's own
+    ///   position. When the bucket has no more samples, the attempt is `Failed`.
     ///
     /// Weighted draws may return the same sample again.
     pub fn attempt_at(&self, at: EpochMark, row: u32, attempt: u32) -> RowPlan {
@@ -554,6 +612,12 @@ impl EpochPlan {
                     ..own
                 },
             };
+        }
+        if let SampleOrder::Buckets(_) = self.order {
+            return self.bucket_row(at, row, attempt).unwrap_or(RowPlan {
+                status: RowStatus::Failed,
+                ..own
+            });
         }
         let (positions, run) = (self.positions(), self.order.repeat_count());
         let stands = own.position % positions;

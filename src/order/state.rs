@@ -14,9 +14,9 @@ use crate::recipe::NumericProfile;
 ///
 /// All ranks with the same number of received batches have the same position. So the state of one
 /// rank is enough. A run may continue with another rank, number of ranks or batch size; each
-/// remaining sample of the epoch still comes once. There are two exceptions, made of whole batches:
-/// [`Sampler::Identity`] keeps its batch size, and an [`EpochLength`] in batches also keeps the
-/// number of ranks.
+/// remaining sample of the epoch still comes once. There are three exceptions, made of whole batches:
+/// [`Sampler::Identity`] keeps its batch size, an [`EpochLength`] in batches also keeps the number of
+/// ranks, and [`Sampler::Buckets`] keeps both until the epoch ends.
 ///
 /// [`OnError`](crate::OnError) is not included. A run that stopped at a bad sample may continue
 /// with another policy; other runs should keep theirs.
@@ -27,7 +27,8 @@ pub struct State {
     pub version: u32,
     /// Epoch of the next batch.
     pub epoch: u64,
-    /// Samples of that epoch, over all ranks, before the next batch.
+    /// Samples of that epoch, over all ranks, before the next batch. With [`Sampler::Buckets`], rows
+    /// of short batches that no sample fills count, too.
     pub samples: u64,
     /// Options of the rank that wrote the state.
     pub plan: OrderOptions,
@@ -125,7 +126,13 @@ impl State {
     /// Checks what an order of whole batches must keep: each of its batches is its own draw.
     fn check_whole_batches(&self, now: &OrderOptions) -> Result<()> {
         let then = &self.plan;
-        if !matches!(then.sampler, Sampler::Identity { .. }) {
+        let is_whole = match then.sampler {
+            Sampler::Identity { .. } => true,
+            // At the start of an epoch they may become other batches.
+            Sampler::Buckets(_) => self.samples > 0,
+            _ => false,
+        };
+        if !is_whole {
             return Ok(());
         }
         let differs = |option, what: &str, why: &str, then: u32, now: u32| {
@@ -141,15 +148,17 @@ impl State {
             let why = format!("the sampler {} draws whole batches", then.sampler);
             return differs("batch_size", "`batch_size`", &why, then.batch, now.batch);
         }
-        let counts_batches = matches!(
-            then.length,
-            EpochLength::Batches(_) | EpochLength::IdentityGroups
-        );
-        if counts_batches && then.world != now.world {
-            let why = format!(
-                "an epoch of {} has that length on each rank, so other ranks change the whole epoch",
-                then.length
-            );
+        let why = match (then.length, then.sampler) {
+            (length @ (EpochLength::Batches(_) | EpochLength::IdentityGroups), _) => Some(format!(
+                "an epoch of {length} has that length on each rank, so other ranks change the whole \
+                 epoch"
+            )),
+            (_, Sampler::Buckets(_)) => {
+                Some("ranks share the batches of buckets in this epoch".to_owned())
+            }
+            _ => None,
+        };
+        if let Some(why) = why.filter(|_| then.world != now.world) {
             return differs("rank", "the number of ranks", &why, then.world, now.world);
         }
         if !self.samples.is_multiple_of(u64::from(then.batch.max(1))) {

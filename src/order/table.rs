@@ -21,17 +21,27 @@ pub(crate) enum SamplerTable {
 }
 
 /// Samples in consecutive groups: 4 bytes per sample and 4 per group. Groups with their own weights
-/// take 8 bytes each in addition.
+/// or sizes take 8 bytes each in addition.
 ///
 /// ```text
-/// number of groups | end of each group | samples of group 0 | of group 1 | ... | running weights
-///               u32               u32s                   u32s                u64s, low half first
+/// number of groups | end of each group | samples of group 0 | of group 1 | ... | of each group
+///               u32               u32s                   u32s                   pairs of u32
 /// ```
+///
+/// The pairs are running weights, low half first, or heights and widths.
 #[derive(Debug)]
 pub(crate) struct GroupTable {
     sealed: SealedBytes,
     groups: usize,
-    weighted: bool,
+    pairs: GroupPairs,
+}
+
+/// What the pairs of numbers at the end of a table are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GroupPairs {
+    None,
+    Weights,
+    Sizes,
 }
 
 /// Running sums over all samples in order: 8 bytes per sample.
@@ -51,13 +61,29 @@ impl SamplerTable {
 
     /// The same, with a weight per group, as running sums.
     pub(super) fn weighted_groups(ends: &[u32], members: &[u32], sums: &[u64]) -> Result<Self> {
-        let count = [ends.len() as u32];
-        let sums: Vec<u32> = (sums.iter())
-            .flat_map(|sum| [*sum as u32, (sum >> 32) as u32])
+        let sums: Vec<[u32; 2]> = (sums.iter())
+            .map(|sum| [*sum as u32, (sum >> 32) as u32])
             .collect();
-        let parts = [&count[..], ends, members, &sums].map(bytemuck::cast_slice);
-        let sealed = SealedBytes::new("featherload-order", &parts)?;
+        let sealed = Self::with_pairs(ends, members, &sums)?;
         GroupTable::open(sealed, members.len() as u64).map(Self::Groups)
+    }
+
+    /// The same, with a height and a width per group.
+    pub(super) fn sized_groups(
+        ends: &[u32],
+        members: &[u32],
+        sizes: &[(u32, u32)],
+    ) -> Result<Self> {
+        let sizes: Vec<[u32; 2]> = sizes.iter().map(|size| [size.0, size.1]).collect();
+        let sealed = Self::with_pairs(ends, members, &sizes)?;
+        GroupTable::open_sized(sealed, members.len() as u64).map(Self::Groups)
+    }
+
+    fn with_pairs(ends: &[u32], members: &[u32], pairs: &[[u32; 2]]) -> Result<SealedBytes> {
+        let count = [ends.len() as u32];
+        let pairs = pairs.as_flattened();
+        let parts = [&count[..], ends, members, pairs].map(bytemuck::cast_slice);
+        SealedBytes::new("featherload-order", &parts)
     }
 
     /// Seals the running sums of all samples.
@@ -79,6 +105,7 @@ impl SamplerTable {
         let sealed = SealedBytes::from_fd(fd)?;
         match sampler.table_form() {
             Some(TableForm::Groups) => GroupTable::open(sealed, samples).map(Self::Groups),
+            Some(TableForm::Buckets) => GroupTable::open_sized(sealed, samples).map(Self::Groups),
             Some(TableForm::Sums) => SumTable::open(sealed, samples).map(Self::Sums),
             _ => Err(Error::protocol(format!(
                 "the sampler {sampler} has no table, and one was received"
@@ -136,7 +163,31 @@ fn numbers<T: bytemuck::AnyBitPattern>(sealed: &SealedBytes) -> &[T] {
 }
 
 impl GroupTable {
+    /// Groups with or without weights.
     fn open(sealed: SealedBytes, samples: u64) -> Result<Self> {
+        let table = Self::parse(sealed, samples, GroupPairs::Weights)?;
+        // Weights are positive, so their sums increase from 0.
+        let rises = |g: u64| table.weight_before(g) < table.weight_before(g + 1);
+        if table.is_weighted() && !(0..table.len()).all(rises) {
+            return Err(Error::protocol(
+                "the received weights of groups do not increase",
+            ));
+        }
+        Ok(table)
+    }
+
+    /// Groups with sizes.
+    fn open_sized(sealed: SealedBytes, samples: u64) -> Result<Self> {
+        let table = Self::parse(sealed, samples, GroupPairs::Sizes)?;
+        let has_size = |group| table.size(group).is_some_and(|(h, w)| h > 0 && w > 0);
+        match (0..table.len()).all(has_size) {
+            true => Ok(table),
+            false => Err(Error::protocol("a received bucket has no size")),
+        }
+    }
+
+    /// `pairs`: what the numbers after the samples are, if there are any.
+    fn parse(sealed: SealedBytes, samples: u64, pairs: GroupPairs) -> Result<Self> {
         let wrong = || {
             Error::protocol(format!(
                 "the received table of {} bytes does not group {samples} samples",
@@ -148,26 +199,21 @@ impl GroupTable {
         let groups = groups as usize;
         let ends = rest.get(..groups).ok_or_else(wrong)?;
         let behind = (rest.len() - groups) as u64;
-        let weighted = samples.checked_add(2 * groups as u64) == Some(behind);
+        let has_pairs = samples.checked_add(2 * groups as u64) == Some(behind);
         let whole = ends.last().is_some_and(|&end| u64::from(end) == samples)
-            && (behind == samples || weighted);
+            && (behind == samples || has_pairs);
         // No group is empty, so the ends increase.
         if !whole || ends[0] == 0 || ends.windows(2).any(|pair| pair[0] >= pair[1]) {
             return Err(wrong());
         }
-        let table = Self {
+        Ok(Self {
             sealed,
             groups,
-            weighted,
-        };
-        // Weights are positive, so their sums increase from 0.
-        let rises = |g: u64| table.weight_before(g) < table.weight_before(g + 1);
-        if weighted && !(0..groups as u64).all(rises) {
-            return Err(Error::protocol(
-                "the received weights of groups do not increase",
-            ));
-        }
-        Ok(table)
+            pairs: match has_pairs {
+                true => pairs,
+                false => GroupPairs::None,
+            },
+        })
     }
 
     /// Number of groups.
@@ -187,11 +233,26 @@ impl GroupTable {
 
     fn members(&self) -> &[u32] {
         let all = numbers::<u32>(&self.sealed);
-        let end = match self.weighted {
-            true => all.len().saturating_sub(2 * self.groups),
-            false => all.len(),
+        let end = match self.pairs {
+            GroupPairs::None => all.len(),
+            GroupPairs::Weights | GroupPairs::Sizes => all.len().saturating_sub(2 * self.groups),
         };
         all.get(1 + self.groups..end).unwrap_or_default()
+    }
+
+    /// The two numbers of a group.
+    fn pair(&self, group: usize) -> Option<[u32; 2]> {
+        let all = numbers::<u32>(&self.sealed);
+        let pairs = all.get(all.len().saturating_sub(2 * self.groups)..)?;
+        pairs.as_chunks::<2>().0.get(group).copied()
+    }
+
+    /// Height and width of a group's rows. None if groups have no sizes.
+    pub(super) fn size(&self, group: u64) -> Option<(u32, u32)> {
+        match self.pairs {
+            GroupPairs::Sizes => self.pair(usize::try_from(group).ok()?).map(|[h, w]| (h, w)),
+            GroupPairs::None | GroupPairs::Weights => None,
+        }
     }
 
     /// Sum of weights of all groups before this one.
@@ -199,22 +260,20 @@ impl GroupTable {
         let Some(group) = usize::try_from(group).ok().and_then(|g| g.checked_sub(1)) else {
             return 0;
         };
-        let all = numbers::<u32>(&self.sealed);
-        let sums = all.get(all.len().saturating_sub(2 * self.groups)..);
-        match sums.and_then(|sums| sums.as_chunks::<2>().0.get(group)) {
-            Some([low, high]) => u64::from(*high) << 32 | u64::from(*low),
+        match self.pair(group) {
+            Some([low, high]) => u64::from(high) << 32 | u64::from(low),
             None => 0,
         }
     }
 
     /// Whether weights differ from group sizes.
     pub(super) fn is_weighted(&self) -> bool {
-        self.weighted
+        self.pairs == GroupPairs::Weights
     }
 
     /// Sum of all weights; without weights, the number of samples.
     pub(super) fn weight(&self) -> u64 {
-        match self.weighted {
+        match self.is_weighted() {
             true => self.weight_before(self.len()),
             false => self.samples(),
         }
@@ -223,7 +282,7 @@ impl GroupTable {
     /// The group at an offset below the sum of weights, with the offset of its start and its
     /// weight.
     pub(super) fn at_weight(&self, place: u64) -> (u64, u64, u64) {
-        if !self.weighted {
+        if !self.is_weighted() {
             let group = self.group_at(place);
             let (start, length) = self.span(group);
             return (group, start, length);

@@ -42,7 +42,6 @@ impl DrawnPicture<'_> {
     }
 
     /// The same in a row of this height and width, if the batch sets them.
-    #[cfg(test)]
     pub(crate) fn in_row(self, row: Option<HeightWidth>) -> Self {
         Self { row, ..self }
     }

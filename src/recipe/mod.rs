@@ -30,9 +30,11 @@
 //! - `augment`: code shared by policies; `crop_sizes`: code shared by operations on sizes;
 //! - `nested_ops`: code shared by operations that contain operations; `permutation`: an order of
 //!   the channels;
+//! - `buckets`: aspect-ratio buckets: the size of an image's row;
 //! - `geometry`: boxes; `placement`: flips and quarter turns; `weights`: the weights of resizes.
 
 pub(crate) mod augment;
+mod buckets;
 pub(crate) mod buffer_effect;
 mod catalogue;
 mod channel_scaling;
@@ -75,6 +77,8 @@ mod tensor;
 mod values;
 pub(crate) mod weights;
 
+pub(crate) use buckets::BucketFitter;
+pub use buckets::{BucketRule, BucketStyle};
 pub use catalogue::{OperationInfo, ParameterInfo};
 pub(crate) use channel_scaling::ChannelScaling;
 pub(crate) use crop_rule::{CropRowBytes, CropRule, MAX_COLOR_STEPS};
@@ -90,6 +94,7 @@ pub use mixing::{MixChoice, MixOp, Mixing};
 pub use op::*;
 pub use ops::auto_augment::AutoPolicy;
 pub use ops::corner_crop::ImageCorner;
+pub use ops::cover_crop::CropPlace;
 pub use ops::pad_to::PadAnchor;
 pub use ops::rand_augment::RandTable;
 pub(crate) use pair_steps::PairSteps;

@@ -74,6 +74,7 @@ ops! {
     random_crop::RandomCrop => "random_crop",
     center_crop::CenterCrop => "center_crop",
     corner_crop::CornerCrop => "corner_crop",
+    cover_crop::CoverCrop => "cover_crop",
     center_crop_or_pad::CenterCropOrPad => "center_crop_or_pad",
     resize_keep_ratio::ResizeKeepRatio => "resize_keep_ratio",
     trim_border::TrimBorder => "trim_border",

@@ -506,6 +506,28 @@ impl SampleProgram {
         self.sizer.is_some()
     }
 
+    /// Whether a cover_crop sets the size of rows.
+    pub(crate) fn sets_size_by_cover(&self) -> bool {
+        let op = self.sizer.and_then(|op| self.ops.get(op));
+        op.is_some_and(|drawn| matches!(drawn.op, Op::CoverCrop(_)))
+    }
+
+    /// Top and left edge of the crop by the cover_crop that sets the size of rows. None without one,
+    /// and for an image that cannot be cropped.
+    pub(crate) fn cover_crop(
+        &self,
+        picture: &DrawnPicture<'_>,
+        random: &impl RandomStreams,
+    ) -> Option<(u32, u32)> {
+        let sizer = self.sizer.filter(|_| self.sets_size_by_cover())?;
+        let mut steps = Vec::new();
+        self.draw(picture, |_| random, &mut steps).ok()?;
+        steps.iter().find_map(|of| match of.step {
+            Step::Crop(rect) if of.op == sizer => Some((rect.top, rect.left)),
+            _ => None,
+        })
+    }
+
     /// The name of an operation that depends on the size of the batch without setting it.
     pub(crate) fn size_dependent_op(&self) -> Option<&'static str> {
         let first = self.followers.first().and_then(|op| self.ops.get(*op));

@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::buckets::BucketRule;
 use super::defaults::is_default;
 use super::mixing::Mixing;
-use super::op::{Cast, Decode, Layout, Op};
+use super::op::{Cast, CoverCrop, Decode, Layout, Op};
 use super::operation::Operation;
 use super::tensor::{DataType, MemoryLayout};
 use super::values::{BackgroundColor, DecodeMode, OrientationMode, TruncationPolicy};
+use crate::error::{Error, Result};
 
 /// Which operations the planner may move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -174,6 +176,45 @@ impl Recipe {
             recipe.ops.retain(|op| !matches!(op, Op::Decode(_)));
             recipe.ops.insert(0, decode.into());
         })
+    }
+
+    /// The same recipe with this rule in each [`CoverCrop`], so that images are resized as the rule
+    /// has it.
+    ///
+    /// # Errors
+    /// An operation has another rule, or comes after one that changes the size: the bucket follows
+    /// from the image's own size.
+    pub(crate) fn with_buckets(mut self, rule: BucketRule) -> Result<Self> {
+        let mut resizer = None;
+        for op in &mut self.ops {
+            if let Op::CoverCrop(CoverCrop { buckets, .. }) = op {
+                let refused = |what: String| Err(Error::option("recipe", what));
+                if let Some(before) = resizer {
+                    return refused(format!(
+                        "cover_crop comes after {before}, which changes the size of images, and \
+                         buckets follow from their own sizes: remove {before}, or use another \
+                         sampler"
+                    ));
+                }
+                if let Some(other) = buckets.filter(|own| *own != rule) {
+                    return refused(format!(
+                        "cover_crop has the buckets of {other}, and the sampler those of {rule}: \
+                         remove `buckets` from the recipe"
+                    ));
+                }
+                *buckets = Some(rule);
+            }
+            if op.sets_size() {
+                resizer.get_or_insert(op.name());
+            }
+        }
+        Ok(self)
+    }
+
+    /// Whether an operation has buckets.
+    pub(crate) fn has_buckets(&self) -> bool {
+        let has = |op: &Op| matches!(op, Op::CoverCrop(crop) if crop.buckets.is_some());
+        self.all_ops().any(has)
     }
 
     /// The same recipe after this change of its operations, or of those of each crop.

@@ -5,6 +5,7 @@
 mod common;
 
 mod boxes;
+mod buckets;
 mod copy_paste;
 mod crops;
 mod detection;

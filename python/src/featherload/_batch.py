@@ -277,6 +277,40 @@ class Batch(tuple[Any, Any]):
             )
         return [CropGeometry._of(*crop) for crop in found]
 
+    @property
+    def original_size(self) -> npt.NDArray[np.int64]:
+        """N x 2: height and width of each row's image, before it was resized to its bucket.
+
+        With ``samplers.Buckets`` and a recipe with ``cover_crop``. Masked rows have zeros.
+        """
+        return self._size_conditions[:, 0:2]
+
+    @property
+    def crop(self) -> npt.NDArray[np.int64]:
+        """N x 2: top and left edge of each row in its resized image.
+
+        With ``samplers.Buckets`` and a recipe with ``cover_crop``. Masked rows have zeros.
+        """
+        return self._size_conditions[:, 2:4]
+
+    @property
+    def target_size(self) -> npt.NDArray[np.int64]:
+        """N x 2: height and width of each row.
+
+        With ``samplers.Buckets`` and a recipe with ``cover_crop``. Masked rows have zeros.
+        """
+        return self._size_conditions[:, 4:6]
+
+    @property
+    def _size_conditions(self) -> npt.NDArray[np.int64]:
+        found = self._of_loader.size_conditions()
+        if found is None:
+            raise AttributeError(
+                "only batches of buckets have a crop and sizes: give the loader "
+                "sampler=samplers.Buckets() and a recipe with cover_crop"
+            )
+        return np.array(found, dtype=np.int64).reshape(-1, 6)
+
     def good_rows(self) -> list[int]:
         """The rows of ``images`` with pixels of a sample: all but padding and failed ones.
 

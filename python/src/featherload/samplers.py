@@ -13,6 +13,7 @@ from typing import Any, Literal
 from ._values import numbers
 
 __all__ = [
+    "Buckets",
     "Identity",
     "LargestFirst",
     "Pairs",
@@ -124,6 +125,37 @@ class LargestFirst(Sampler):
 
     def _options(self) -> dict[str, Any]:
         return {"sampler": {"largest_first": {"classes": self.classes}}}
+
+
+@dataclass(frozen=True)
+class Buckets(Sampler):
+    """Batches of one size each, chosen from the sizes of images: aspect-ratio buckets.
+
+    The recipe needs ``cover_crop``, which resizes and crops each image to its bucket. Each image
+    comes once an epoch over all ranks. ``tail`` applies to the last batch of each bucket.
+
+    ``style``: the trainer whose buckets, resizes and crops these are. ``area``: most pixels of a
+    row, but for the rounding of the style. ``step``: sides are multiples of it. None: 64 for
+    ``"sd-scripts"`` and ``"simpletuner"``, 16 for ``"diffusers"``, 8 for ``"ai-toolkit"``.
+    ``sides``: the least and the largest side, only for ``"sd-scripts"`` with ``upscale``. None: 256
+    and 1,024. ``upscale``: False keeps the size of small images, only for ``"sd-scripts"``.
+    """
+
+    area: int = 1024 * 1024
+    step: int | None = None
+    style: Literal["sd-scripts", "diffusers", "ai-toolkit", "simpletuner"] = "sd-scripts"
+    sides: tuple[int, int] | None = None
+    upscale: bool = True
+
+    def _options(self) -> dict[str, Any]:
+        rule = {
+            "area": self.area,
+            "step": self.step,
+            "style": self.style,
+            "sides": None if self.sides is None else list(self.sides),
+            "upscale": self.upscale,
+        }
+        return {"sampler": {"buckets": rule}}
 
 
 class RaySampler:

@@ -16,6 +16,7 @@ use crate::jobs::images::objects::BatchObjects;
 pub use crate::jobs::images::pixel_views::{BatchPixels, DensePixels, PackedPixels, PixelElement};
 use crate::jobs::images::pixel_views::{cast, no_tensor};
 use crate::jobs::images::raster_extent::BatchRaster;
+pub use crate::jobs::images::size_condition::SizeCondition;
 use crate::jobs::raster_rule::NamedRaster;
 use crate::order::{EpochMark, RowStatus};
 use crate::pool::buffers::{BufferPool, PooledBuffer};
@@ -90,6 +91,8 @@ pub struct Batch {
     pub(crate) named: Arc<[NamedRaster]>,
     /// If images have objects.
     pub(crate) objects: Option<BatchObjects>,
+    /// If images are cropped to their buckets.
+    pub(crate) size_conditions: Option<Vec<SizeCondition>>,
 }
 
 /// The sizes of the rows.
@@ -327,6 +330,14 @@ impl Batch {
     #[must_use]
     pub fn columns(&self) -> &BatchColumns {
         &self.columns
+    }
+
+    /// How the image of each row was cropped to its bucket, with the sampler
+    /// [`Buckets`](crate::order::Sampler::Buckets) and a recipe with
+    /// [`CoverCrop`](crate::recipe::CoverCrop). Zeros for a masked row. None with other samplers and
+    /// recipes.
+    pub fn size_conditions(&self) -> Option<&[SizeCondition]> {
+        self.size_conditions.as_deref()
     }
 
     /// The objects of all rows: boxes, labels, keypoints. None if the loader was built without

@@ -12,6 +12,7 @@
 //! - `device_pool`, `device_batches`: batches on a device; `jpeg_batches`, `coded_batch`: with
 //!   JPEGs that the device decodes; `replay`: measures the device stage alone;
 //! - `run`: from filled rows to a batch; `mix`, `batch_mixing`: mixes the rows of batches;
+//! - `size_condition`: how images were cropped to their buckets;
 //! - `on_error`: what happens to a row whose sample fails; [`batch`], `pixel_views`,
 //!   `crop_views`, `raster_views`: batches and views of their pixels; `crop_extents`: the crops of a
 //!   batch;
@@ -40,6 +41,7 @@ pub(crate) mod raster_extent;
 pub(crate) mod raster_views;
 pub(crate) mod replay;
 pub(crate) mod run;
+pub(crate) mod size_condition;
 pub(crate) mod spec;
 #[cfg(feature = "codecs")]
 pub(crate) mod worker;

@@ -11,6 +11,7 @@ use crate::data::annotations::AnnotationReport;
 use crate::data::columns::BatchColumns;
 use crate::data::columns::column_set::OpenColumns;
 use crate::data::index::{Index, Label, ScanReport};
+use crate::data::sample_sizes::SampleSizes;
 use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::device::DeviceRows;
 use crate::error::{Error, Result};
@@ -21,6 +22,7 @@ use crate::jobs::images::objects::{BatchObjects, RecordPlace};
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::{PackedBatch, SlotPacking};
 use crate::jobs::images::raster_extent::BatchRaster;
+use crate::jobs::images::size_condition::size_conditions;
 use crate::jobs::item_feed::ItemFeed;
 use crate::jobs::raster_rule::NamedRaster;
 use crate::jobs::raster_section::RasterSection;
@@ -41,6 +43,8 @@ pub(crate) struct ImageRun {
     pub(crate) plan: EpochPlan,
     pub(crate) program: SampleProgram,
     pub(crate) packing: SlotPacking,
+    /// The sizes of all images, if batches tell how each was cropped to its bucket.
+    pub(crate) image_sizes: Option<SampleSizes>,
     pub(crate) rasters: Arc<[NamedRaster]>,
     pub(crate) packed: PackedBatch,
     pub(crate) state: State,
@@ -281,6 +285,8 @@ impl ImageRun {
             repeated,
             faults,
             objects,
+            size_conditions: (self.image_sizes.as_ref())
+                .and_then(|sizes| size_conditions((&self.plan, &self.program), sizes, at, &rows)),
         })
     }
 

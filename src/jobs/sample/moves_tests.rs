@@ -20,18 +20,18 @@ use crate::picture::npy;
 use crate::picture::read_header::DecodeCost;
 use crate::recipe::{
     AffineStyle, AspectDistribution, BoundedResizedCrop, Cast, CenterCrop, CenterCropOrPad,
-    ColorJitter, ColorOrder, ColorSpace, ConvertColor, CropWithPadding, DataType, Decode,
-    DrawnPicture, ElasticTransform, EraseFill, FixedBoxes, GaussianBlur, GaussianNoise, Grayscale,
-    InterpolationMode, Jpeg, LargeScaleJitter, Layout, LengthRounding, Letterbox, MemoryLayout,
-    Normalize, Op, OrientationMode, Pad, PadAnchor, PadTo, Padding, PaddingMode, PcaLighting,
-    PerChannel, PillowGaussianBlur, RandomAdjustSharpness, RandomAffine, RandomApply,
-    RandomAutocontrast, RandomChannelPermutation, RandomChoice, RandomCrop, RandomEqualize,
-    RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomHsv, RandomInvert, RandomIouCrop,
-    RandomOrder, RandomPerspective, RandomPhotometricDistort, RandomPosterize, RandomResize,
-    RandomResizedCrop, RandomRotate90, RandomRotation, RandomShortestSize, RandomSizedBboxSafeCrop,
-    RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe, ReorderMode, Resize,
-    ResizeKeepRatio, Rotate90, RotationStyle, RowExtent, ScaleJitter, Size, Span,
-    TorchvisionAugMix, TrimBorder,
+    ColorJitter, ColorOrder, ColorSpace, ConvertColor, CoverCrop, CropPlace, CropWithPadding,
+    DataType, Decode, DrawnPicture, ElasticTransform, EraseFill, FixedBoxes, GaussianBlur,
+    GaussianNoise, Grayscale, InterpolationMode, Jpeg, LargeScaleJitter, Layout, LengthRounding,
+    Letterbox, MemoryLayout, Normalize, Op, OrientationMode, Pad, PadAnchor, PadTo, Padding,
+    PaddingMode, PcaLighting, PerChannel, PillowGaussianBlur, RandomAdjustSharpness, RandomAffine,
+    RandomApply, RandomAutocontrast, RandomChannelPermutation, RandomChoice, RandomCrop,
+    RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomHsv, RandomInvert,
+    RandomIouCrop, RandomOrder, RandomPerspective, RandomPhotometricDistort, RandomPosterize,
+    RandomResize, RandomResizedCrop, RandomRotate90, RandomRotation, RandomShortestSize,
+    RandomSizedBboxSafeCrop, RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe,
+    ReorderMode, Resize, ResizeKeepRatio, Rotate90, RotationStyle, RowExtent, ScaleJitter, Size,
+    Span, TorchvisionAugMix, TrimBorder,
 };
 
 /// A row, and the bytes that the canvas and the resampler held after it.
@@ -382,7 +382,7 @@ fn sizing() -> impl Strategy<Value = Vec<Op>> {
         prop::bool::ANY,
         rounding,
         (scale, ratio, aspect),
-        0..14,
+        0..15,
     )
         .prop_map(
             |(interpolation, antialias, rounding, (scale, ratio, aspect), which)| match which {
@@ -487,6 +487,17 @@ fn sizing() -> impl Strategy<Value = Vec<Op>> {
                         interpolation,
                         antialias,
                         ..LargeScaleJitter::new((20, 24))
+                    }
+                    .into(),
+                ],
+                13 => vec![
+                    CoverCrop {
+                        place: match rounding {
+                            LengthRounding::Down => CropPlace::Center,
+                            _ => CropPlace::Random,
+                        },
+                        interpolation: Some(interpolation),
+                        ..CoverCrop::new((20, 24))
                     }
                     .into(),
                 ],

@@ -5,8 +5,14 @@
 //! of all buckets. Each batch takes a whole number of positions, also if it has fewer samples: the
 //! positions after them have none. So a batch is found from its position alone.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
 use crate::order::key::{DrawKind, OrderKey};
+use crate::order::table::SamplerTable;
 use crate::order::tail::EpochTail;
+use crate::recipe::BucketRule;
 
 /// A bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +35,13 @@ pub(crate) struct BucketBatches {
     batches: u64,
 }
 
+/// Batches of an epoch, and the samples in them.
+#[derive(Debug)]
+pub(crate) struct BucketSampler {
+    table: Arc<SamplerTable>,
+    batches: BucketBatches,
+}
+
 /// A batch of an epoch, over all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BucketBatch {
@@ -41,10 +54,85 @@ pub(crate) struct BucketBatch {
     pub(crate) size: (u32, u32),
 }
 
+/// The table for the sizes of all images: its groups are the buckets, by height and width. An image
+/// without a bucket goes to the first one.
+///
+/// # Errors
+/// The rule is wrong; no image has a bucket; no memory.
+pub(crate) fn bucket_table(
+    sizes: impl ExactSizeIterator<Item = Option<(u32, u32)>>,
+    rule: &BucketRule,
+) -> Result<SamplerTable> {
+    let fitter = rule.fitter()?;
+    let samples = sizes.len();
+    let mut buckets: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
+    let mut without = Vec::new();
+    for (id, size) in (0..).zip(sizes) {
+        match size.and_then(|size| fitter.fit(size)) {
+            Some(fit) => buckets.entry(fit.row).or_default().push(id),
+            None => without.push(id),
+        }
+    }
+    let Some(mut first) = buckets.first_entry() else {
+        return Err(Error::option(
+            "sampler",
+            format!(
+                "none of {samples} images fits a bucket: each cannot be read, or is too small for a \
+                 side of {} pixels",
+                rule.step()
+            ),
+        ));
+    };
+    first.get_mut().append(&mut without);
+    let sizes: Vec<_> = buckets.keys().copied().collect();
+    let mut ends = Vec::with_capacity(buckets.len());
+    let mut members = Vec::with_capacity(samples);
+    for ids in buckets.into_values() {
+        members.extend(ids);
+        ends.push(members.len() as u32);
+    }
+    SamplerTable::sized_groups(&ends, &members, &sizes)
+}
+
+impl BucketSampler {
+    /// `rows`: of a full batch, over all ranks, at least 1. None if the table has no groups.
+    pub(super) fn new(table: Arc<SamplerTable>, rows: u64, tail: EpochTail) -> Option<Self> {
+        let SamplerTable::Groups(groups) = &*table else {
+            return None;
+        };
+        let bucket = |group| (groups.span(group).1, groups.size(group).unwrap_or_default());
+        let batches = BucketBatches::new((0..groups.len()).map(bucket), rows, tail);
+        Some(Self { table, batches })
+    }
+
+    pub(crate) fn batches(&self) -> &BucketBatches {
+        &self.batches
+    }
+
+    /// Sample `n` of a batch, over all ranks. Numbers from its samples on go on in its bucket, and
+    /// begin again there after the last one. None if attempt `attempt` of it, counted from 0, would
+    /// be a sample that an earlier attempt had.
+    pub(crate) fn id_at(
+        &self,
+        key: OrderKey,
+        batch: &BucketBatch,
+        n: u64,
+        attempt: u32,
+    ) -> Option<u64> {
+        let SamplerTable::Groups(groups) = &*self.table else {
+            return None;
+        };
+        let attempt = u64::from(attempt);
+        let is_new = attempt < self.batches.samples_of_bucket(batch);
+        let offset = is_new.then(|| self.batches.offset(key, batch, n + attempt))?;
+        Some(groups.member(offset))
+    }
+}
+
 impl BucketBatches {
     /// `buckets`: samples and size of each, in the order of the table. `rows`: of a full batch, over
     /// all ranks, at least 1.
-    pub(crate) fn new(
+    fn new(
         buckets: impl IntoIterator<Item = (u64, (u32, u32))>,
         rows: u64,
         tail: EpochTail,
@@ -74,8 +162,14 @@ impl BucketBatches {
     }
 
     /// Batches of an epoch.
-    pub(crate) fn batches(&self) -> u64 {
+    #[cfg(test)]
+    fn batches(&self) -> u64 {
         self.batches
+    }
+
+    /// Rows of a full batch, over all ranks.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
     }
 
     /// Positions of an epoch: those of all batches, also without samples.
@@ -93,7 +187,9 @@ impl BucketBatches {
         if number >= self.batches {
             return None;
         }
-        let place = key.permutation(self.batches, DrawKind::Buckets, 0).at(number);
+        let place = key
+            .permutation(self.batches, DrawKind::Buckets, 0)
+            .at(number);
         let after = |group: &BucketGroup| group.batches_before <= place;
         let bucket = self.groups.partition_point(after).checked_sub(1)?;
         let group = self.groups[bucket];
@@ -106,9 +202,14 @@ impl BucketBatches {
         })
     }
 
-    /// The offset in the table of sample `n` of a batch. Numbers from its samples on go on in its
-    /// bucket, and begin again there after the last one.
-    pub(crate) fn offset(&self, key: OrderKey, batch: &BucketBatch, n: u64) -> u64 {
+    /// The number of samples of a batch's bucket.
+    fn samples_of_bucket(&self, batch: &BucketBatch) -> u64 {
+        let group = self.groups.get(batch.bucket as usize);
+        group.map_or(0, |group| group.samples)
+    }
+
+    /// The offset in the table of sample `n` of a batch.
+    fn offset(&self, key: OrderKey, batch: &BucketBatch, n: u64) -> u64 {
         let Some(group) = self.groups.get(batch.bucket as usize) else {
             return u64::MAX;
         };

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::recipe::BucketRule;
 
 /// The order of samples in an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -50,6 +51,12 @@ pub enum Sampler {
     /// each. So memory that grows with image size reaches its maximum in the first batches. Reads
     /// all headers when the loader is built.
     LargestFirst { classes: u32 },
+    /// Batches of one size each, chosen from the sizes of images: aspect-ratio buckets. Each sample
+    /// comes once an epoch over all ranks. The last batch of a bucket has the samples that are left,
+    /// over all ranks, and [`EpochTail`](crate::order::EpochTail) applies to each bucket. An image
+    /// that cannot be read, or that is too small for any bucket, is in the first one, and fails
+    /// there. Reads all headers when the loader is built.
+    Buckets(BucketRule),
     /// The order that the caller gives before each epoch
     /// ([`Loader::set_order`](crate::Loader::set_order)), for each rank its own. An epoch has
     /// `num_samples` rows on each rank.
@@ -124,6 +131,7 @@ impl Default for ObjectFrequency {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableForm {
     Groups,
+    Buckets,
     Sums,
     Orders,
 }
@@ -135,6 +143,7 @@ impl Sampler {
             Self::Identity { .. } | Self::LargestFirst { .. } => Some(TableForm::Groups),
             Self::Weighted { .. } => Some(TableForm::Sums),
             Self::Given { .. } => Some(TableForm::Orders),
+            Self::Buckets(_) => Some(TableForm::Buckets),
             _ => None,
         }
     }
@@ -146,7 +155,7 @@ impl Sampler {
 
     /// Whether the order depends on the sizes of images.
     pub(crate) fn reads_sizes(&self) -> bool {
-        matches!(self, Self::LargestFirst { .. })
+        matches!(self, Self::LargestFirst { .. } | Self::Buckets(_))
     }
 
     /// Whether the order depends on the classes of samples.
@@ -159,7 +168,7 @@ impl Sampler {
         }
     }
 
-    /// Positions of an epoch over all ranks.
+    /// Positions of an epoch over all ranks. Buckets have positions of their own.
     pub(crate) fn positions(&self, samples: u64, world: u32) -> u64 {
         match self {
             // Below 2^62, as `check` requires of a product with any number of ranks.
@@ -254,8 +263,13 @@ impl Sampler {
                 at_least_one("repeats", u64::from(repeats))?;
             }
             Self::LargestFirst { classes } => at_least_one("classes", u64::from(classes))?,
+            Self::Buckets(rule) => drop(rule.fitter()?),
         }
-        if self.table_form() == Some(TableForm::Groups) && samples > u64::from(u32::MAX) {
+        let in_groups = matches!(
+            self.table_form(),
+            Some(TableForm::Groups | TableForm::Buckets)
+        );
+        if in_groups && samples > u64::from(u32::MAX) {
             return Err(Error::config(format!(
                 "{samples} samples are more than {}, the most for the sampler {self}: use \
                  another sampler",
@@ -307,6 +321,7 @@ impl fmt::Display for Sampler {
             Self::Given { num_samples } => write!(f, "given (num_samples {num_samples})"),
             Self::RepeatedAugmentation { repeats } => write!(f, "repeated (repeats {repeats})"),
             Self::LargestFirst { classes } => write!(f, "largest-first (classes {classes})"),
+            Self::Buckets(rule) => write!(f, "buckets ({rule})"),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::bucket_batches::BucketSampler;
 use super::identity::IdentitySampler;
 use super::kind::Sampler;
 use super::largest_first::LargestFirst;
@@ -12,6 +13,7 @@ use super::shuffled_shards::ShuffledShards;
 use super::weighted::WeightedSampler;
 use crate::error::{Error, Result};
 use crate::order::key::OrderKey;
+use crate::order::options::OrderOptions;
 use crate::order::table::SamplerTable;
 
 /// A sampler with its table.
@@ -29,6 +31,7 @@ pub(crate) enum SampleOrder {
         repeats: u64,
     },
     Largest(LargestFirst),
+    Buckets(Arc<BucketSampler>),
     Given {
         table: Arc<SamplerTable>,
         world: u64,
@@ -40,11 +43,12 @@ impl SampleOrder {
     /// The table is missing, superfluous, of another form or number of samples, or cannot fill a
     /// batch.
     pub(crate) fn new(
-        sampler: &Sampler,
+        options: &OrderOptions,
         samples: u64,
-        (batch, world): (u32, u32),
         table: Option<Arc<SamplerTable>>,
     ) -> Result<Self> {
+        let OrderOptions { batch, world, .. } = *options;
+        let sampler = &options.sampler;
         let other = || {
             Error::protocol(format!(
                 "the sampler {sampler} over {samples} samples came without its table, or with one \
@@ -91,15 +95,20 @@ impl SampleOrder {
                 world: u64::from(world.max(1)),
             }),
             Sampler::LargestFirst { .. } => Ok(Self::Largest(LargestFirst { table })),
+            Sampler::Buckets(_) => {
+                let rows = u64::from(batch) * u64::from(world);
+                let buckets = BucketSampler::new(table, rows, options.tail);
+                Ok(Self::Buckets(Arc::new(buckets.ok_or_else(other)?)))
+            }
             _ => Ok(Self::Weighted(WeightedSampler { table })),
         }
     }
 
-    /// The sample at a position below the number of positions. Not for identity, which has batches
-    /// instead of positions.
+    /// The sample at a position below the number of positions. Not for identity and buckets, which
+    /// have batches instead of positions: there it is a number of the index.
     pub(crate) fn id_at(&self, key: OrderKey, position: u64) -> u64 {
         match self {
-            Self::Sequential | Self::Identity(_) => position,
+            Self::Sequential | Self::Identity(_) | Self::Buckets(_) => position,
             Self::Shuffle { samples } => key.shuffle(*samples).at(position),
             Self::Shards(shards) => shards.id_at(key, position),
             Self::Weighted(weighted) => weighted.id_at(key, position),

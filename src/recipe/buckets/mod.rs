@@ -13,8 +13,11 @@ mod sd_scripts;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
+use super::values::InterpolationMode;
 use crate::error::{Error, Result};
 use sd_scripts::SdScriptsBuckets;
 
@@ -35,7 +38,7 @@ pub enum BucketStyle {
 }
 
 /// How images are put into buckets.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BucketRule {
     /// Most pixels of a row, but for the rounding of a style.
@@ -89,9 +92,59 @@ impl BucketStyle {
     }
 }
 
+impl BucketStyle {
+    /// The interpolation of a resize. `shrinks`: no side grows. The interpolation widens when it
+    /// shrinks.
+    pub(crate) fn interpolation(self, shrinks: bool) -> InterpolationMode {
+        match self {
+            Self::SdScripts if shrinks => InterpolationMode::Area,
+            Self::SdScripts => InterpolationMode::Lanczos,
+            Self::Diffusers => InterpolationMode::Bilinear,
+            Self::AiToolkit => InterpolationMode::Bicubic,
+        }
+    }
+
+    /// The pixels before a centre crop, of those that are cut away on an axis.
+    pub(crate) fn margin(self, spare: u32) -> u32 {
+        match self {
+            Self::SdScripts | Self::AiToolkit => spare / 2,
+            Self::Diffusers => rounded(f64::from(spare) / 2.0) as u32,
+        }
+    }
+
+    /// Its name in options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SdScripts => "sd-scripts",
+            Self::Diffusers => "diffusers",
+            Self::AiToolkit => "ai-toolkit",
+        }
+    }
+}
+
+impl fmt::Display for BucketRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (style, step) = (self.style.name(), self.step());
+        write!(f, "{style}, area {}, step {step}", self.area)?;
+        match (self.style, self.upscale) {
+            (BucketStyle::SdScripts, true) => {
+                write!(f, ", sides {} to {}", self.sides.0, self.sides.1)
+            }
+            (BucketStyle::SdScripts, false) => f.write_str(", no upscale"),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl BucketRule {
-    fn step(&self) -> u32 {
+    /// Sides of buckets are multiples of this.
+    pub(crate) fn step(&self) -> u32 {
         self.step.unwrap_or(self.style.usual_step())
+    }
+
+    /// As [`BucketFitter::fit`], for one image. None also if the rule is wrong.
+    pub(crate) fn fit(&self, size: (u32, u32)) -> Option<BucketFit> {
+        self.fitter().ok()?.fit(size)
     }
 
     /// Checks all numbers, and makes the ladder of sizes.
@@ -127,7 +180,7 @@ impl BucketRule {
             return refused("upscale is of style sd-scripts only: remove it".into());
         }
         Ok(BucketFitter {
-            rule: self.clone(),
+            rule: *self,
             ladder,
         })
     }
@@ -151,6 +204,15 @@ impl BucketFitter {
         let covers = |fit: &BucketFit| fit.resized.0 >= fit.row.0 && fit.resized.1 >= fit.row.1;
         Some(fit).filter(|fit| is_side(fit.row.0) && is_side(fit.row.1) && covers(fit))
     }
+}
+
+/// The size of an image that just covers a row, as diffusers rounds it.
+pub(crate) fn covering_size(image: (u32, u32), row: (u32, u32)) -> (u32, u32) {
+    let (height, width) = (f64::from(image.0.max(1)), f64::from(image.1.max(1)));
+    let scale = (f64::from(row.0) / height).max(f64::from(row.1) / width);
+    // A side that fits the row may be rounded below it.
+    let side = |side: f64, least: u32| (rounded(side * scale) as u32).max(least);
+    (side(height, row.0), side(width, row.1))
 }
 
 /// Halves go to the even number, as Python's `round`.

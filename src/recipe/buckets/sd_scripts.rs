@@ -48,11 +48,7 @@ impl SdScriptsBuckets {
 
 /// `bucket_no_upscale`: an image above the area is reduced so that one side is a multiple of the step,
 /// and each side of the row is cut to one.
-pub(super) fn fit_without_upscale(
-    (height, width): (u32, u32),
-    area: u64,
-    step: u32,
-) -> BucketFit {
+pub(super) fn fit_without_upscale((height, width): (u32, u32), area: u64, step: u32) -> BucketFit {
     let (w, h) = (f64::from(width), f64::from(height));
     let multiple = |side: f64| {
         let side = (side + 0.5) as u32;

@@ -50,7 +50,10 @@ fn rules_that_cannot_be_are_refused() {
         ..usual()
     };
     assert!(refused(zero).contains("step 0"));
-    let small = BucketRule { area: 63, ..usual() };
+    let small = BucketRule {
+        area: 63,
+        ..usual()
+    };
     assert!(refused(small).contains("area 63 must be 4096"));
     let sides = BucketRule {
         sides: (512, 256),

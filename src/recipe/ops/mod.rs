@@ -7,7 +7,7 @@
 //!
 //! - ends: [`decode`], [`normalize`], [`cast`], [`layout`], [`zero_channel`];
 //! - sizes and crops: [`resize`], [`random_resized_crop`], [`bounded_resized_crop`],
-//!   [`random_crop`], [`center_crop`], [`center_crop_or_pad`], [`corner_crop`],
+//!   [`random_crop`], [`center_crop`], [`center_crop_or_pad`], [`corner_crop`], [`cover_crop`],
 //!   [`resize_keep_ratio`], [`trim_border`], [`pad`], [`pad_to`], [`random_zoom_out`], [`letterbox`],
 //!   [`random_shortest_size`], [`random_resize`], [`scale_jitter`], [`large_scale_jitter`];
 //! - crops that read boxes: [`random_iou_crop`], [`random_sized_bbox_safe_crop`];
@@ -37,6 +37,7 @@ pub(crate) mod color_jitter;
 pub(crate) mod convert_color;
 pub(crate) mod copy_paste;
 pub(crate) mod corner_crop;
+pub(crate) mod cover_crop;
 pub(crate) mod crop_with_padding;
 pub(crate) mod cut_samples;
 pub(crate) mod cutout;

@@ -28,7 +28,7 @@ pub fn measure(
     decode: f64,
 ) -> Result<Option<f64>> {
     let plan = loader.plan().options();
-    if loader.state().profile.decode != DecodeMode::Full.name() || plan.multi_scale.is_some() {
+    if loader.state().profile.decode != DecodeMode::Full.name() || plan.size_setter().is_some() {
         return Ok(None);
     }
     let recipe = setup.options.recipe()?;

@@ -12,21 +12,22 @@ use super::super::RecipeFormat;
 use super::super::text::parse;
 use crate::recipe::{
     AffineStyle, AlphaMode, AspectDistribution, AugMix, AutoAugment, AutoPolicy, BackgroundColor,
-    BoundedResizedCrop, Cast, CenterCrop, CenterCropOrPad, ChainDepth, ColorJitter, ColorOrder,
-    ColorSpace, ConvertColor, CopyPaste, CornerCrop, CropWithPadding, CutSamples, Cutout, DataType,
-    Decode, DecodeMode, ElasticTransform, EraseFill, GaussianBlur, GaussianNoise, Grayscale,
-    HideAndSeek, ImageCorner, InterpolationMode, JitterStyle, Jpeg, LargeScaleJitter, Layout,
-    LengthRounding, Letterbox, MemoryLayout, MixChoice, MixOp, MixSamples, Mixing, Mosaic,
-    Normalize, Op, OrientationMode, Pad, PadAnchor, PadTo, Padding, PaddingMode, PcaLighting,
-    PerChannel, PillowGaussianBlur, RandAugment, RandTable, RandomAdjustSharpness, RandomAffine,
-    RandomApply, RandomAutocontrast, RandomBlur, RandomChannelPermutation, RandomChoice,
-    RandomCrop, RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomHsv,
-    RandomInterpolation, RandomInvert, RandomIouCrop, RandomOrder, RandomPerspective,
-    RandomPhotometricDistort, RandomPosterize, RandomResize, RandomResizedCrop, RandomRotate90,
-    RandomRotation, RandomShortestSize, RandomSizedBboxSafeCrop, RandomSolarize,
-    RandomVerticalFlip, RandomZoomOut, Recipe, ReorderMode, Resize, ResizeKeepRatio, ResizeTo,
-    Rotate90, RotationStyle, ScaleJitter, Shear, Size, Span, TimmAugment, TorchvisionAugMix,
-    TrimBorder, TrivialAugment, TruncationPolicy, WhitePoint, ZeroChannel,
+    BoundedResizedCrop, BucketRule, BucketStyle, Cast, CenterCrop, CenterCropOrPad, ChainDepth,
+    ColorJitter, ColorOrder, ColorSpace, ConvertColor, CopyPaste, CornerCrop, CoverCrop, CropPlace,
+    CropWithPadding, CutSamples, Cutout, DataType, Decode, DecodeMode, ElasticTransform, EraseFill,
+    GaussianBlur, GaussianNoise, Grayscale, HideAndSeek, ImageCorner, InterpolationMode,
+    JitterStyle, Jpeg, LargeScaleJitter, Layout, LengthRounding, Letterbox, MemoryLayout,
+    MixChoice, MixOp, MixSamples, Mixing, Mosaic, Normalize, Op, OrientationMode, Pad, PadAnchor,
+    PadTo, Padding, PaddingMode, PcaLighting, PerChannel, PillowGaussianBlur, RandAugment,
+    RandTable, RandomAdjustSharpness, RandomAffine, RandomApply, RandomAutocontrast, RandomBlur,
+    RandomChannelPermutation, RandomChoice, RandomCrop, RandomEqualize, RandomErasing,
+    RandomGrayscale, RandomHorizontalFlip, RandomHsv, RandomInterpolation, RandomInvert,
+    RandomIouCrop, RandomOrder, RandomPerspective, RandomPhotometricDistort, RandomPosterize,
+    RandomResize, RandomResizedCrop, RandomRotate90, RandomRotation, RandomShortestSize,
+    RandomSizedBboxSafeCrop, RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe,
+    ReorderMode, Resize, ResizeKeepRatio, ResizeTo, Rotate90, RotationStyle, ScaleJitter, Shear,
+    Size, Span, TimmAugment, TorchvisionAugMix, TrimBorder, TrivialAugment, TruncationPolicy,
+    WhitePoint, ZeroChannel,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -608,6 +609,28 @@ fn other() -> impl Strategy<Value = Op> {
             ][corner];
             CornerCrop { size, corner }.into()
         }),
+        (size(), interpolation(), 0..8usize, any::<(u32, u32, u32)>()).prop_map(
+            |(size, interpolation, which, (area, step, side))| {
+                let rule = BucketRule {
+                    area: area.into(),
+                    step: (which % 3 == 0).then_some(step),
+                    style: [
+                        BucketStyle::SdScripts,
+                        BucketStyle::Diffusers,
+                        BucketStyle::AiToolkit,
+                    ][which % 3],
+                    sides: (side, step),
+                    upscale: which != 3,
+                };
+                CoverCrop {
+                    size,
+                    place: [CropPlace::Center, CropPlace::Random][which % 2],
+                    interpolation: (which > 1).then_some(interpolation),
+                    buckets: (which > 2).then_some(rule),
+                }
+                .into()
+            }
+        ),
         (
             size(),
             any::<u32>(),

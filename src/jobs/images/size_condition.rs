@@ -1,0 +1,45 @@
+//! How images were cropped to their buckets.
+//!
+//! In the consumer. The crops are drawn again from the positions of the rows.
+
+use crate::data::sample_sizes::SampleSizes;
+use crate::order::{EpochMark, EpochPlan, RowPlan};
+use crate::recipe::{DrawnPicture, SampleProgram};
+
+/// How an image was resized and cropped to its bucket: the size conditions of SDXL. Heights and
+/// widths, in pixels of the upright image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SizeCondition {
+    /// The image.
+    pub original: (u32, u32),
+    /// Top and left edge of the crop in the resized image.
+    pub crop: (u32, u32),
+    /// The row.
+    pub target: (u32, u32),
+}
+
+/// The condition of each row. Zeros for a masked row. None if no `cover_crop` sets the size.
+pub(crate) fn size_conditions(
+    (plan, program): (&EpochPlan, &SampleProgram),
+    sizes: &SampleSizes,
+    at: EpochMark,
+    rows: &[RowPlan],
+) -> Option<Vec<SizeCondition>> {
+    let of_row = |row: &RowPlan| {
+        let (original, target) = (sizes.get(row.id)?, row.size?);
+        let picture = DrawnPicture::of_size(original).in_row(Some(target));
+        let random = plan.random(at.epoch, row.position);
+        let crop = program.cover_crop(&picture, &random)?;
+        Some(SizeCondition {
+            original,
+            crop,
+            target,
+        })
+    };
+    let of_row = |row: &RowPlan| match row.status.is_masked() {
+        true => SizeCondition::default(),
+        false => of_row(row).unwrap_or_default(),
+    };
+    let is_cropped = program.sets_size_by_cover();
+    is_cropped.then(|| rows.iter().map(of_row).collect())
+}

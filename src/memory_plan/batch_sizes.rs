@@ -1,0 +1,34 @@
+//! The sizes of rows that an image may get.
+
+use crate::recipe::BucketFitter;
+
+/// What sets the height and width of rows.
+#[derive(Debug)]
+pub(crate) enum BatchSizes<'a> {
+    /// The recipe alone.
+    OfRecipe,
+    /// Batches: any of these.
+    Any(&'a [(u32, u32)]),
+    /// The bucket of the image.
+    Bucket(BucketFitter),
+}
+
+impl BatchSizes<'_> {
+    /// All sizes of rows of an upright image of this height and width. None among them: the
+    /// recipe's.
+    pub(super) fn of(&self, image: (u32, u32)) -> Vec<Option<(u32, u32)>> {
+        match self {
+            Self::OfRecipe => vec![None],
+            Self::Any(sizes) => sizes.iter().map(|size| Some(*size)).collect(),
+            Self::Bucket(fitter) => vec![fitter.fit(image).map(|fit| fit.row)],
+        }
+    }
+
+    /// The sizes that do not depend on the image. None among them: the recipe's.
+    pub(super) fn of_any_image(&self) -> Vec<Option<(u32, u32)>> {
+        match self {
+            Self::OfRecipe | Self::Bucket(_) => vec![None],
+            Self::Any(sizes) => sizes.iter().map(|size| Some(*size)).collect(),
+        }
+    }
+}

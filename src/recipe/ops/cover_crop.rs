@@ -1,0 +1,234 @@
+//! A resize that covers a size, then a crop to exactly that size.
+//!
+//! Coordinates are multiplied by the ratio of the sides, and shifted by the crop's left and top.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::FaultKind;
+use crate::recipe::buckets::{BucketFit, BucketRule, BucketStyle, covering_size};
+use crate::recipe::crop_sizes::{check_result, largest_resize};
+use crate::recipe::defaults::is_default;
+use crate::recipe::geometry::PixelRect;
+use crate::recipe::operation::{
+    DeviceSupport, DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState,
+    SampleFault, Step, UniformSource,
+};
+use crate::recipe::operation_docs::described;
+use crate::recipe::ranges::{MAX_SIDE, sides};
+use crate::recipe::size_bounds::SizeBounds;
+use crate::recipe::steps::{StepBounds, StepSink};
+use crate::recipe::values::{InterpolationMode, Size};
+use crate::recipe::weights::ResizeFilter;
+
+/// Where a crop is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CropPlace {
+    #[default]
+    Center,
+    /// Each place is equally likely.
+    Random,
+}
+
+described! {
+    example: "cover_crop: {size: [512, 768]}";
+
+    /// Resizes an image so that it just covers `size`, then crops it to `size`. The aspect ratio
+    /// stays. With the sampler of [`buckets`](crate::order::Sampler::Buckets), `size` is that of
+    /// the image's bucket, and rounding and interpolation are those of the sampler's style.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct CoverCrop {
+        /// Height and width of the result in pixels; one number for both. Batches of buckets have
+        /// their own.
+        pub size: Size,
+        /// `center` or `random`.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub place: CropPlace,
+        /// How values between pixels are computed. Default: bilinear with antialias. With buckets
+        /// as the style does it.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub interpolation: Option<InterpolationMode>,
+        /// The rule of the buckets. The loader takes it from the sampler.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub buckets: Option<BucketRule>,
+    }
+}
+
+impl CoverCrop {
+    /// The centre.
+    pub fn new(size: impl Into<Size>) -> Self {
+        Self {
+            size: size.into(),
+            place: CropPlace::Center,
+            interpolation: None,
+            buckets: None,
+        }
+    }
+
+    /// At a random place.
+    pub fn random(size: impl Into<Size>) -> Self {
+        Self {
+            place: CropPlace::Random,
+            ..Self::new(size)
+        }
+    }
+
+    fn row(&self) -> HeightWidth {
+        (self.size.height, self.size.width)
+    }
+
+    fn style(&self) -> BucketStyle {
+        self.buckets
+            .map_or(BucketStyle::Diffusers, |rule| rule.style)
+    }
+
+    /// Height and width of the resized image.
+    ///
+    /// # Errors
+    /// The image belongs into another bucket than its batch.
+    fn resized(&self, image: HeightWidth) -> Result<HeightWidth, SampleFault> {
+        let Some(rule) = &self.buckets else {
+            return Ok(covering_size(image, self.row()));
+        };
+        match rule.fit(image) {
+            Some(BucketFit { row, resized }) if row == self.row() => Ok(resized),
+            Some(BucketFit { row, .. }) => Err(FaultKind::TooSmall.fault(format!(
+                "the image is {} x {}, and its bucket has {} x {}, but its batch {}: its header \
+                 could not be read before, or the file has changed",
+                image.1, image.0, row.1, row.0, self.size
+            ))),
+            None => Err(FaultKind::TooSmall.fault(format!(
+                "the image is {} x {}, which is too small for a bucket ({rule})",
+                image.1, image.0
+            ))),
+        }
+    }
+
+    fn filter(&self, image: HeightWidth, resized: HeightWidth) -> (InterpolationMode, bool) {
+        let shrinks = resized.0 <= image.0 && resized.1 <= image.1;
+        match self.interpolation {
+            Some(interpolation) => (interpolation, true),
+            None => (self.style().interpolation(shrinks), true),
+        }
+    }
+
+    fn resize(&self, image: HeightWidth, (height, width): HeightWidth) -> Step {
+        let (interpolation, antialias) = self.filter(image, (height, width));
+        Step::Resize {
+            size: Size { height, width },
+            interpolation,
+            antialias,
+        }
+    }
+}
+
+impl Operation for CoverCrop {
+    const PARTS: &'static [OperationPart] = &[OperationPart::Resize, OperationPart::Crop];
+
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        sides(self.size)?;
+        if let Some(rule) = &self.buckets {
+            rule.fitter().map_err(|error| error.to_string())?;
+        }
+        known.set_size(self.size);
+        Ok(())
+    }
+
+    fn draws(&self) -> bool {
+        self.place == CropPlace::Random
+    }
+
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
+        let to = self.resized(on.size)?;
+        check_result("cover_crop", on.size, to)?;
+        on.steps.push(self.resize(on.size, to));
+        let (height, width) = self.row();
+        let spare = (to.0.saturating_sub(height), to.1.saturating_sub(width));
+        let (top, left) = match self.place {
+            CropPlace::Center => {
+                let style = self.style();
+                (style.margin(spare.0), style.margin(spare.1))
+            }
+            CropPlace::Random => (on.random.next_up_to(spare.0), on.random.next_up_to(spare.1)),
+        };
+        on.steps.push(Step::Crop(PixelRect {
+            top,
+            left,
+            width,
+            height,
+        }));
+        Ok((height, width))
+    }
+
+    fn largest(
+        &self,
+        _known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
+        let row = self.row();
+        // An image of another bucket fails.
+        let to = self.resized(size).unwrap_or(row);
+        let to = (to.0.min(MAX_SIDE), to.1.min(MAX_SIDE));
+        let reach = most.reach();
+        if reach.is_fixed() {
+            most.push(self.resize(size, to));
+        } else {
+            let SizeBounds { low, high, .. } = reach;
+            // A style rounds up by less than two pixels, or leaves less than a step.
+            let beyond = self.buckets.map_or(2, |rule| rule.step().max(2));
+            let of = |image: HeightWidth| {
+                let (height, width) = covering_size(image, row);
+                (height.saturating_add(beyond), width.saturating_add(beyond))
+            };
+            let (height, _) = of((high.0, low.1.max(1)));
+            let (_, width) = of((low.0.max(1), high.1));
+            let widest = Step::Resize {
+                size: to.into(),
+                interpolation: self.widest(),
+                antialias: true,
+            };
+            largest_resize(most, widest, (height, width));
+        }
+        let crop = Step::Crop(PixelRect::whole(row));
+        most.add(crop, StepBounds::default());
+        row
+    }
+
+    fn with_size(&self, size: HeightWidth) -> Option<Self> {
+        Some(Self {
+            size: size.into(),
+            ..*self
+        })
+    }
+
+    fn part_name(&self, part: OperationPart) -> Option<&'static str> {
+        Some(match part {
+            OperationPart::Crop => "its crop",
+            _ => "its resize",
+        })
+    }
+
+    fn device_support(&self) -> DeviceSupport {
+        DeviceSupport {
+            filter: Some((self.widest(), true)),
+            ..DeviceSupport::default()
+        }
+    }
+}
+
+impl CoverCrop {
+    /// Of the interpolations that images may have, the one that reads most pixels.
+    fn widest(&self) -> InterpolationMode {
+        let both = [true, false].map(|shrinks| self.style().interpolation(shrinks));
+        let reach = |mode: &InterpolationMode| ResizeFilter::of(*mode, true).0.support();
+        let [shrinking, enlarging] = both;
+        self.interpolation
+            .unwrap_or(if reach(&shrinking) > reach(&enlarging) {
+                shrinking
+            } else {
+                enlarging
+            })
+    }
+}

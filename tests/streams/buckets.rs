@@ -1,0 +1,296 @@
+//! Aspect-ratio buckets through real loaders: each image once an epoch over all ranks, in batches of
+//! its bucket's size, alike for any number of workers and from any point on.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::Path;
+
+use featherload::batch::SizeCondition;
+use featherload::recipe::{
+    BucketRule, BucketStyle, CoverCrop, RandomHorizontalFlip, RandomResizedCrop, TrimBorder,
+};
+use featherload::{
+    DataType, EpochTail, Loader, LoaderBuilder, OnError, Rank, Recipe, RowStatus, Sampler, State,
+};
+
+use crate::common::rows::{assert_same, stream, take};
+use crate::common::{Picture, builder};
+
+const IMAGES: u64 = 61;
+
+const STYLES: [BucketStyle; 3] = [
+    BucketStyle::SdScripts,
+    BucketStyle::Diffusers,
+    BucketStyle::AiToolkit,
+];
+
+fn rule(style: BucketStyle) -> BucketRule {
+    BucketRule {
+        area: 64 * 64,
+        step: Some(16),
+        style,
+        sides: (32, 128),
+        upscale: true,
+    }
+}
+
+fn size(i: u64) -> (u16, u16) {
+    (40 + (i * 37 % 90) as u16, 40 + (i * 53 % 110) as u16)
+}
+
+fn data() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for i in 0..IMAGES {
+        let (height, width) = size(i);
+        let picture = Picture::rgb(height, width, i).encode();
+        fs::write(dir.path().join(format!("{i:03}.jpg")), picture).unwrap();
+    }
+    dir
+}
+
+fn recipe() -> Recipe {
+    Recipe::new("cover")
+        .then(RandomHorizontalFlip::default())
+        .then(CoverCrop::random(64))
+        .with_dtype(DataType::U8)
+}
+
+fn make(dir: &Path, style: BucketStyle) -> LoaderBuilder {
+    builder(dir)
+        .recipe(recipe())
+        .batch_size(4)
+        .on_error(OnError::Stop)
+        .sampler(Sampler::Buckets(rule(style)))
+}
+
+/// The rows of an epoch: batch, id, status, size, and how each was cropped.
+fn epoch(loader: &mut Loader) -> Vec<(u64, u64, RowStatus, (usize, usize), SizeCondition)> {
+    let mut rows = Vec::new();
+    for batch in loader.epoch() {
+        let batch = batch.unwrap();
+        let conditions = batch.size_conditions().unwrap();
+        assert_eq!(conditions.len(), batch.len());
+        for (row, condition) in batch.rows().zip(conditions) {
+            let key = (batch.number(), row.id(), row.status());
+            rows.push((key.0, key.1, key.2, row.size(), *condition));
+        }
+    }
+    rows
+}
+
+#[test]
+fn streams_are_alike_for_any_workers_and_from_any_point() {
+    let dir = data();
+    for style in STYLES {
+        let make = || make(dir.path(), style);
+        let full = stream(&mut make().num_workers(0).build().unwrap(), 2);
+        for workers in [1, 2, 8] {
+            let mut loader = make().num_workers(workers).build().unwrap();
+            let what = format!("{style:?}, {workers} workers");
+            assert_same(&stream(&mut loader, 2), &full, &what);
+        }
+        for (taken, before, after) in [(1, 0, 2), (7, 2, 0), (20, 1, 1)] {
+            let (head, state) = take(&mut make().num_workers(before).build().unwrap(), taken);
+            let text = serde_json::to_string(&state).unwrap();
+            let state: State = serde_json::from_str(&text).unwrap();
+            let mut loader = make().num_workers(after).resume(state).build().unwrap();
+            let tail = stream(&mut loader, 2);
+            let what = format!("{style:?}: {taken} batches");
+            assert_same(&[head, tail].concat(), &full, &what);
+        }
+    }
+}
+
+#[test]
+fn each_image_comes_once_an_epoch_over_three_ranks() {
+    let dir = data();
+    for (style, tail) in
+        STYLES
+            .into_iter()
+            .zip([EpochTail::Short, EpochTail::Pad, EpochTail::Short])
+    {
+        let mut seen = Vec::new();
+        let mut shapes: Vec<Vec<_>> = Vec::new();
+        for rank in 0..3 {
+            let mut loader = make(dir.path(), style)
+                .tail(tail)
+                .rank(Rank::new(rank, 3))
+                .num_workers(1)
+                .build()
+                .unwrap();
+            let rows = epoch(&mut loader);
+            shapes.push(rows.iter().map(|row| (row.0, row.3)).collect());
+            seen.extend(
+                rows.iter()
+                    .filter(|row| row.2 == RowStatus::Ok)
+                    .map(|row| row.1),
+            );
+        }
+        assert!(shapes.iter().all(|rank| *rank == shapes[0]), "ranks differ");
+        seen.sort_unstable();
+        assert_eq!(seen, (0..IMAGES).collect::<Vec<_>>(), "{style:?}");
+    }
+}
+
+#[test]
+fn batches_tell_how_images_were_cropped() {
+    let dir = data();
+    for style in STYLES {
+        let mut loader = make(dir.path(), style).num_workers(1).build().unwrap();
+        let (first, second) = (epoch(&mut loader), epoch(&mut loader));
+        let mut of_batch = HashMap::new();
+        let mut crops = HashSet::new();
+        for (batch, id, _, row, condition) in &first {
+            let (height, width) = size(*id);
+            assert_eq!(condition.original, (height.into(), width.into()));
+            assert_eq!(condition.target, (row.0 as u32, row.1 as u32));
+            assert_eq!(of_batch.entry(*batch).or_insert(*row), row, "one size");
+            crops.insert((*id, condition.crop));
+        }
+        let moved = second
+            .iter()
+            .filter(|row| !crops.contains(&(row.1, row.4.crop)));
+        assert!(
+            moved.count() > 10,
+            "{style:?}: each epoch has its own crops"
+        );
+        assert!(of_batch.values().collect::<HashSet<_>>().len() > 2);
+    }
+    // Other recipes have no such crop.
+    let other = Recipe::new("r").then(RandomResizedCrop::new(64));
+    let mut loader = make(dir.path(), BucketStyle::SdScripts)
+        .recipe(other)
+        .num_workers(0)
+        .build()
+        .unwrap();
+    let batch = loader.epoch().next().unwrap().unwrap();
+    assert!(batch.size_conditions().is_none());
+}
+
+#[test]
+fn images_without_a_bucket_fail_or_are_replaced_from_the_same_bucket() {
+    let dir = data();
+    fs::write(dir.path().join("bad.jpg"), "no picture").unwrap();
+    let tiny = Picture::rgb(1, 9, 3).encode();
+    fs::write(dir.path().join("tiny.jpg"), tiny).unwrap();
+    let style = BucketStyle::AiToolkit;
+    let mut loader = make(dir.path(), style)
+        .on_error(OnError::Skip)
+        .num_workers(1)
+        .build()
+        .unwrap();
+    let rows = epoch(&mut loader);
+    assert_eq!(rows.len() as u64, IMAGES + 2);
+    let failed: Vec<_> = rows
+        .iter()
+        .filter(|row| row.2 == RowStatus::Failed)
+        .collect();
+    assert!(!failed.is_empty());
+    assert!(failed.iter().all(|row| row.4 == SizeCondition::default()));
+    let mut loader = make(dir.path(), style)
+        .on_error(OnError::Substitute)
+        .num_workers(1)
+        .build()
+        .unwrap();
+    for batch in loader.epoch() {
+        let batch = batch.unwrap();
+        let conditions = batch.size_conditions().unwrap();
+        for fault in batch.faults() {
+            let id = fault.substitute.unwrap();
+            assert!(id < IMAGES + 2 && id != fault.id);
+            assert_ne!(conditions[fault.row], SizeCondition::default());
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_buckets_is_refused() {
+    let dir = data();
+    let refused = |builder: LoaderBuilder| {
+        let error = builder.num_workers(0).build().unwrap_err();
+        assert!(error.is_usage(), "{error}");
+        (error.option_name().map(str::to_owned), error.to_string())
+    };
+    let usual = || make(dir.path(), BucketStyle::Diffusers);
+    let (option, text) = refused(usual().recipe(Recipe::full()));
+    assert_eq!(option.as_deref(), Some("sampler"));
+    assert!(text.contains("cover_crop"), "{text}");
+    let trimmed = Recipe::new("r")
+        .then(TrimBorder { pixels: 2 })
+        .then(CoverCrop::new(64));
+    let (_, text) = refused(usual().recipe(trimmed));
+    assert!(
+        text.contains("cover_crop comes after trim_border"),
+        "{text}"
+    );
+    let other = CoverCrop {
+        buckets: Some(rule(BucketStyle::AiToolkit)),
+        ..CoverCrop::new(64)
+    };
+    let (_, text) = refused(usual().recipe(Recipe::new("r").then(other)));
+    assert!(text.contains("the buckets of ai-toolkit"), "{text}");
+    let without = usual().recipe(Recipe::new("r").then(other));
+    let (_, text) = refused(without.sampler(Sampler::Shuffle));
+    assert!(text.contains("the sampler makes none"), "{text}");
+    let scales = featherload::order::MultiScale::new([(64, 64)]);
+    let (option, _) = refused(usual().multi_scale(scales));
+    assert_eq!(option.as_deref(), Some("multi_scale"));
+    let (_, text) = refused(usual().batch_size(IMAGES as u32).tail(EpochTail::Drop));
+    assert!(text.contains("in any bucket"), "{text}");
+    let wrong = BucketRule {
+        area: 3,
+        ..rule(BucketStyle::Diffusers)
+    };
+    let (option, _) = refused(usual().sampler(Sampler::Buckets(wrong)));
+    assert_eq!(option.as_deref(), Some("sampler"));
+}
+
+#[test]
+fn an_epoch_of_buckets_keeps_its_batches() {
+    let dir = data();
+    let usual = || make(dir.path(), BucketStyle::SdScripts).num_workers(0);
+    let (_, within) = take(&mut usual().build().unwrap(), 2);
+    let refused = |builder: LoaderBuilder, state: &State| {
+        let built = builder.resume(state.clone()).build();
+        built.err().map(|error| error.to_string())
+    };
+    let text = refused(usual().batch_size(2), &within).unwrap();
+    assert!(text.contains("`batch_size` was 4 and is now 2"), "{text}");
+    let text = refused(usual().rank(Rank::new(0, 2)), &within).unwrap();
+    assert!(
+        text.contains("number of ranks was 1 and is now 2"),
+        "{text}"
+    );
+    let mut loader = usual().build().unwrap();
+    let batches = loader.batches_per_epoch();
+    let (_, end) = take(&mut loader, batches);
+    assert_eq!((end.epoch, end.samples), (1, 0));
+    assert_eq!(
+        refused(usual().batch_size(2).rank(Rank::new(1, 2)), &end),
+        None
+    );
+}
+
+/// Memory: slots have room for the largest bucket, and the plan has what the run takes.
+#[test]
+fn the_plan_has_room_for_the_largest_bucket() {
+    let dir = data();
+    let bytes = |rule: BucketRule| {
+        let plan = make(dir.path(), rule.style)
+            .sampler(Sampler::Buckets(rule))
+            .num_workers(1)
+            .memory_plan(100)
+            .unwrap();
+        plan.memory.slot_bytes
+    };
+    for style in STYLES {
+        let mut loader = make(dir.path(), style).num_workers(0).build().unwrap();
+        let most = epoch(&mut loader).iter().map(|row| row.3.0 * row.3.1).max();
+        let slot = bytes(rule(style));
+        let want = 4 * 3 * most.unwrap() as u64;
+        assert!(
+            (want..want + 8192).contains(&slot),
+            "{style:?}: {slot}, {want}"
+        );
+    }
+}
