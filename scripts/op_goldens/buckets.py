@@ -5,30 +5,39 @@
 OUT/cases.json  for each style a list of rules with their cases. A case has height and width of an
                 image, of its bucket, and of the resized image.
 
-Runs the functions of each trainer, taken from its source: `SD_SCRIPTS` (library/model_util.py and
-library/train_util.py of kohya-ss/sd-scripts at 48d368fa), `DIFFUSERS` (src/diffusers/training_utils.py
-of huggingface/diffusers at 58eb52c0) and `AI_TOOLKIT` (toolkit/buckets.py of ostris/ai-toolkit at
-27a03a91) name the folders of the sources. Only the functions and classes that are named below are
-run, because the modules import whole trainers. What is written down here from these projects is how
-the size of the resized image follows: `train_transform` of diffusers' DreamBooth scripts, and
-`setup_buckets` of ai-toolkit.
+Runs the functions of each trainer, taken from its source. These name the folders of the sources:
 
-`TIMES` makes as many times the cases, for a comparison that is not kept. Needs NumPy.
+    SD_SCRIPTS    kohya-ss/sd-scripts at 48d368fa
+    DIFFUSERS     huggingface/diffusers at 58eb52c0
+    AI_TOOLKIT    ostris/ai-toolkit at 27a03a91
+    SIMPLE_TUNER  bghira/SimpleTuner at bc8e6ab7
+
+Only the functions and classes that are named below are run, because the modules import whole
+trainers. What is written down here from these projects is how the size of the resized image comes:
+`train_transform` of diffusers' DreamBooth scripts, and `setup_buckets` of ai-toolkit.
+
+SimpleTuner keeps one size for each rounded ratio of a bucket: that of the first image that it saw.
+Here each rule begins with images of the ratios 0.01, 0.02 and so on, in this order.
+
+`TIMES` makes as many times the cases, for a comparison that is not kept. Needs NumPy and Pillow.
 """
 
 import ast
 import json
+import logging
 import math
 import os
 import random
 import sys
+from numbers import Real
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple, TypedDict
+from types import SimpleNamespace
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, TypedDict, Union
 
 import numpy as np
+from PIL import Image
 
-OUT = Path(sys.argv[1])
-TIMES = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+TIMES = int(sys.argv[2]) if __name__ == "__main__" and len(sys.argv) > 2 else 1
 
 
 def taken(path: Path, names: list[str], known: dict[str, Any]) -> dict[str, Any]:
@@ -57,6 +66,9 @@ COMMON = {
     "Tuple": Tuple,
     "TypedDict": TypedDict,
 }
+
+CROPPINGS = ["BaseCropping", "CornerCropping", "CenterCropping", "RandomCropping", "FaceCropping"]
+CROPPINGS.append("crop_handlers")
 
 
 def sizes(draw: random.Random, count: int) -> list[tuple[int, int]]:
@@ -100,7 +112,9 @@ def sd_scripts() -> list[dict[str, Any]]:
                 continue
             (w, h), (rw, rh), _ = manager.select_bucket(width, height)
             cases.append([[height, width], [h, w], [rh, rw]])
-        rule = {"area": area[0] * area[1], "step": step, "sides": sides, "upscale": upscale}
+        rule = {"area": area[0] * area[1], "step": step, "upscale": upscale}
+        if upscale:
+            rule["sides"] = sides
         rules.append({"rule": {**rule, "style": "sd-scripts"}, "cases": cases})
     return rules
 
@@ -125,6 +139,90 @@ def diffusers() -> list[dict[str, Any]]:
     return rules
 
 
+class Ratios:
+    """SimpleTuner's global state: one size for each rounded ratio of a bucket."""
+
+    def __init__(self, step: int):
+        self.args = SimpleNamespace(aspect_bucket_alignment=step)
+        self.known: dict[float, tuple[int, int]] = {}
+        self.config: dict[str, Any] = {}
+
+    def get_args(self) -> SimpleNamespace:
+        return self.args
+
+    def get_resolution_by_aspect(
+        self, dataloader_resolution: float, aspect: float
+    ) -> tuple[int, int] | None:
+        return self.known.get(aspect)
+
+    def set_resolution_by_aspect(
+        self, dataloader_resolution: float, aspect: float, resolution: tuple[int, int]
+    ) -> None:
+        self.known[aspect] = resolution
+
+    def get_data_backend_config(self, _name: str) -> dict[str, Any]:
+        return self.config
+
+    def get_metadata_by_filepath(self, _path: str, _name: str) -> None:
+        return None
+
+    def get_model(self) -> None:
+        return None
+
+    def get_webhook_handler(self) -> None:
+        return None
+
+
+def simple_tuner_code(ratios: Ratios, known: dict[str, Any]) -> dict[str, Any]:
+    """`TrainingSample` and the code that it needs. `known`: the libraries that it uses."""
+    folder = Path(os.environ["SIMPLE_TUNER"]) / "simpletuner/helpers"
+    code = {
+        **COMMON,
+        "logging": logging,
+        "logger": logging.getLogger(),
+        "os": os,
+        "Image": Image,
+        "Real": Real,
+    }
+    code |= {"sqrt": math.sqrt, "Union": Union, "Any": Any, "StateTracker": ratios, **known}
+    for path, names in [
+        ("multiaspect/image.py", ["MultiaspectImage", "resize_helpers"]),
+        ("image_manipulation/cropping.py", CROPPINGS),
+        ("image_manipulation/batched_training_samples.py", ["BatchedTrainingSamples"]),
+        ("image_manipulation/training_sample.py", ["TrainingSample", "PreparedSample"]),
+    ]:
+        scope = taken(folder / path, names, code)
+        code |= {name: scope[name] for name in names}
+    return code
+
+
+def simple_tuner_sample(side: int, step: int, known: dict[str, Any]) -> Any:
+    """The class of samples for a rule, with a row for each ratio to 50."""
+    ratios = Ratios(step)
+    ratios.config = {"crop": True, "crop_aspect": "preserve", "crop_style": "center"}
+    ratios.config |= {"resolution_type": "area", "resolution": side * side / 1000**2}
+    sample = simple_tuner_code(ratios, known)["TrainingSample"]
+    for hundredths in range(1, 5001):
+        # An exact square leaves no size behind.
+        size = (10 * hundredths + (hundredths == 100), 1000)
+        sample(None, "images", {"original_size": size}).calculate_target_size()
+    return sample
+
+
+def simple_tuner() -> list[dict[str, Any]]:
+    rules = []
+    for number, (side, step) in enumerate([(1024, 64), (512, 64), (1024, 8), (768, 32), (500, 8)]):
+        sample = simple_tuner_sample(side, step, {})
+        cases = []
+        for height, width in sizes(random.Random(300 + number), 60 * TIMES):
+            one = sample(None, "images", {"original_size": (width, height)})
+            row, resized, _ = one.calculate_target_size()
+            cases.append([[height, width], row[::-1], resized[::-1]])
+        rule = {"area": side * side, "step": step, "style": "simpletuner"}
+        rules.append({"rule": rule, "cases": cases})
+    return rules
+
+
 def ai_toolkit() -> list[dict[str, Any]]:
     names = ["BucketResolution", "get_bucket_for_image_size"]
     util = taken(Path(os.environ["AI_TOOLKIT"]) / "toolkit/buckets.py", names, COMMON)
@@ -142,6 +240,11 @@ def ai_toolkit() -> list[dict[str, Any]]:
     return rules
 
 
-rules = sd_scripts() + diffusers() + ai_toolkit()
-text = ",\n".join(json.dumps(one) for one in rules)
-(OUT / "cases.json").write_text(f"[\n{text}\n]\n")
+def main() -> None:
+    rules = sd_scripts() + diffusers() + ai_toolkit() + simple_tuner()
+    text = ",\n".join(json.dumps(one) for one in rules)
+    (Path(sys.argv[1]) / "cases.json").write_text(f"[\n{text}\n]\n")
+
+
+if __name__ == "__main__":
+    main()

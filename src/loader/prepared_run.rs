@@ -223,7 +223,8 @@ impl PreparedRun {
             sizes = Some(all);
         }
         let has_buckets = matches!(options.sampler, Sampler::Buckets(_));
-        let image_sizes = sizes.as_ref().filter(|_| has_buckets);
+        let tells_crops = has_buckets && program.sets_size_by_cover();
+        let image_sizes = sizes.as_ref().filter(|_| tells_crops);
         let image_sizes = image_sizes.map(SampleSizes::try_clone).transpose()?;
         match program.extent {
             RowExtent::Fixed { .. } => sizes = None,
@@ -451,7 +452,8 @@ impl PreparedRun {
     }
 
     fn ingredients(&self, workers: u32, packing: &SlotPacking) -> MemoryInputs {
-        let sizes = self.sizes.as_ref().map_or(0, |s| s.len() * 8);
+        let sizes = self.sizes.as_ref().or(self.image_sizes.as_ref());
+        let sizes = sizes.map_or(0, |sizes| sizes.len() * 8);
         let table = self.plan.table().map_or(0, SamplerTable::bytes);
         // A second copy: the index has the names too.
         let classes = self.index.classes().bytes().saturating_sub(FEW_CLASSES);

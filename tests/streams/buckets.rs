@@ -9,19 +9,23 @@ use featherload::batch::SizeCondition;
 use featherload::recipe::{
     BucketRule, BucketStyle, CoverCrop, RandomHorizontalFlip, RandomResizedCrop, TrimBorder,
 };
+use featherload::tests_support::unpack_goldens;
 use featherload::{
-    DataType, EpochTail, Loader, LoaderBuilder, OnError, Rank, Recipe, RowStatus, Sampler, State,
+    DataType, EpochTail, Loader, LoaderBuilder, MemoryLayout, OnError, Rank, Recipe, RowStatus,
+    Sampler, State,
 };
+use serde::Deserialize;
 
 use crate::common::rows::{assert_same, stream, take};
 use crate::common::{Picture, builder};
 
 const IMAGES: u64 = 61;
 
-const STYLES: [BucketStyle; 3] = [
+const STYLES: [BucketStyle; 4] = [
     BucketStyle::SdScripts,
     BucketStyle::Diffusers,
     BucketStyle::AiToolkit,
+    BucketStyle::SimpleTuner,
 ];
 
 fn rule(style: BucketStyle) -> BucketRule {
@@ -29,7 +33,7 @@ fn rule(style: BucketStyle) -> BucketRule {
         area: 64 * 64,
         step: Some(16),
         style,
-        sides: (32, 128),
+        sides: (style == BucketStyle::SdScripts).then_some((32, 128)),
         upscale: true,
     }
 }
@@ -42,7 +46,7 @@ fn data() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for i in 0..IMAGES {
         let (height, width) = size(i);
-        let picture = Picture::rgb(height, width, i).encode();
+        let picture = Picture::rgb(width, height, i).encode();
         fs::write(dir.path().join(format!("{i:03}.jpg")), picture).unwrap();
     }
     dir
@@ -104,11 +108,12 @@ fn streams_are_alike_for_any_workers_and_from_any_point() {
 #[test]
 fn each_image_comes_once_an_epoch_over_three_ranks() {
     let dir = data();
-    for (style, tail) in
-        STYLES
-            .into_iter()
-            .zip([EpochTail::Short, EpochTail::Pad, EpochTail::Short])
-    {
+    for (style, tail) in STYLES.into_iter().zip([
+        EpochTail::Short,
+        EpochTail::Pad,
+        EpochTail::Short,
+        EpochTail::Pad,
+    ]) {
         let mut seen = Vec::new();
         let mut shapes: Vec<Vec<_>> = Vec::new();
         for rank in 0..3 {
@@ -171,7 +176,7 @@ fn batches_tell_how_images_were_cropped() {
 fn images_without_a_bucket_fail_or_are_replaced_from_the_same_bucket() {
     let dir = data();
     fs::write(dir.path().join("bad.jpg"), "no picture").unwrap();
-    let tiny = Picture::rgb(1, 9, 3).encode();
+    let tiny = Picture::rgb(9, 1, 3).encode();
     fs::write(dir.path().join("tiny.jpg"), tiny).unwrap();
     let style = BucketStyle::AiToolkit;
     let mut loader = make(dir.path(), style)
@@ -293,4 +298,80 @@ fn the_plan_has_room_for_the_largest_bucket() {
             "{style:?}: {slot}, {want}"
         );
     }
+}
+
+/// A rule, and what its trainer makes of images: `scripts/op_goldens/bucket_crops.py`.
+#[derive(Debug, Deserialize)]
+struct GoldenRule {
+    rule: BucketRule,
+    cases: Vec<GoldenCrop>,
+}
+
+/// Sizes are height and width. `pixels`: the name of a PNG.
+#[derive(Debug, Deserialize)]
+struct GoldenCrop {
+    image: String,
+    row: (usize, usize),
+    crop: (u32, u32),
+    pixels: String,
+}
+
+/// Sizes and crops are those of the trainers. Pixels differ by at most one level, but for one bicubic
+/// value.
+#[test]
+fn centre_crops_are_those_of_the_trainers() {
+    let goldens = tempfile::tempdir().unwrap();
+    unpack_goldens("bucket_crops", goldens.path()).unwrap();
+    let rules = fs::read(goldens.path().join("cases.json")).unwrap();
+    let rules: Vec<GoldenRule> = serde_json::from_slice(&rules).unwrap();
+    let decoded = |name: &str| {
+        let image = image::open(goldens.path().join(name)).unwrap();
+        image.into_rgb8().into_raw()
+    };
+    let (mut compared, mut beyond) = (0, 0);
+    for GoldenRule { rule, cases } in &rules {
+        let dir = tempfile::tempdir().unwrap();
+        for (number, case) in cases.iter().enumerate() {
+            let copy = dir.path().join(format!("{number:03}.png"));
+            fs::copy(goldens.path().join(&case.image), copy).unwrap();
+        }
+        let recipe = Recipe::new("golden")
+            .then(CoverCrop::new(64))
+            .with_dtype(DataType::U8)
+            .with_layout(MemoryLayout::Nhwc);
+        let mut loader = builder(dir.path())
+            .recipe(recipe)
+            .batch_size(3)
+            .on_error(OnError::Stop)
+            .sampler(Sampler::Buckets(*rule))
+            .num_workers(1)
+            .build()
+            .unwrap();
+        for batch in loader.epoch() {
+            let batch = batch.unwrap();
+            for (row, condition) in batch.rows().zip(batch.size_conditions().unwrap()) {
+                let case = &cases[row.id() as usize];
+                let what = format!("{rule:?}: {case:?}");
+                assert_eq!(
+                    (row.size(), condition.crop),
+                    (case.row, case.crop),
+                    "{what}"
+                );
+                let (got, want) = (row.bytes().unwrap(), decoded(&case.pixels));
+                assert_eq!(got.len(), want.len());
+                let levels = got.iter().zip(&want).map(|(a, b)| a.abs_diff(*b));
+                let largest = levels.clone().max();
+                beyond += levels.filter(|levels| *levels > 1).count();
+                // Pillow rounds between the two passes of a resize, and bicubic weights enlarge that.
+                let is_bicubic = rule.style == BucketStyle::AiToolkit;
+                assert!(
+                    largest <= Some(1 + u8::from(is_bicubic)),
+                    "{what}: {largest:?} levels"
+                );
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 40, "{compared} crops");
+    assert!(beyond <= 1, "{beyond} values of all differ by two levels");
 }

@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use featherload::options::cli;
 use featherload::order::{IdentityProb, MultiScale, ObjectFrequency, SampleWeights};
+use featherload::recipe::{BucketRule, BucketStyle};
 use featherload::{Error, Result, Sampler};
 
 /// The order of the samples.
@@ -53,6 +54,19 @@ pub struct SamplerArgs {
     #[arg(long, value_name = "N", help_heading = cli::ORDER)]
     size_classes: Option<u32>,
 
+    /// buckets: the trainer whose buckets these are [sd-scripts].
+    #[arg(long, value_enum, value_name = "STYLE", help_heading = cli::ORDER)]
+    bucket_style: Option<Style>,
+
+    /// buckets: most pixels of a row [1048576].
+    #[arg(long, value_name = "PIXELS", help_heading = cli::ORDER)]
+    bucket_area: Option<u64>,
+
+    /// buckets: sides are multiples of this [64 for sd-scripts and simpletuner, 16 for diffusers, 8
+    /// for ai-toolkit].
+    #[arg(long, value_name = "PIXELS", help_heading = cli::ORDER)]
+    bucket_step: Option<u32>,
+
     /// Output sizes, HEIGHTxWIDTH each, in multiples of 32. Batches cycle through them.
     /// --batch-size is the number of rows at the first size. Not for identity.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_size, help_heading = cli::ORDER)]
@@ -77,6 +91,19 @@ enum Order {
     Repeated,
     /// Large images first.
     LargestFirst,
+    /// Batches of one size each, by the aspect ratios of images. The recipe needs cover_crop.
+    Buckets,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Style {
+    /// kohya's sd-scripts.
+    SdScripts,
+    Diffusers,
+    /// ostris' ai-toolkit.
+    AiToolkit,
+    #[value(name = "simpletuner")]
+    SimpleTuner,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -101,11 +128,16 @@ impl SamplerArgs {
         if self.multi_scale.is_empty() {
             return Ok(None);
         }
-        if matches!(sampler, Sampler::Identity { .. }) {
-            return Err(Error::config(
-                "--multi-scale changes the rows of batches, and --sampler identity needs them \
-                 unchanged: use one of them",
-            ));
+        let name = match sampler {
+            Sampler::Identity { .. } => Some("identity"),
+            Sampler::Buckets(_) => Some("buckets"),
+            _ => None,
+        };
+        if let Some(name) = name {
+            return Err(Error::config(format!(
+                "--multi-scale changes the rows of batches, and --sampler {name} needs them \
+                 unchanged: use one of them"
+            )));
         }
         Ok(Some(MultiScale::new(self.multi_scale.clone())))
     }
@@ -160,6 +192,17 @@ impl SamplerArgs {
                 self.size_classes.map(u64::from),
                 Order::LargestFirst,
             ),
+            (
+                "--bucket-style",
+                self.bucket_style.map(|_| 1),
+                Order::Buckets,
+            ),
+            ("--bucket-area", self.bucket_area, Order::Buckets),
+            (
+                "--bucket-step",
+                self.bucket_step.map(u64::from),
+                Order::Buckets,
+            ),
         ] {
             let name = |order: Order| {
                 let value = order.to_possible_value();
@@ -209,7 +252,26 @@ impl SamplerArgs {
             Order::LargestFirst => Sampler::LargestFirst {
                 classes: self.size_classes.unwrap_or(16),
             },
+            Order::Buckets => Sampler::Buckets(self.bucket_rule()),
         })
+    }
+}
+
+impl SamplerArgs {
+    fn bucket_rule(&self) -> BucketRule {
+        let usual = BucketRule::default();
+        BucketRule {
+            area: self.bucket_area.unwrap_or(usual.area),
+            step: self.bucket_step,
+            style: match self.bucket_style {
+                None => usual.style,
+                Some(Style::SdScripts) => BucketStyle::SdScripts,
+                Some(Style::Diffusers) => BucketStyle::Diffusers,
+                Some(Style::AiToolkit) => BucketStyle::AiToolkit,
+                Some(Style::SimpleTuner) => BucketStyle::SimpleTuner,
+            },
+            ..usual
+        }
     }
 }
 

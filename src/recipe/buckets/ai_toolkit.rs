@@ -1,6 +1,6 @@
 //! ostris' ai-toolkit: `get_bucket_for_image_size` and `BucketsMixin.setup_buckets`.
 
-use super::BucketFit;
+use super::bucket_fit::BucketFit;
 
 /// Of the sizes around the reduced one, that with the nearest area, of several the first.
 pub(super) fn fit((height, width): (u32, u32), area: u64, step: u32) -> BucketFit {

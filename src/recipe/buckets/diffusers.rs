@@ -1,7 +1,7 @@
 //! diffusers: `generate_aspect_ratio_buckets`, `find_nearest_bucket`, and `_bucket_for_image` and
 //! `train_transform` of its DreamBooth scripts.
 
-use super::{BucketFit, rounded};
+use super::bucket_fit::{BucketFit, rounded};
 
 /// Width and height.
 const RATIOS: [(u32, u32); 11] = [

@@ -5,11 +5,16 @@
 //! Each style has the rule of one trainer, number by number:
 //! - `sd_scripts`: kohya's sd-scripts, `BucketManager`;
 //! - `diffusers`: `training_utils` and the DreamBooth scripts of diffusers;
-//! - `ai_toolkit`: ostris' ai-toolkit, `toolkit/buckets.py`.
+//! - `ai_toolkit`: ostris' ai-toolkit, `toolkit/buckets.py`;
+//! - `simple_tuner`: SimpleTuner, `MultiaspectImage` and `TrainingSample`.
+//!
+//! `bucket_fit` is the result.
 
 mod ai_toolkit;
+mod bucket_fit;
 mod diffusers;
 mod sd_scripts;
+mod simple_tuner;
 #[cfg(test)]
 mod tests;
 
@@ -19,10 +24,14 @@ use serde::{Deserialize, Serialize};
 
 use super::values::InterpolationMode;
 use crate::error::{Error, Result};
+pub(crate) use bucket_fit::BucketFit;
+use bucket_fit::rounded;
 use sd_scripts::SdScriptsBuckets;
 
 /// Largest side of a bucket.
 const MOST_SIDE: u32 = 16_384;
+/// The least and the largest side of the ladder of sd-scripts.
+const USUAL_SIDES: (u32, u32) = (256, 1024);
 
 /// The trainer whose rule buckets follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -35,20 +44,24 @@ pub enum BucketStyle {
     Diffusers,
     /// The size of the image, reduced to the area. An image is never enlarged but for the rounding.
     AiToolkit,
+    /// The ratio of the image, rounded to hundredths, and the sides of this ratio that have the area.
+    /// Images are enlarged to their bucket.
+    #[serde(rename = "simpletuner")]
+    SimpleTuner,
 }
 
 /// How images are put into buckets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BucketRule {
     /// Most pixels of a row, but for the rounding of a style.
     pub area: u64,
-    /// Sides are multiples of this. Default: 64 for sd-scripts, 16 for diffusers, 8 for ai-toolkit.
+    /// Sides are multiples of this. Default: 64 for sd-scripts and simpletuner, 16 for
+    /// diffusers, 8 for ai-toolkit.
     pub step: Option<u32>,
     pub style: BucketStyle,
-    /// The least and the largest side of the ladder of sd-scripts. Without effect with
-    /// `upscale: false`.
-    pub sides: (u32, u32),
+    /// sd-scripts with `upscale`: the least and the largest side of the ladder. Default: 256 and 1024.
+    pub sides: Option<(u32, u32)>,
     /// sd-scripts: whether images are enlarged to their bucket. Without it an image keeps its size if
     /// its area is small enough, and its sides are cut to multiples of `step`.
     pub upscale: bool,
@@ -60,19 +73,10 @@ impl Default for BucketRule {
             area: 1 << 20,
             step: None,
             style: BucketStyle::default(),
-            sides: (256, 1024),
+            sides: None,
             upscale: true,
         }
     }
-}
-
-/// Where an image goes. Sizes are height and width.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BucketFit {
-    /// The size of the rows of its bucket.
-    pub(crate) row: (u32, u32),
-    /// The size that the image is resized to. It covers the row.
-    pub(crate) resized: (u32, u32),
 }
 
 /// A rule that is ready for many images.
@@ -85,7 +89,7 @@ pub(crate) struct BucketFitter {
 impl BucketStyle {
     fn usual_step(self) -> u32 {
         match self {
-            Self::SdScripts => 64,
+            Self::SdScripts | Self::SimpleTuner => 64,
             Self::Diffusers => 16,
             Self::AiToolkit => 8,
         }
@@ -93,21 +97,25 @@ impl BucketStyle {
 }
 
 impl BucketStyle {
-    /// The interpolation of a resize. `shrinks`: no side grows. The interpolation widens when it
-    /// shrinks.
+    /// The interpolation of a resize. `shrinks`: no side grows.
     pub(crate) fn interpolation(self, shrinks: bool) -> InterpolationMode {
         match self {
             Self::SdScripts if shrinks => InterpolationMode::Area,
             Self::SdScripts => InterpolationMode::Lanczos,
-            Self::Diffusers => InterpolationMode::Bilinear,
+            Self::Diffusers | Self::SimpleTuner => InterpolationMode::Bilinear,
             Self::AiToolkit => InterpolationMode::Bicubic,
         }
+    }
+
+    /// Whether a resize that shrinks uses all pixels.
+    pub(crate) fn antialias(self) -> bool {
+        self != Self::SimpleTuner
     }
 
     /// The pixels before a centre crop, of those that are cut away on an axis.
     pub(crate) fn margin(self, spare: u32) -> u32 {
         match self {
-            Self::SdScripts | Self::AiToolkit => spare / 2,
+            Self::SdScripts | Self::AiToolkit | Self::SimpleTuner => spare / 2,
             Self::Diffusers => rounded(f64::from(spare) / 2.0) as u32,
         }
     }
@@ -118,6 +126,7 @@ impl BucketStyle {
             Self::SdScripts => "sd-scripts",
             Self::Diffusers => "diffusers",
             Self::AiToolkit => "ai-toolkit",
+            Self::SimpleTuner => "simpletuner",
         }
     }
 }
@@ -128,7 +137,8 @@ impl fmt::Display for BucketRule {
         write!(f, "{style}, area {}, step {step}", self.area)?;
         match (self.style, self.upscale) {
             (BucketStyle::SdScripts, true) => {
-                write!(f, ", sides {} to {}", self.sides.0, self.sides.1)
+                let (least, most) = self.sides.unwrap_or(USUAL_SIDES);
+                write!(f, ", sides {least} to {most}")
             }
             (BucketStyle::SdScripts, false) => f.write_str(", no upscale"),
             _ => Ok(()),
@@ -153,7 +163,14 @@ impl BucketRule {
     /// A number is out of range; the ladder has no size.
     pub(crate) fn fitter(&self) -> Result<BucketFitter> {
         let refused = |what: String| Err(Error::option("sampler", format!("buckets: {what}")));
-        let (least, most) = self.sides;
+        if self.style != BucketStyle::SdScripts && !self.upscale {
+            return refused("upscale is of style sd-scripts only: remove it".into());
+        }
+        if self.sides.is_some() && (self.style != BucketStyle::SdScripts || !self.upscale) {
+            return refused("sides are of style sd-scripts with upscale only: remove them".into());
+        }
+        let sides = self.sides.unwrap_or(USUAL_SIDES);
+        let (least, most) = sides;
         let step = self.step();
         let largest = u64::from(MOST_SIDE);
         if !(1..=MOST_SIDE).contains(&step) {
@@ -173,12 +190,9 @@ impl BucketRule {
             ));
         }
         let ladder = match (self.style, self.upscale) {
-            (BucketStyle::SdScripts, true) => SdScriptsBuckets::new(self.area, self.sides, step),
+            (BucketStyle::SdScripts, true) => SdScriptsBuckets::new(self.area, sides, step),
             _ => SdScriptsBuckets::default(),
         };
-        if self.style != BucketStyle::SdScripts && !self.upscale {
-            return refused("upscale is of style sd-scripts only: remove it".into());
-        }
         Ok(BucketFitter {
             rule: *self,
             ladder,
@@ -199,6 +213,7 @@ impl BucketFitter {
             (BucketStyle::SdScripts, false) => sd_scripts::fit_without_upscale(size, area, step),
             (BucketStyle::Diffusers, _) => diffusers::fit(size, area, step),
             (BucketStyle::AiToolkit, _) => ai_toolkit::fit(size, area, step),
+            (BucketStyle::SimpleTuner, _) => simple_tuner::fit(size, area, step),
         };
         let is_side = |side: u32| (1..=MOST_SIDE).contains(&side);
         let covers = |fit: &BucketFit| fit.resized.0 >= fit.row.0 && fit.resized.1 >= fit.row.1;
@@ -213,9 +228,4 @@ pub(crate) fn covering_size(image: (u32, u32), row: (u32, u32)) -> (u32, u32) {
     // A side that fits the row may be rounded below it.
     let side = |side: f64, least: u32| (rounded(side * scale) as u32).max(least);
     (side(height, row.0), side(width, row.1))
-}
-
-/// Halves go to the even number, as Python's `round`.
-fn rounded(value: f64) -> f64 {
-    value.round_ties_even()
 }

@@ -1,6 +1,6 @@
 //! kohya's sd-scripts: `make_bucket_resolutions` and `BucketManager.select_bucket`.
 
-use super::BucketFit;
+use super::bucket_fit::BucketFit;
 
 /// The ladder of sizes: width and height, in ascending order.
 #[derive(Debug, Default)]

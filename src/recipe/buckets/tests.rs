@@ -34,7 +34,7 @@ fn buckets_are_those_of_the_trainers() {
     }
     let lines = wrong.len().min(12);
     assert!(
-        wrong.is_empty() && count > 900,
+        wrong.is_empty() && count > 1200,
         "{} of {count}:\n{}",
         wrong.len(),
         wrong[..lines].join("\n")
@@ -56,15 +56,62 @@ fn rules_that_cannot_be_are_refused() {
     };
     assert!(refused(small).contains("area 63 must be 4096"));
     let sides = BucketRule {
-        sides: (512, 256),
+        sides: Some((512, 256)),
         ..usual()
     };
     assert!(refused(sides).contains("sides 512 to 256"));
-    let upscale = BucketRule {
-        style: BucketStyle::AiToolkit,
+    let without_ladder = BucketRule {
+        sides: Some((256, 512)),
         upscale: false,
         ..usual()
     };
-    assert!(refused(upscale).contains("upscale"));
+    assert!(refused(without_ladder).contains("remove them"));
+    for style in [
+        BucketStyle::AiToolkit,
+        BucketStyle::Diffusers,
+        BucketStyle::SimpleTuner,
+    ] {
+        let upscale = BucketRule {
+            style,
+            upscale: false,
+            ..usual()
+        };
+        assert!(refused(upscale).contains("upscale"));
+        let sides = BucketRule {
+            style,
+            sides: Some((256, 512)),
+            ..usual()
+        };
+        assert!(refused(sides).contains("remove them"));
+    }
     assert_eq!(usual().fitter().unwrap().fit((0, 10)), None);
+}
+
+#[test]
+fn styles_have_the_names_of_the_trainers() {
+    let name = |style| serde_json::to_string(&style).unwrap();
+    assert_eq!(name(BucketStyle::SdScripts), r#""sd-scripts""#);
+    assert_eq!(name(BucketStyle::Diffusers), r#""diffusers""#);
+    assert_eq!(name(BucketStyle::AiToolkit), r#""ai-toolkit""#);
+    assert_eq!(name(BucketStyle::SimpleTuner), r#""simpletuner""#);
+}
+
+#[test]
+fn simple_tuner_has_one_row_for_each_rounded_ratio() {
+    let rule = BucketRule {
+        area: 768 * 768,
+        step: Some(32),
+        style: BucketStyle::SimpleTuner,
+        ..BucketRule::default()
+    };
+    let fitter = rule.fitter().unwrap();
+    let mut rows = std::collections::BTreeMap::new();
+    for hundredths in 10..=800 {
+        let fit = fitter.fit((1000, hundredths * 10)).unwrap();
+        let (h, w) = fit.row;
+        let rounded = format!("{:.2}", f64::from(w) / f64::from(h));
+        assert_eq!(*rows.entry(rounded).or_insert(fit.row), fit.row);
+    }
+    // A ratio that rounds to 0.
+    assert_eq!(fitter.fit((1000, 4)), None);
 }

@@ -16,7 +16,7 @@ use crate::recipe::operation::{
 use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{MAX_SIDE, sides};
 use crate::recipe::size_bounds::SizeBounds;
-use crate::recipe::steps::{StepBounds, StepSink};
+use crate::recipe::steps::StepSink;
 use crate::recipe::values::{InterpolationMode, Size};
 use crate::recipe::weights::ResizeFilter;
 
@@ -105,12 +105,17 @@ impl CoverCrop {
         }
     }
 
+    fn antialias(&self) -> bool {
+        self.interpolation.is_some() || self.style().antialias()
+    }
+
     fn filter(&self, image: HeightWidth, resized: HeightWidth) -> (InterpolationMode, bool) {
         let shrinks = resized.0 <= image.0 && resized.1 <= image.1;
-        match self.interpolation {
-            Some(interpolation) => (interpolation, true),
-            None => (self.style().interpolation(shrinks), true),
-        }
+        let of_style = || self.style().interpolation(shrinks);
+        (
+            self.interpolation.unwrap_or_else(of_style),
+            self.antialias(),
+        )
     }
 
     fn resize(&self, image: HeightWidth, (height, width): HeightWidth) -> Step {
@@ -121,16 +126,25 @@ impl CoverCrop {
             antialias,
         }
     }
+
+    /// The crop of a resized image with these pixels before it.
+    fn crop(&self, mut before: impl FnMut(u32) -> u32, resized: HeightWidth) -> Step {
+        let (height, width) = self.row();
+        Step::Crop(PixelRect {
+            top: before(resized.0.saturating_sub(height)),
+            left: before(resized.1.saturating_sub(width)),
+            width,
+            height,
+        })
+    }
 }
 
 impl Operation for CoverCrop {
     const PARTS: &'static [OperationPart] = &[OperationPart::Resize, OperationPart::Crop];
 
     fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        // The sampler checks the buckets.
         sides(self.size)?;
-        if let Some(rule) = &self.buckets {
-            rule.fitter().map_err(|error| error.to_string())?;
-        }
         known.set_size(self.size);
         Ok(())
     }
@@ -143,22 +157,12 @@ impl Operation for CoverCrop {
         let to = self.resized(on.size)?;
         check_result("cover_crop", on.size, to)?;
         on.steps.push(self.resize(on.size, to));
-        let (height, width) = self.row();
-        let spare = (to.0.saturating_sub(height), to.1.saturating_sub(width));
-        let (top, left) = match self.place {
-            CropPlace::Center => {
-                let style = self.style();
-                (style.margin(spare.0), style.margin(spare.1))
-            }
-            CropPlace::Random => (on.random.next_up_to(spare.0), on.random.next_up_to(spare.1)),
+        let crop = match self.place {
+            CropPlace::Center => self.crop(|spare| self.style().margin(spare), to),
+            CropPlace::Random => self.crop(|spare| on.random.next_up_to(spare), to),
         };
-        on.steps.push(Step::Crop(PixelRect {
-            top,
-            left,
-            width,
-            height,
-        }));
-        Ok((height, width))
+        on.steps.push(crop);
+        Ok(self.row())
     }
 
     fn largest(
@@ -187,12 +191,15 @@ impl Operation for CoverCrop {
             let widest = Step::Resize {
                 size: to.into(),
                 interpolation: self.widest(),
-                antialias: true,
+                antialias: self.antialias(),
             };
             largest_resize(most, widest, (height, width));
         }
-        let crop = Step::Crop(PixelRect::whole(row));
-        most.add(crop, StepBounds::default());
+        // Random crops may also begin at the first pixel.
+        most.push(match self.place {
+            CropPlace::Center => self.crop(|spare| self.style().margin(spare), to),
+            CropPlace::Random => self.crop(|_| 0, to),
+        });
         row
     }
 
@@ -212,7 +219,7 @@ impl Operation for CoverCrop {
 
     fn device_support(&self) -> DeviceSupport {
         DeviceSupport {
-            filter: Some((self.widest(), true)),
+            filter: Some((self.widest(), self.antialias())),
             ..DeviceSupport::default()
         }
     }

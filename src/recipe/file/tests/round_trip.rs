@@ -618,8 +618,9 @@ fn other() -> impl Strategy<Value = Op> {
                         BucketStyle::SdScripts,
                         BucketStyle::Diffusers,
                         BucketStyle::AiToolkit,
-                    ][which % 3],
-                    sides: (side, step),
+                        BucketStyle::SimpleTuner,
+                    ][which % 4],
+                    sides: (which > 4).then_some((side, step)),
                     upscale: which != 3,
                 };
                 CoverCrop {
