@@ -252,12 +252,20 @@ impl Stream {
 
     /// Number of rows of an epoch on this rank, before a batch is dropped.
     fn rows(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, |loader| Ok(loader.plan().rows_per_rank()))
+        self.with(py, |loader| Ok(loader.plan().filled_rows_per_rank()))
     }
 
-    /// Number of samples of an epoch over all ranks.
-    fn positions(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, |loader| Ok(loader.plan().positions()))
+    /// Whether batches are those of buckets: short ones may come anywhere.
+    fn has_buckets(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |loader| Ok(loader.plan().has_buckets()))
+    }
+
+    /// Samples of a batch of an epoch, over all ranks.
+    fn samples_of_all_ranks(&self, py: Python<'_>, epoch: u64, number: u64) -> PyResult<u64> {
+        self.with(py, |loader| {
+            let plan = loader.plan();
+            Ok(plan.samples_at(plan.mark(epoch, number)))
+        })
     }
 
     /// Samples of this rank's rows `first` to `end` (excluded) of an epoch.

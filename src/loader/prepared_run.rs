@@ -34,7 +34,7 @@ use crate::loader::upload::{UploadChoice, UploadPlanner};
 use crate::memory_plan::batch_sizes::BatchSizes;
 use crate::memory_plan::run_memory::{MemoryInputs, MixingBytes, RingDepth, ScratchSurvey};
 use crate::memory_plan::{MemoryLimit, RunMemory};
-use crate::order::{EpochPlan, OrderOptions, Sampler, SamplerTable};
+use crate::order::{BucketBatches, EpochPlan, OrderOptions, Sampler, SamplerTable};
 use crate::picture::PictureLimits;
 use crate::recipe::joints::JointKind;
 use crate::recipe::{RowExtent, SampleProgram};
@@ -62,7 +62,7 @@ pub(super) struct PreparedRun {
     pub(super) has_jpegs: bool,
     /// The sizes that `packing` uses, for the job.
     pub(super) sizes: Option<SampleSizes>,
-    /// The sizes of all images, if batches tell how each was cropped to its bucket.
+    /// The sizes of all images, if batches have the crops of their buckets.
     pub(super) image_sizes: Option<SampleSizes>,
     /// Substitutes to try for a sample that cannot be used.
     pub(super) tries: u32,
@@ -212,19 +212,25 @@ impl PreparedRun {
             program.orientation,
         )?;
         let plan = EpochPlan::with_table(index.len(), options.clone(), table)?;
+        if let Some(what) = plan
+            .buckets()
+            .and_then(|buckets| short_buckets(buckets, &plan))
+        {
+            tracing::warn!("{what}");
+        }
         let mut worst = None;
         if request.plans_memory && request.feed.is_some() {
             // No header is known before the run.
             worst = Some(ScratchSurvey::at_limit(&limits));
         } else if request.plans_memory {
             let files = (&index, &rasters[..], objects.as_ref());
-            let (most, all) = read_headers(program, files, options, &limits)?;
+            let (most, all) = read_headers(program, files, &plan, &limits)?;
             worst = Some(most);
             sizes = Some(all);
         }
         let has_buckets = matches!(options.sampler, Sampler::Buckets(_));
-        let tells_crops = has_buckets && program.sets_size_by_cover();
-        let image_sizes = sizes.as_ref().filter(|_| tells_crops);
+        let keeps_sizes = has_buckets && program.sets_size_by_cover();
+        let image_sizes = sizes.as_ref().filter(|_| keeps_sizes);
         let image_sizes = image_sizes.map(SampleSizes::try_clone).transpose()?;
         match program.extent {
             RowExtent::Fixed { .. } => sizes = None,
@@ -288,7 +294,7 @@ impl PreparedRun {
             uploads.rasters = self.raster_sections();
             uploads.mask_bytes = self.packing.mask_bytes();
             // The buckets of the data set are known now.
-            let buckets = self.plan.bucket_sizes();
+            let buckets = self.plan.bucket_scales();
             uploads.plan.multi_scale = buckets.or(uploads.plan.multi_scale);
             uploads.target_bytes = self.packing.target_bytes();
             uploads.with_program(&self.program, self.windows, depth, needed)
@@ -429,7 +435,7 @@ impl PreparedRun {
         self.scratch.as_ref()?;
         let program = request.program.with_fast_order()?;
         let files = (&self.index, &self.rasters[..], self.objects.as_ref());
-        let read = read_headers(&program, files, self.plan.options(), &request.limits);
+        let read = read_headers(&program, files, &self.plan, &request.limits);
         let (worst, _) = read.ok()?;
         Some(worst.scratch_bytes().saturating_add(self.object_scratch()))
     }
@@ -513,7 +519,7 @@ impl PreparedRun {
 fn read_headers(
     program: &SampleProgram,
     (index, rasters, objects): (&Index, &[OpenedRaster], Option<&OpenedObjects>),
-    options: &OrderOptions,
+    plan: &EpochPlan,
     limits: &PictureLimits,
 ) -> Result<(ScratchSurvey, SampleSizes)> {
     let decoding = program.decoding_stage();
@@ -527,7 +533,7 @@ fn read_headers(
     let draws = rule.is_some_and(|rule| rule.masks.is_some());
     let instances = labels.as_ref().filter(|_| draws || needs.objects.is_some());
     let programs = (decoding, labels.as_ref(), instances);
-    let rows = sizes_of_batches(options)?;
+    let rows = sizes_of_batches(plan)?;
     // Batches set the size of rows, and stages before the last have their own.
     let of_images = match program.is_joined() {
         true => &BatchSizes::OfRecipe,
@@ -682,11 +688,35 @@ fn check_sizes(program: &SampleProgram, options: &OrderOptions) -> Result<()> {
     Ok(())
 }
 
+/// The warning about buckets that hardly fill batches. None if most batches are full.
+fn short_buckets(buckets: &BucketBatches, plan: &EpochPlan) -> Option<String> {
+    let (count, batches, short) = (
+        buckets.sizes().count(),
+        plan.batches(),
+        buckets.short_batches(),
+    );
+    let left_out = plan.samples().saturating_sub(plan.filled_positions());
+    let what = if short > batches / 2 {
+        format!("{short} of {batches} batches are short")
+    } else if left_out > plan.samples() / 10 {
+        format!("{left_out} of {} images fill no batch", plan.samples())
+    } else {
+        return None;
+    };
+    Some(format!(
+        "there are {count} buckets, and {what}: use a larger step, or a smaller `batch_size`"
+    ))
+}
+
 /// Row sizes that batches set.
-fn sizes_of_batches(options: &OrderOptions) -> Result<BatchSizes<'_>> {
+fn sizes_of_batches(plan: &EpochPlan) -> Result<BatchSizes<'_>> {
+    let options = plan.options();
     Ok(match (&options.multi_scale, &options.sampler) {
         (Some(scales), _) => BatchSizes::Any(&scales.sizes),
-        (None, Sampler::Buckets(rule)) => BatchSizes::Bucket(rule.fitter()?),
+        (None, Sampler::Buckets(rule)) => {
+            let largest = plan.buckets().and_then(BucketBatches::largest_bucket);
+            BatchSizes::Bucket(rule.fitter()?, largest.unwrap_or_default())
+        }
         (None, _) => BatchSizes::OfRecipe,
     })
 }

@@ -101,6 +101,11 @@ impl UploadPlanner<'_> {
         needed: bool,
     ) -> Result<Self> {
         let plan = self.check_rows()?;
+        if matches!(self.plan.sampler, Sampler::Buckets(_)) && self.plan.multi_scale.is_none() {
+            // Chosen again when the buckets of the data set are known.
+            self.jpegs = JpegShape::all_parts(plan.most_rows() as usize, windows).next();
+            return Ok(self);
+        }
         let slot_bytes = self.slot_bytes(&plan)?;
         let parts: Vec<_> = JpegShape::all_parts(plan.most_rows() as usize, windows).collect();
         for depth in [RingDepth::Exactly(depth.most_slots()), depth] {

@@ -9,8 +9,8 @@ pub(crate) enum BatchSizes<'a> {
     OfRecipe,
     /// Batches: any of these.
     Any(&'a [(u32, u32)]),
-    /// The bucket of the image.
-    Bucket(BucketFitter),
+    /// The bucket of the image, or this size if it has none.
+    Bucket(BucketFitter, (u32, u32)),
 }
 
 impl BatchSizes<'_> {
@@ -20,14 +20,16 @@ impl BatchSizes<'_> {
         match self {
             Self::OfRecipe => vec![None],
             Self::Any(sizes) => sizes.iter().map(|size| Some(*size)).collect(),
-            Self::Bucket(fitter) => vec![fitter.fit(image).map(|fit| fit.row)],
+            Self::Bucket(fitter, other) => {
+                vec![Some(fitter.fit(image).map_or(*other, |fit| fit.row))]
+            }
         }
     }
 
     /// The sizes that do not depend on the image. None among them: the recipe's.
     pub(super) fn of_any_image(&self) -> Vec<Option<(u32, u32)>> {
         match self {
-            Self::OfRecipe | Self::Bucket(_) => vec![None],
+            Self::OfRecipe | Self::Bucket(..) => vec![None],
             Self::Any(sizes) => sizes.iter().map(|size| Some(*size)).collect(),
         }
     }

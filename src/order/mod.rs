@@ -39,11 +39,11 @@ pub use plan::{EpochPlan, RowPlan};
 pub use position::{EpochMark, Position, Rank};
 pub(crate) use random::PositionRandom;
 pub use row_status::RowStatus;
+pub(crate) use sampler::{
+    BucketBatches, bucket_table, identity_table, inverse_class_frequency, size_table, weight_table,
+};
 pub use sampler::{
     IdentityProb, IdentityRatio, MultiScale, ObjectFrequency, SampleWeights, Sampler,
-};
-pub(crate) use sampler::{
-    bucket_table, identity_table, inverse_class_frequency, size_table, weight_table,
 };
 pub use state::State;
 pub(crate) use table::SamplerTable;

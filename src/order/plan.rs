@@ -15,7 +15,8 @@ use super::position::EpochMark;
 use super::random::PositionRandom;
 use super::row_status::RowStatus;
 use super::sampler::{
-    BatchScale, BucketBatch, BucketSampler, DrawPosition, MultiScale, SampleOrder, ScaleCycle,
+    BatchScale, BucketBatch, BucketBatches, BucketSampler, DrawPosition, MultiScale, SampleOrder,
+    ScaleCycle,
 };
 use super::table::SamplerTable;
 use super::tail::EpochTail;
@@ -149,13 +150,43 @@ impl EpochPlan {
     /// Positions of an epoch over all ranks: the number of samples, unless the sampler has its own.
     /// Buckets also have positions for rows of short batches that no sample fills.
     pub fn positions(&self) -> u64 {
-        if let SampleOrder::Buckets(buckets) = &self.order {
-            return buckets.batches().positions();
+        if let Some(buckets) = self.buckets() {
+            return buckets.positions();
         }
         let positions = (self.options.sampler).positions(self.samples, self.options.world);
         match self.options.length {
             EpochLength::MultipleOf(n) => positions - positions % n,
             _ => positions,
+        }
+    }
+
+    /// Positions of an epoch with a sample, over all ranks.
+    pub fn filled_positions(&self) -> u64 {
+        (self.buckets()).map_or_else(|| self.positions(), BucketBatches::samples)
+    }
+
+    /// Whether batches are those of buckets.
+    pub fn has_buckets(&self) -> bool {
+        self.buckets().is_some()
+    }
+
+    /// Samples of the batch at a mark, over all ranks.
+    pub fn samples_at(&self, at: EpochMark) -> u64 {
+        match self.bucket_batch(at) {
+            Some((_, batch)) => batch.samples,
+            None => {
+                let rows = u64::from(self.step(at).rows) * u64::from(self.options.world);
+                rows.min(self.positions().saturating_sub(at.samples))
+            }
+        }
+    }
+
+    /// Rows of an epoch on this rank that have a sample, and are not left out. Only with buckets
+    /// they differ from [`EpochPlan::rows_per_rank`] by more than the last batch.
+    pub fn filled_rows_per_rank(&self) -> u64 {
+        match self.buckets() {
+            Some(buckets) => buckets.rows_of_rank(self.options.world),
+            None => self.rows_per_rank(),
         }
     }
 
@@ -346,10 +377,7 @@ impl EpochPlan {
             .as_ref()
             .map(ScaleCycle::all)
             .unwrap_or_default();
-        let of_buckets = match &self.order {
-            SampleOrder::Buckets(buckets) => Some(buckets.batches().sizes()),
-            _ => None,
-        };
+        let of_buckets = self.buckets().map(BucketBatches::sizes);
         let of_buckets = of_buckets.into_iter().flatten();
         let all = all.iter().map(|scale| (scale.size, scale.rows));
         all.chain(of_buckets.map(|size| (size, self.options.batch)))
@@ -357,11 +385,17 @@ impl EpochPlan {
 
     /// The sizes of all buckets, as sizes of batches that have the same number of rows. None without
     /// buckets.
-    pub(crate) fn bucket_sizes(&self) -> Option<MultiScale> {
-        let SampleOrder::Buckets(buckets) = &self.order else {
-            return None;
-        };
-        Some(MultiScale::by_epoch((0..).zip(buckets.batches().sizes())))
+    pub(crate) fn bucket_scales(&self) -> Option<MultiScale> {
+        let buckets = self.buckets()?;
+        Some(MultiScale::by_epoch((0..).zip(buckets.sizes())))
+    }
+
+    /// The batches of all buckets. None without buckets.
+    pub(crate) fn buckets(&self) -> Option<&BucketBatches> {
+        match &self.order {
+            SampleOrder::Buckets(buckets) => Some(buckets.batches()),
+            _ => None,
+        }
     }
 
     /// Most rows of a batch.

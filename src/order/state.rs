@@ -161,11 +161,16 @@ impl State {
         if let Some(why) = why.filter(|_| then.world != now.world) {
             return differs("rank", "the number of ranks", &why, then.world, now.world);
         }
-        if !self.samples.is_multiple_of(u64::from(then.batch.max(1))) {
+        let rows = match then.sampler {
+            // All ranks share a batch of a bucket.
+            Sampler::Buckets(_) => u64::from(then.batch) * u64::from(then.world),
+            _ => then.batch.into(),
+        };
+        if !self.samples.is_multiple_of(rows.max(1)) {
             return Err(Error::config(format!(
-                "cannot resume: the state is after {} samples, which are not whole batches of {}. \
+                "cannot resume: the state is after {} samples, which are not whole batches of {rows}. \
                  Start without a state",
-                self.samples, then.batch
+                self.samples
             )));
         }
         Ok(())

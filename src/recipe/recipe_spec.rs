@@ -178,35 +178,35 @@ impl Recipe {
         })
     }
 
-    /// The same recipe with this rule in each [`CoverCrop`], so that images are resized as the rule
-    /// has it.
+    /// The same recipe with this rule in its [`CoverCrop`], so that images are resized as the rule
+    /// has it. Without one the recipe stays as it is.
     ///
     /// # Errors
-    /// An operation has another rule, or comes after one that changes the size: the bucket follows
-    /// from the image's own size.
+    /// The operation has another rule. Another operation changes the size: the bucket follows from
+    /// the image's own size, and the row has that of the bucket.
     pub(crate) fn with_buckets(mut self, rule: BucketRule) -> Result<Self> {
-        let mut resizer = None;
-        for op in &mut self.ops {
-            if let Op::CoverCrop(CoverCrop { buckets, .. }) = op {
-                let refused = |what: String| Err(Error::option("recipe", what));
-                if let Some(before) = resizer {
-                    return refused(format!(
-                        "cover_crop comes after {before}, which changes the size of images, and \
-                         buckets follow from their own sizes: remove {before}, or use another \
-                         sampler"
-                    ));
-                }
-                if let Some(other) = buckets.filter(|own| *own != rule) {
-                    return refused(format!(
-                        "cover_crop has the buckets of {other}, and the sampler those of {rule}: \
-                         remove `buckets` from the recipe"
-                    ));
-                }
-                *buckets = Some(rule);
+        let sizers = self.ops.iter().enumerate();
+        let sizers: Vec<_> = sizers.filter(|(_, op)| op.sets_size()).collect();
+        let is_cover = |op: &Op| matches!(op, Op::CoverCrop(_));
+        let Some((at, _)) = sizers.iter().find(|(_, op)| is_cover(op)) else {
+            return Ok(self);
+        };
+        let (at, refused) = (*at, |what: String| Err(Error::option("recipe", what)));
+        if let Some((other, op)) = sizers.iter().find(|(other, _)| *other != at) {
+            let (order, name) = (if *other < at { "after" } else { "before" }, op.name());
+            return refused(format!(
+                "cover_crop comes {order} {name}, which changes the size of images, and buckets set \
+                 all sizes: remove {name}, or use another sampler"
+            ));
+        }
+        if let Op::CoverCrop(CoverCrop { buckets, .. }) = &mut self.ops[at] {
+            if let Some(other) = buckets.filter(|own| *own != rule) {
+                return refused(format!(
+                    "cover_crop has the buckets of {other}, and the sampler those of {rule}: remove \
+                     `buckets` from the recipe"
+                ));
             }
-            if op.sets_size() {
-                resizer.get_or_insert(op.name());
-            }
+            *buckets = Some(rule);
         }
         Ok(self)
     }

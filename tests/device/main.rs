@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod buckets;
 mod crop_recipes;
 mod crops;
 mod decoded_targets;

@@ -6,18 +6,21 @@ use std::fs;
 use std::path::Path;
 
 use featherload::batch::SizeCondition;
+use featherload::objects::{ItemObjects, ObjectList, ObjectListOptions};
 use featherload::recipe::{
-    BucketRule, BucketStyle, CoverCrop, RandomHorizontalFlip, RandomResizedCrop, TrimBorder,
+    BucketRule, BucketStyle, CoverCrop, OrientationMode, RandomHorizontalFlip, RandomResizedCrop,
+    TrimBorder,
 };
 use featherload::tests_support::unpack_goldens;
 use featherload::{
-    DataType, EpochTail, Loader, LoaderBuilder, MemoryLayout, OnError, Rank, Recipe, RowStatus,
-    Sampler, State,
+    DataType, EpochTail, InstanceMasks, Loader, LoaderBuilder, MemoryLayout, ObjectOptions,
+    ObjectRule, OnError, Rank, Recipe, RowStatus, Sampler, State,
 };
 use serde::Deserialize;
 
 use crate::common::rows::{assert_same, stream, take};
 use crate::common::{Picture, builder};
+use crate::full::with_orientation;
 
 const IMAGES: u64 = 61;
 
@@ -138,7 +141,7 @@ fn each_image_comes_once_an_epoch_over_three_ranks() {
 }
 
 #[test]
-fn batches_tell_how_images_were_cropped() {
+fn batches_have_the_crops_of_their_images() {
     let dir = data();
     for style in STYLES {
         let mut loader = make(dir.path(), style).num_workers(1).build().unwrap();
@@ -168,48 +171,176 @@ fn batches_tell_how_images_were_cropped() {
         .num_workers(0)
         .build()
         .unwrap();
-    let batch = loader.epoch().next().unwrap().unwrap();
-    assert!(batch.size_conditions().is_none());
+    let mut shapes = HashSet::new();
+    let mut rows = 0;
+    for batch in loader.epoch() {
+        let batch = batch.unwrap();
+        assert!(batch.size_conditions().is_none());
+        shapes.insert(batch.row(0).unwrap().size());
+        rows += batch.len() as u64;
+    }
+    assert_eq!(rows, IMAGES);
+    assert!(shapes.len() > 2, "{shapes:?}");
 }
 
+/// An image without a header, and one whose row would have no height.
 #[test]
-fn images_without_a_bucket_fail_or_are_replaced_from_the_same_bucket() {
+fn images_without_a_bucket_fail_or_are_replaced_from_their_batch() {
     let dir = data();
     fs::write(dir.path().join("bad.jpg"), "no picture").unwrap();
-    let tiny = Picture::rgb(9, 1, 3).encode();
+    let tiny = Picture::rgb(90, 9, 3).encode();
     fs::write(dir.path().join("tiny.jpg"), tiny).unwrap();
-    let style = BucketStyle::AiToolkit;
-    let mut loader = make(dir.path(), style)
-        .on_error(OnError::Skip)
-        .num_workers(1)
-        .build()
-        .unwrap();
-    let rows = epoch(&mut loader);
-    assert_eq!(rows.len() as u64, IMAGES + 2);
-    let failed: Vec<_> = rows
-        .iter()
-        .filter(|row| row.2 == RowStatus::Failed)
-        .collect();
-    assert!(!failed.is_empty());
-    assert!(failed.iter().all(|row| row.4 == SizeCondition::default()));
-    let mut loader = make(dir.path(), style)
-        .on_error(OnError::Substitute)
-        .num_workers(1)
-        .build()
-        .unwrap();
+    let rule = BucketRule {
+        upscale: false,
+        sides: None,
+        ..rule(BucketStyle::SdScripts)
+    };
+    let make = |on_error| {
+        let loader = make(dir.path(), rule.style).on_error(on_error);
+        let loader = loader.sampler(Sampler::Buckets(rule)).num_workers(1);
+        loader.build().unwrap()
+    };
+    let mut reasons = Vec::new();
+    let mut seen = 0;
+    for batch in make(OnError::Skip).epoch() {
+        let batch = batch.unwrap();
+        seen += batch.len() as u64;
+        let conditions = batch.size_conditions().unwrap();
+        for fault in batch.faults() {
+            assert_eq!(conditions[fault.row], SizeCondition::default());
+            let name = fault.path.file_name().unwrap().to_str().unwrap().to_owned();
+            reasons.push((name, fault.fault.reason.clone()));
+        }
+    }
+    reasons.sort();
+    assert_eq!((seen, reasons.len()), (IMAGES + 2, 2), "{reasons:?}");
+    assert_eq!(reasons[0].0, "bad.jpg");
+    assert_eq!(reasons[1].0, "tiny.jpg");
+    assert!(reasons[1].1.contains("90 x 9 pixels") || reasons[1].1.contains("too small for any"));
+    let mut loader = make(OnError::Substitute);
+    let mut replaced = 0;
     for batch in loader.epoch() {
         let batch = batch.unwrap();
         let conditions = batch.size_conditions().unwrap();
         for fault in batch.faults() {
             let id = fault.substitute.unwrap();
-            assert!(id < IMAGES + 2 && id != fault.id);
+            assert!(id < IMAGES && id != fault.id);
             assert_ne!(conditions[fault.row], SizeCondition::default());
+            replaced += 1;
+        }
+    }
+    assert_eq!(replaced, 2);
+}
+
+/// Resumes after each batch, also after short ones, on two ranks.
+#[test]
+fn ranks_resume_after_any_batch() {
+    let dir = data();
+    for tail in [EpochTail::Short, EpochTail::Pad, EpochTail::Drop] {
+        for rank in 0..2 {
+            let make = || {
+                make(dir.path(), BucketStyle::Diffusers)
+                    .tail(tail)
+                    .rank(Rank::new(rank, 2))
+                    .num_workers(0)
+            };
+            let mut loader = make().build().unwrap();
+            let batches = loader.batches_per_epoch();
+            let full = stream(&mut loader, 2);
+            for taken in 0..=batches + 1 {
+                let (head, state) = take(&mut make().build().unwrap(), taken);
+                let mut loader = make().resume(state).build().unwrap();
+                let all = [head, stream(&mut loader, 2)].concat();
+                assert_same(
+                    &all,
+                    &full,
+                    &format!("{tail:?}, rank {rank}, {taken} batches"),
+                );
+            }
         }
     }
 }
 
+/// An image that EXIF turns is in the bucket of its upright size, or of its stored one.
 #[test]
-fn what_does_not_fit_buckets_is_refused() {
+fn buckets_follow_the_orientation_of_the_recipe() {
+    let dir = tempfile::tempdir().unwrap();
+    let picture = Picture::rgb(128, 64, 1);
+    fs::write(
+        dir.path().join("turned.jpg"),
+        with_orientation(&picture.encode(), 6),
+    )
+    .unwrap();
+    for (orientation, want) in [
+        (OrientationMode::Exif, (128, 64)),
+        (OrientationMode::Stored, (64, 128)),
+    ] {
+        let mut loader = make(dir.path(), BucketStyle::AiToolkit)
+            .recipe(recipe().with_orientation(orientation))
+            .num_workers(0)
+            .build()
+            .unwrap();
+        let rows = epoch(&mut loader);
+        assert_eq!(rows[0].4.original, want, "{orientation:?}");
+        assert_eq!((rows[0].3.0 > rows[0].3.1), (want.0 > want.1));
+    }
+}
+
+/// Boxes and instance masks follow rows of any bucket.
+#[test]
+fn objects_follow_the_rows_of_buckets() {
+    let dir = data();
+    let form = ObjectListOptions {
+        polygons: true,
+        ..ObjectListOptions::default()
+    };
+    let mut list = ObjectList::new(form);
+    for i in 0..IMAGES {
+        let (height, width) = size(i);
+        let (right, bottom) = (f64::from(width), f64::from(height));
+        let item = ItemObjects {
+            boxes: vec![[0.0, 0.0, right, bottom]],
+            labels: vec![0],
+            polygons: vec![vec![vec![
+                [0.0, 0.0],
+                [right, 0.0],
+                [right, bottom],
+                [0.0, bottom],
+            ]]],
+            ..ItemObjects::default()
+        };
+        list.push(&item).unwrap();
+    }
+    let rule = ObjectRule {
+        masks: Some(InstanceMasks::Full),
+        ..ObjectRule::default()
+    };
+    let objects = ObjectOptions::default().listed(list).unwrap().rule(rule);
+    for style in STYLES {
+        let mut loader = make(dir.path(), style)
+            .objects(objects.clone())
+            .num_workers(1)
+            .build()
+            .unwrap();
+        let mut seen = 0;
+        for batch in loader.epoch() {
+            let batch = batch.unwrap();
+            for row in 0..batch.len() {
+                let (height, width) = batch.row(row).unwrap().size();
+                // The object is the whole image, and the row is a part of it.
+                let masks = batch.instance_masks(row).unwrap();
+                assert_eq!(masks.shape(), [1, height, width]);
+                let inside = masks.bytes().iter().filter(|byte| **byte != 0).count();
+                assert_eq!(inside, height * width, "{style:?}");
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, IMAGES);
+    }
+}
+
+#[test]
+fn recipes_and_options_without_buckets_are_refused() {
     let dir = data();
     let refused = |builder: LoaderBuilder| {
         let error = builder.num_workers(0).build().unwrap_err();
@@ -276,9 +407,9 @@ fn an_epoch_of_buckets_keeps_its_batches() {
     );
 }
 
-/// Memory: slots have room for the largest bucket, and the plan has what the run takes.
+/// Slots have room for the largest bucket.
 #[test]
-fn the_plan_has_room_for_the_largest_bucket() {
+fn slots_have_room_for_the_largest_bucket() {
     let dir = data();
     let bytes = |rule: BucketRule| {
         let plan = make(dir.path(), rule.style)

@@ -90,7 +90,7 @@ impl Pixels {
 }
 
 /// The same JPEG with an EXIF block that holds nothing but the orientation.
-fn with_orientation(jpeg: &[u8], tag: u8) -> Vec<u8> {
+pub fn with_orientation(jpeg: &[u8], tag: u8) -> Vec<u8> {
     let mut exif = b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0".to_vec();
     exif.extend([tag, 0, 0, 0, 0, 0, 0, 0]);
     let mut out = jpeg[..2].to_vec();

@@ -19,7 +19,8 @@ class EpochSampler:
     """The samples of this rank in the next epoch.
 
     Its length is that of torch's samplers: the samples of this rank in an epoch, including
-    repeated samples that fill up the rank. It does not depend on ``batch_size``.
+    repeated samples that fill up the rank. It does not depend on ``batch_size``, except with buckets
+    and ``drop_last``.
     """
 
     def __init__(self, loader: Loader) -> None:
@@ -33,6 +34,10 @@ class EpochSampler:
         iterator of the loader that has begun.
         """
         stream, epoch = self._loader._stream, self._loader.epoch
+        if stream.has_buckets():
+            for number in range(len(self._loader)):
+                yield from stream.samples_of_batch(epoch, number)
+            return
         for first in range(0, len(self), _CHUNK):
             yield from stream.samples_of_rows(epoch, first, first + _CHUNK)
 

@@ -131,14 +131,16 @@ class LargestFirst(Sampler):
 class Buckets(Sampler):
     """Batches of one size each, chosen from the sizes of images: aspect-ratio buckets.
 
-    The recipe needs ``cover_crop``, which resizes and crops each image to its bucket. Each image
-    comes once an epoch over all ranks. ``tail`` applies to the last batch of each bucket.
+    For recipes with ``cover_crop``, which resizes and crops each image to its bucket. Each image
+    comes once an epoch over all ranks. ``drop_last`` and ``pad_last`` apply to the last batch of each
+    bucket.
 
     ``style``: the trainer whose buckets, resizes and crops these are. ``area``: most pixels of a
     row, but for the rounding of the style. ``step``: sides are multiples of it. None: 64 for
     ``"sd-scripts"`` and ``"simpletuner"``, 16 for ``"diffusers"``, 8 for ``"ai-toolkit"``.
     ``sides``: the least and the largest side, only for ``"sd-scripts"`` with ``upscale``. None: 256
-    and 1,024. ``upscale``: False keeps the size of small images, only for ``"sd-scripts"``.
+    and 1,024. ``area`` lies between their squares. ``upscale``: False keeps the size of small
+    images, only for ``"sd-scripts"``.
     """
 
     area: int = 1024 * 1024

@@ -67,6 +67,14 @@ pub struct SamplerArgs {
     #[arg(long, value_name = "PIXELS", help_heading = cli::ORDER)]
     bucket_step: Option<u32>,
 
+    /// buckets, sd-scripts: the least and the largest side [256,1024].
+    #[arg(long, value_name = "MIN,MAX", value_parser = parse_sides, help_heading = cli::ORDER)]
+    bucket_sides: Option<(u32, u32)>,
+
+    /// buckets, sd-scripts: keep the sizes of small images, as its bucket_no_upscale.
+    #[arg(long, help_heading = cli::ORDER)]
+    bucket_no_upscale: bool,
+
     /// Output sizes, HEIGHTxWIDTH each, in multiples of 32. Batches cycle through them.
     /// --batch-size is the number of rows at the first size. Not for identity.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_size, help_heading = cli::ORDER)]
@@ -91,7 +99,7 @@ enum Order {
     Repeated,
     /// Large images first.
     LargestFirst,
-    /// Batches of one size each, by the aspect ratios of images. The recipe needs cover_crop.
+    /// Batches of one size each, by the aspect ratios of images. For recipes with cover_crop.
     Buckets,
 }
 
@@ -199,6 +207,16 @@ impl SamplerArgs {
             ),
             ("--bucket-area", self.bucket_area, Order::Buckets),
             (
+                "--bucket-sides",
+                self.bucket_sides.map(|_| 1),
+                Order::Buckets,
+            ),
+            (
+                "--bucket-no-upscale",
+                self.bucket_no_upscale.then_some(1),
+                Order::Buckets,
+            ),
+            (
                 "--bucket-step",
                 self.bucket_step.map(u64::from),
                 Order::Buckets,
@@ -270,9 +288,18 @@ impl SamplerArgs {
                 Some(Style::AiToolkit) => BucketStyle::AiToolkit,
                 Some(Style::SimpleTuner) => BucketStyle::SimpleTuner,
             },
-            ..usual
+            sides: self.bucket_sides,
+            upscale: !self.bucket_no_upscale,
         }
     }
+}
+
+fn parse_sides(text: &str) -> std::result::Result<(u32, u32), String> {
+    let (least, most) = text
+        .split_once(',')
+        .ok_or("use MIN,MAX, such as 256,1024")?;
+    let number = |s: &str| s.parse::<u32>().map_err(|e| format!("'{s}': {e}"));
+    Ok((number(least)?, number(most)?))
 }
 
 fn parse_size(text: &str) -> std::result::Result<(u32, u32), String> {

@@ -160,10 +160,14 @@ impl SlotPacking {
     pub(crate) fn slot_bytes(&self) -> u64 {
         match &self.rule {
             PackingRule::Equal { size, row, rasters } => {
-                let of_scale = |(size, rows)| {
-                    let pixels = RasterSection::end(rasters, row.bytes(size), (size, rows));
-                    self.with_records(pixels, Some(size), rows)
-                };
+                let pixels =
+                    |(size, rows)| RasterSection::end(rasters, row.bytes(size), (size, rows));
+                if let Some(largest) = self.bucket_of_largest_masks() {
+                    let most = self.plan.scales().map(pixels).max().unwrap_or(0);
+                    return self.with_records(most, Some(largest), self.plan.most_rows());
+                }
+                let of_scale =
+                    |(size, rows)| self.with_records(pixels((size, rows)), Some(size), rows);
                 let largest = self.plan.scales().map(of_scale).max();
                 largest.unwrap_or_else(|| of_scale((*size, self.plan.most_rows())))
             }
@@ -194,6 +198,18 @@ impl SlotPacking {
             .map_or(u64::MAX, |start| start.saturating_add(records))
     }
 
+    /// The bucket with the largest instance masks. Without masks any bucket: records have no size.
+    /// None without buckets. There may be thousands, and records are counted over all samples.
+    fn bucket_of_largest_masks(&self) -> Option<(u32, u32)> {
+        let objects = self.objects.as_ref();
+        let masks = |size: &(u32, u32)| {
+            let masks = objects.and_then(|objects| objects.mask_size(Some(*size)));
+            masks.map_or(0, |(height, width)| u64::from(height) * u64::from(width))
+        };
+        let buckets = self.plan.buckets()?;
+        buckets.sizes().max_by_key(masks)
+    }
+
     /// Bytes of the largest records of this number of rows.
     fn record_room(&self, objects: &ObjectSection, size: Option<(u32, u32)>, rows: u32) -> u64 {
         let of_sample = self.plan.most_rows_per_sample(self.tries) as usize;
@@ -214,8 +230,10 @@ impl SlotPacking {
         };
         let sizes = self.plan.scales().map(|(size, _)| size).chain([*size]);
         let objects = self.objects.as_ref();
+        let largest = |size| objects.map_or(0, |objects| objects.largest_record(size));
+        let of_bucket = self.bucket_of_largest_masks().map(largest);
         let of_size = |size| {
-            let record = objects.map_or(0, |objects| objects.largest_record(size));
+            let record = of_bucket.unwrap_or_else(|| largest(size));
             let rasters = rasters.iter().map(|raster| raster.bytes(size));
             (rasters.fold(record, u64::saturating_add), record)
         };
@@ -235,7 +253,10 @@ impl SlotPacking {
             return 0;
         };
         let of_scale = |(size, rows)| self.record_room(objects, Some(size), rows);
-        let largest = self.plan.scales().map(of_scale).max();
+        let largest = match self.bucket_of_largest_masks() {
+            Some(size) => Some(of_scale((size, self.plan.most_rows()))),
+            None => self.plan.scales().map(of_scale).max(),
+        };
         let largest = largest.unwrap_or_else(|| of_scale((*size, self.plan.most_rows())));
         largest.saturating_add(ROW_ALIGNMENT as u64)
     }

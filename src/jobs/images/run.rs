@@ -43,7 +43,7 @@ pub(crate) struct ImageRun {
     pub(crate) plan: EpochPlan,
     pub(crate) program: SampleProgram,
     pub(crate) packing: SlotPacking,
-    /// The sizes of all images, if batches tell how each was cropped to its bucket.
+    /// The sizes of all images, if batches have the crops of their buckets.
     pub(crate) image_sizes: Option<SampleSizes>,
     pub(crate) rasters: Arc<[NamedRaster]>,
     pub(crate) packed: PackedBatch,

@@ -32,6 +32,7 @@ pub(crate) struct BucketBatches {
     groups: Vec<BucketGroup>,
     /// Rows of a full batch, over all ranks.
     rows: u64,
+    tail: EpochTail,
     batches: u64,
 }
 
@@ -55,7 +56,7 @@ pub(crate) struct BucketBatch {
 }
 
 /// The table for the sizes of all images: its groups are the buckets, by height and width. An image
-/// without a bucket goes to the first one.
+/// without a bucket goes to the one with most images.
 ///
 /// # Errors
 /// The rule is wrong; no image has a bucket; no memory.
@@ -73,7 +74,7 @@ pub(crate) fn bucket_table(
             None => without.push(id),
         }
     }
-    let Some(mut first) = buckets.first_entry() else {
+    let Some(most) = buckets.values_mut().rev().max_by_key(|ids| ids.len()) else {
         return Err(Error::option(
             "sampler",
             format!(
@@ -83,7 +84,7 @@ pub(crate) fn bucket_table(
             ),
         ));
     };
-    first.get_mut().append(&mut without);
+    most.append(&mut without);
     let sizes: Vec<_> = buckets.keys().copied().collect();
     let mut ends = Vec::with_capacity(buckets.len());
     let mut members = Vec::with_capacity(samples);
@@ -157,6 +158,7 @@ impl BucketBatches {
         Self {
             groups,
             rows,
+            tail,
             batches,
         }
     }
@@ -165,6 +167,44 @@ impl BucketBatches {
     #[cfg(test)]
     fn batches(&self) -> u64 {
         self.batches
+    }
+
+    /// Samples of an epoch: those of all batches.
+    pub(crate) fn samples(&self) -> u64 {
+        let of = |group: &BucketGroup| match self.tail {
+            EpochTail::Drop => group.samples - group.samples % self.rows,
+            EpochTail::Short | EpochTail::Pad => group.samples,
+        };
+        self.groups.iter().map(of).sum()
+    }
+
+    /// Rows of an epoch with a sample, on each of this number of ranks.
+    pub(crate) fn rows_of_rank(&self, world: u32) -> u64 {
+        let world = u64::from(world.max(1));
+        let of = |group: &BucketGroup| {
+            let rest = group.samples % self.rows;
+            let full = (group.samples - rest) / world;
+            match self.tail {
+                EpochTail::Drop => full,
+                EpochTail::Short | EpochTail::Pad => full + rest.div_ceil(world),
+            }
+        };
+        self.groups.iter().map(of).sum()
+    }
+
+    /// Batches of an epoch with fewer samples than a full one.
+    pub(crate) fn short_batches(&self) -> u64 {
+        let is_short = |group: &&BucketGroup| !group.samples.is_multiple_of(self.rows);
+        match self.tail {
+            EpochTail::Drop => 0,
+            EpochTail::Short | EpochTail::Pad => self.groups.iter().filter(is_short).count() as u64,
+        }
+    }
+
+    /// The bucket with most images, which also has the images without one: the size of its rows.
+    pub(crate) fn largest_bucket(&self) -> Option<(u32, u32)> {
+        let largest = self.groups.iter().rev().max_by_key(|group| group.samples);
+        largest.map(|group| group.size)
     }
 
     /// Rows of a full batch, over all ranks.

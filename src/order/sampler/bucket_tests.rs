@@ -22,13 +22,19 @@ fn table(sizes: &ImageSizes) -> SamplerTable {
     bucket_table(sizes.iter().copied(), &RULE).unwrap()
 }
 
-/// The size of each sample's rows. Images that cannot be read are in the first bucket.
+/// The size of each sample's rows. Images that cannot be read are in the bucket with most images.
 fn rows(sizes: &ImageSizes) -> Vec<(u32, u32)> {
     let fitter = RULE.fitter().unwrap();
     let row = |size: &Option<(u32, u32)>| size.and_then(|size| fitter.fit(size)).map(|f| f.row);
     let rows: Vec<_> = sizes.iter().map(row).collect();
-    let first = rows.iter().flatten().min().copied().unwrap();
-    rows.into_iter().map(|row| row.unwrap_or(first)).collect()
+    let mut counts: HashMap<(u32, u32), usize> = HashMap::new();
+    rows.iter()
+        .flatten()
+        .for_each(|row| *counts.entry(*row).or_default() += 1);
+    let most = *counts.values().max().unwrap();
+    let most = counts.into_iter().filter(|(_, count)| *count == most);
+    let most = most.map(|(row, _)| row).min().unwrap();
+    rows.into_iter().map(|row| row.unwrap_or(most)).collect()
 }
 
 fn plans(sizes: &ImageSizes, options: &OrderOptions) -> Option<Vec<EpochPlan>> {

@@ -54,8 +54,8 @@ pub enum Sampler {
     /// Batches of one size each, chosen from the sizes of images: aspect-ratio buckets. Each sample
     /// comes once an epoch over all ranks. The last batch of a bucket has the samples that are left,
     /// over all ranks, and [`EpochTail`](crate::order::EpochTail) applies to each bucket. An image
-    /// that cannot be read, or that is too small for any bucket, is in the first one, and fails
-    /// there. Reads all headers when the loader is built.
+    /// whose header cannot be read, or that has no bucket, is in the one with most images. Reads all
+    /// headers when the loader is built.
     Buckets(BucketRule),
     /// The order that the caller gives before each epoch
     /// ([`Loader::set_order`](crate::Loader::set_order)), for each rank its own. An epoch has

@@ -189,6 +189,17 @@ impl BucketRule {
                 "sides {least} to {most} must be 1 to {MOST_SIDE}, the least first"
             ));
         }
+        let is_ladder = self.style == BucketStyle::SdScripts && self.upscale;
+        let squares = u64::from(least).pow(2)..=u64::from(most).pow(2);
+        if is_ladder && !squares.contains(&self.area) {
+            return refused(format!(
+                "area {} must be {} to {}, the squares of the sides {least} and {most}: give other \
+                 sides",
+                self.area,
+                squares.start(),
+                squares.end()
+            ));
+        }
         let ladder = match (self.style, self.upscale) {
             (BucketStyle::SdScripts, true) => SdScriptsBuckets::new(self.area, sides, step),
             _ => SdScriptsBuckets::default(),
@@ -201,8 +212,8 @@ impl BucketRule {
 }
 
 impl BucketFitter {
-    /// The bucket of an upright image of this height and width. None if it is too small for any row:
-    /// a side would be 0, or larger than any row may be.
+    /// The bucket of an upright image of this height and width. None if a side of the row would be 0,
+    /// or larger than any row may be.
     pub(crate) fn fit(&self, size: (u32, u32)) -> Option<BucketFit> {
         if size.0 == 0 || size.1 == 0 {
             return None;
@@ -216,8 +227,16 @@ impl BucketFitter {
             (BucketStyle::SimpleTuner, _) => simple_tuner::fit(size, area, step),
         };
         let is_side = |side: u32| (1..=MOST_SIDE).contains(&side);
-        let covers = |fit: &BucketFit| fit.resized.0 >= fit.row.0 && fit.resized.1 >= fit.row.1;
-        Some(fit).filter(|fit| is_side(fit.row.0) && is_side(fit.row.1) && covers(fit))
+        let covers = fit.resized.0 >= fit.row.0 && fit.resized.1 >= fit.row.1;
+        let fit = match covers {
+            true => fit,
+            // A trainer would crop beyond the image.
+            false => BucketFit {
+                resized: covering_size(size, fit.row),
+                ..fit
+            },
+        };
+        Some(fit).filter(|fit| is_side(fit.row.0) && is_side(fit.row.1))
     }
 }
 

@@ -15,17 +15,21 @@ fn buckets_are_those_of_the_trainers() {
     let all = golden("buckets", "cases.json").unwrap();
     let all: Vec<RuleCases> = serde_json::from_slice(&all).unwrap();
     let mut wrong = Vec::new();
-    let mut count = 0;
+    let (mut count, mut uncovered) = (0, 0);
     for RuleCases { rule, cases } in &all {
         let fitter = rule.fitter().unwrap();
         for [image, row, resized] in cases {
             count += 1;
+            let covers = resized.0 >= row.0 && resized.1 >= row.1;
             let want = BucketFit {
                 row: *row,
-                resized: *resized,
+                resized: match covers {
+                    true => *resized,
+                    false => super::covering_size(*image, *row),
+                },
             };
-            let is_row = row.0 > 0 && row.1 > 0 && resized.0 >= row.0 && resized.1 >= row.1;
-            let is_row = is_row && row.0.max(row.1) <= super::MOST_SIDE;
+            let is_row = row.0 > 0 && row.1 > 0 && row.0.max(row.1) <= super::MOST_SIDE;
+            uncovered += u32::from(is_row && !covers);
             let got = fitter.fit(*image);
             if got != is_row.then_some(want) {
                 wrong.push(format!("{rule:?}: {image:?}: {got:?} instead of {want:?}"));
@@ -34,7 +38,7 @@ fn buckets_are_those_of_the_trainers() {
     }
     let lines = wrong.len().min(12);
     assert!(
-        wrong.is_empty() && count > 1200,
+        wrong.is_empty() && count > 1200 && uncovered < count / 50,
         "{} of {count}:\n{}",
         wrong.len(),
         wrong[..lines].join("\n")
@@ -60,6 +64,11 @@ fn rules_that_cannot_be_are_refused() {
         ..usual()
     };
     assert!(refused(sides).contains("sides 512 to 256"));
+    let large = BucketRule {
+        area: 2048 * 2048,
+        ..usual()
+    };
+    assert!(refused(large).contains("the squares of the sides 256 and 1024"));
     let without_ladder = BucketRule {
         sides: Some((256, 512)),
         upscale: false,

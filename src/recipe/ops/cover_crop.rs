@@ -93,15 +93,23 @@ impl CoverCrop {
         };
         match rule.fit(image) {
             Some(BucketFit { row, resized }) if row == self.row() => Ok(resized),
-            Some(BucketFit { row, .. }) => Err(FaultKind::TooSmall.fault(format!(
-                "the image is {} x {}, and its bucket has {} x {}, but its batch {}: its header \
-                 could not be read before, or the file has changed",
-                image.1, image.0, row.1, row.0, self.size
+            Some(BucketFit { row, .. }) => Err(FaultKind::Changed.fault(format!(
+                "the image is {} x {} and belongs to the bucket {} x {}, but its batch has {} x {}: \
+                 the file has changed, or its header could not be read when the loader was built",
+                image.1, image.0, row.1, row.0, self.size.width, self.size.height
             ))),
-            None => Err(FaultKind::TooSmall.fault(format!(
-                "the image is {} x {}, which is too small for a bucket ({rule})",
-                image.1, image.0
-            ))),
+            None => {
+                let step = rule.step();
+                let is_small = image.0.min(image.1) < step.saturating_mul(2);
+                let (kind, what) = match is_small {
+                    true => (FaultKind::TooSmall, "small"),
+                    false => (FaultKind::TooLarge, "long"),
+                };
+                Err(kind.fault(format!(
+                    "the image is {} x {}, too {what} for any bucket ({rule})",
+                    image.1, image.0
+                )))
+            }
         }
     }
 

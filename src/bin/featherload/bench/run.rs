@@ -100,7 +100,7 @@ pub fn run_once(
     let batch = u64::from(loader.plan().options().batch);
     let rows = loader
         .plan()
-        .positions()
+        .filled_positions()
         .min(loader.batches_per_epoch().saturating_mul(batch));
     let rows = rows
         .saturating_mul(epochs)
@@ -409,7 +409,10 @@ fn facts(
         workers,
         depth: loader.depth().unwrap_or_default(),
         file_bytes: r.times.input_bytes as f64 / r.times.rows.max(1) as f64,
-        side: row.map(|(height, width)| largest.unwrap_or(height.min(width) as u32)),
+        // Images of buckets have no common side.
+        side: row
+            .filter(|_| loader.plan().options().size_setter() != Some("sampler"))
+            .map(|(height, width)| largest.unwrap_or(height.min(width) as u32)),
         is_shards: subject.shards > 0,
         is_raw: subject.is_raw(),
         has_digest: digest.is_some(),

@@ -10,7 +10,7 @@ use featherload::options::UploadOption;
 use featherload::order::EpochPlan;
 use featherload::recipe::{ColorOrder, Op};
 use featherload::{
-    Batch, BatchLabels, DataType, DecodeMode, Device, DrawnRow, EpochTail, LoaderBuilder,
+    Batch, BatchLabels, DataType, DecodeMode, Device, DrawnRow, EpochTail, Error, LoaderBuilder,
     MemoryLayout, OnError, Position, Rank, RasterList, Recipe, Result, RowStatus, Sampler,
 };
 use image::RgbImage;
@@ -181,6 +181,12 @@ fn first(plan: &EpochPlan, rows: u32) -> Vec<u64> {
 /// The setup of the arguments, with batches on the CPU.
 fn on_cpu(args: &PreviewArgs) -> Result<RunSetup<'_>> {
     let mut setup = RunSetup::new(&args.loader, &args.source)?;
+    if matches!(setup.options.loader.sampler, Some(Sampler::Buckets(_))) {
+        return Err(Error::config(
+            "preview shows rows of one size, and buckets have several: remove --sampler buckets, and \
+             the size of cover_crop is shown",
+        ));
+    }
     setup.options.clear_multi_scale();
     let said = &mut setup.options.loader;
     (said.device, said.upload, said.gpu_memory_limit) = (Device::Cpu, UploadOption::Auto, None);
