@@ -54,6 +54,7 @@ pub use error::{Error, FaultKind, Result, SampleFault};
 pub use half::{bf16, f16};
 #[cfg(feature = "codecs")]
 pub use helper::init;
+pub use jobs::caption_rule::{CaptionChoice, CaptionRule, MissingCaption};
 pub use jobs::images::batch::{self, Batch, BatchLabels, RowFault};
 pub use jobs::images::instance_mask_views::InstanceMaskPixels;
 pub use jobs::images::objects::BatchObjects;

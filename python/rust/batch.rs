@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use featherload::batch::{BatchRow, SizeCondition};
+use featherload::batch::{BatchCaptions, BatchRow, SizeCondition};
 use featherload::columns::{BatchColumns, ColumnValues, NumberValues};
 use featherload::index::Index;
 use featherload::{
@@ -15,6 +15,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList};
 
+use crate::captions::{self, RowTexts};
 use crate::dlpack::ElementType;
 use crate::errors::raised;
 use crate::objects;
@@ -76,6 +77,8 @@ struct Facts {
     index: Arc<Index>,
     /// Reads further values of the samples.
     columns: BatchColumns,
+    /// `None` if the loader has no captions.
+    captions: Option<BatchCaptions>,
     /// Boxes, labels and keypoints. `None` if the images have none.
     objects: Option<BatchObjects>,
 }
@@ -153,6 +156,7 @@ impl RawBatch {
                 size_conditions: batch.size_conditions().map(<[_]>::to_vec),
                 index,
                 columns: batch.columns().clone(),
+                captions: batch.caption_rows().cloned(),
                 objects: batch.objects().cloned(),
             }),
             held: Some(Arc::new(HeldBatch {
@@ -415,6 +419,21 @@ impl RawBatch {
     fn ids(&self) -> Tensor {
         let ids = &self.facts.ids;
         Tensor::of_words(ids.clone(), ElementType::UInt64, &[ids.len()])
+    }
+
+    /// One caption for each row, of the column in files, or of the texts that Python has: a text,
+    /// None or a list of them for each row.
+    #[pyo3(signature = (texts=None))]
+    fn captions(&self, py: Python<'_>, texts: Option<Vec<RowTexts>>) -> PyResult<Vec<String>> {
+        let Some(captions) = &self.facts.captions else {
+            let what = "this batch has no captions: give the loader captions";
+            return Err(PyRuntimeError::new_err(what));
+        };
+        let made = py.detach(|| match texts {
+            Some(texts) => captions.of_values(&captions::column(texts)),
+            None => captions.read(&self.facts.columns),
+        });
+        made.map_err(|e| raised(&e))
     }
 
     /// Names of the columns of the batch.

@@ -3,7 +3,7 @@
 //!
 //! - `options`: options from Python, as JSON; `json`: values of the library as JSON;
 //! - `items`: samples that Python lists; `feed`: samples whose bytes Python gives during a run;
-//!   `stream`: a loader; `batch`: a batch;
+//!   `stream`: a loader; `batch`: a batch; `captions`: texts that Python has;
 //! - `stream_state`: the state that all streams have; `scene_stream`: the common part of streams
 //!   over a scene;
 //! - `scene`: cameras, frames and points; `rays`: rays of a scene; `ray_batch`: the rays of a step;
@@ -16,6 +16,7 @@
 //! decoder, a worker, printing.
 
 mod batch;
+mod captions;
 mod dlpack;
 mod errors;
 mod feed;

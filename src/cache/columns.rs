@@ -147,6 +147,16 @@ impl CacheColumns {
         Ok(row)
     }
 
+    /// Whether samples have files with values of their own.
+    pub(super) fn has_own_files(&self, index: &Index) -> bool {
+        self.own_files(index, 0).next().is_some()
+    }
+
+    /// The files that have values of sample `id` alone, of all columns.
+    pub(super) fn own_files(&self, index: &Index, id: u64) -> impl Iterator<Item = PathBuf> {
+        (self.readers.iter()).filter_map(move |(_, reader)| reader.own_file(index, id))
+    }
+
     /// The fingerprint of a source whose images have the fingerprint `images`, with the files that
     /// have values as they are now.
     ///

@@ -20,7 +20,7 @@ use crate::cache::payload_writer::PayloadWriter;
 use crate::cache::report::{BuildPhase, BuildReport, losses};
 use crate::cache::sample_members::SampleMembers;
 use crate::cache::shard_places::{IndependentShards, MissingShards, ShardRun};
-use crate::cache::source_headers::{SourceHeaders, files_hash, no_picture, paths_hash};
+use crate::cache::source_headers::{SourceHeaders, files_hash, hash_files, no_picture, paths_hash};
 use crate::cache::targets::TargetEntries;
 use crate::data::index::Index;
 use crate::data::shard::manifest::{
@@ -197,12 +197,24 @@ impl CacheBuild<'_> {
             Some(samples) => files_hash(index, Some(&mut samples.iter().copied())),
         };
         let mut rasters = self.targets.rasters.iter();
-        rasters.try_fold(hash(self.index)?, |all, raster| {
+        let images = hash(self.index)?;
+        let all = rasters.try_fold(images, |all, raster| -> Result<HexHash128> {
             let files = &raster.files;
             let paths = paths_hash(self.index.root(), files, samples.as_deref());
             let all = joined_hash(all, &hash(files)?.0.to_le_bytes());
             Ok(joined_hash(all, &paths.0.to_le_bytes()))
-        })
+        })?;
+        match self.columns {
+            Some(columns) if columns.has_own_files(self.index) => {
+                let files = |id| columns.own_files(self.index, id);
+                let texts = match &samples {
+                    None => hash_files((0..self.index.len()).flat_map(files)),
+                    Some(samples) => hash_files(samples.iter().copied().flat_map(files)),
+                };
+                Ok(joined_hash(all, &texts?.0.to_le_bytes()))
+            }
+            _ => Ok(all),
+        }
     }
 }
 

@@ -362,7 +362,11 @@ pub(super) fn paths_hash(images: &Path, files: &Index, samples: Option<&[u64]>) 
     HexHash128(hasher.finish_128())
 }
 
-fn hash_files(paths: impl Iterator<Item = PathBuf>) -> Result<HexHash128> {
+/// Fingerprint of the lengths and times of files. One that does not exist counts, too.
+///
+/// # Errors
+/// As [`files_hash`].
+pub(super) fn hash_files(paths: impl Iterator<Item = PathBuf>) -> Result<HexHash128> {
     let mut hasher = Hasher::new();
     for path in paths {
         let (bytes, s, ns) = match path.metadata() {

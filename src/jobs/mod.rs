@@ -11,7 +11,8 @@
 //!   `raster_rule`: what rasters are, masks among them; `raster_section`: their bytes in a batch;
 //!   `object_rule`: which objects a batch has; `object_mover`: how they move with their image;
 //!   `object_record`: objects as bytes of a row; `stage_needs`: the labels of joined samples;
-//!   `rule_fields`: fields of rules, for options and caches;
+//!   `rule_fields`: fields of rules, for options and caches; `caption_rule`: which caption a row
+//!   gets; `caption_steps`: its steps;
 //!   `picture_window`: the memory that keeps the pictures of joined samples;
 //! - `item_feed`: samples whose bytes the caller gives while the run goes on; `handed_items`: the
 //!   memory in which workers read them.
@@ -22,6 +23,8 @@
 //! device flags. It starts no thread and does not use CUDA. The consumer side makes batches and
 //! payloads from slots. Never in here: the life of processes, which process claims a row.
 
+pub(crate) mod caption_rule;
+mod caption_steps;
 #[cfg(feature = "codecs")]
 pub(crate) mod decode_ceiling;
 pub(crate) mod encode;

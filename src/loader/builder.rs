@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::device::{DecodeOn, Device, UploadMode};
 use crate::error::{Error, Result};
+use crate::jobs::caption_rule::CaptionRule;
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::item_feed::ItemFeed;
 use crate::jobs::raster_rule::RasterRule;
@@ -15,6 +16,7 @@ use crate::loader::jpeg_decoding::{self, DecodeWish};
 use crate::loader::mask_source::MaskOptions;
 use crate::loader::object_source::ObjectOptions;
 use crate::loader::raster_source::{RasterList, RasterOptions, check_moves};
+use crate::loader::run_columns::RunColumns;
 use crate::loader::source::Source;
 use crate::loader::upload::UploadPlanner;
 use crate::memory_plan::run_memory as forecast_memory;
@@ -54,7 +56,8 @@ pub struct LoaderBuilder {
     /// Gives the samples while the run goes on.
     pub(super) feed: Option<ItemFeed>,
     pub(super) limits: PictureLimits,
-    pub(super) columns: Vec<String>,
+    columns: Vec<String>,
+    captions: Option<CaptionRule>,
     pub(super) masks: Option<MaskOptions>,
     pub(super) rasters: RasterList,
     pub(super) objects: Option<ObjectOptions>,
@@ -84,6 +87,7 @@ impl LoaderBuilder {
             feed: None,
             limits: PictureLimits::default(),
             columns: Vec::new(),
+            captions: None,
             masks: None,
             rasters: RasterList::default(),
             objects: None,
@@ -314,6 +318,22 @@ impl LoaderBuilder {
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = names.into_iter().map(Into::into).collect();
         self
+    }
+
+    /// The captions of batches ([`Batch::captions`](crate::Batch::captions)): the column of their
+    /// texts, and how a text becomes the caption of a row. The column need not be among
+    /// [`columns`](LoaderBuilder::columns). Default: none.
+    pub fn captions(mut self, rule: CaptionRule) -> Self {
+        self.captions = Some(rule);
+        self
+    }
+
+    /// The columns that the run opens.
+    ///
+    /// # Errors
+    /// A rule of captions that has no meaning.
+    pub(super) fn run_columns(&self) -> Result<RunColumns> {
+        RunColumns::new(&self.columns, self.captions.as_ref())
     }
 
     /// Masks that belong to the images, such as the labels of a segmentation

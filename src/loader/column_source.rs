@@ -9,9 +9,9 @@ use crate::data::columns::column_set::NamedReaders;
 use crate::data::columns::row_value::RowReader;
 use crate::data::columns::stamped_file::StampedFile;
 use crate::data::index::{
-    ArrowFiles, Index, WantedFields, open_arrow_columns, open_arrow_rows, open_cache_columns,
-    open_member_rows, open_parquet_columns, open_parquet_rows, open_shard_columns,
-    open_table_columns, open_table_rows,
+    ArrowFiles, Index, WantedFields, names_text_files, open_arrow_columns, open_arrow_rows,
+    open_cache_columns, open_member_rows, open_parquet_columns, open_parquet_rows,
+    open_shard_columns, open_table_columns, open_table_rows, open_text_files,
 };
 use crate::error::{Error, Result};
 use crate::loader::source::Source;
@@ -27,6 +27,8 @@ pub(crate) enum ColumnSource {
     Parquet(Vec<StampedFile>),
     Shards,
     Cache(PathBuf),
+    /// Text files beside the images.
+    TextFiles,
     /// An index alone. Its samples may be in shards that have columns.
     Index,
     /// A data set in an object store. Its shards may be tars, which are read only while they stay on
@@ -79,8 +81,19 @@ impl ColumnSource {
             Source::Saved(_) | Source::Index(_) => return Ok(Self::Index),
             Source::Store(..) => return Ok(Self::Store { keeps_shards }),
             Source::Addresses(list, _) => return Self::find(list, names, keeps_shards),
-            Source::Folder(..) => ("a folder", "give a table of its images with `list`"),
-            Source::List(..) => ("a list file", "give a table: a CSV, or JSON lines"),
+            Source::Folder(..) | Source::List(..) if are_text_files(names) => {
+                return Ok(Self::TextFiles);
+            }
+            Source::Folder(..) => (
+                "a folder",
+                "give a table of its images with `list`. Text files beside them are columns too, \
+                 named by their extension such as `.txt`",
+            ),
+            Source::List(..) => (
+                "a list file",
+                "give a table: a CSV, or JSON lines. Text files beside the images are columns too, \
+                 named by their extension such as `.txt`",
+            ),
             Source::Array(_) => (
                 "an array of images",
                 "give the values with Items in Python, or a table of image files",
@@ -95,6 +108,8 @@ impl ColumnSource {
         let stamped = match self {
             Self::Table(file) => std::slice::from_ref(file),
             Self::Arrow(_, files) | Self::Parquet(files) => files,
+            // Each file of texts belongs to a sample (`ColumnReader::own_file`).
+            Self::TextFiles => &[],
             Self::None | Self::Shards | Self::Cache(_) | Self::Index | Self::Store { .. } => &[],
         };
         stamped.iter().map(|file| file.path().to_owned()).collect()
@@ -117,6 +132,7 @@ impl ColumnSource {
             Self::Parquet(files) => open_parquet_columns(&files, names),
             Self::Shards => open_shard_columns(index, names),
             Self::Cache(folder) => open_cache_columns(&folder, index, names),
+            Self::TextFiles => open_text_files(index, names),
             Self::Store { keeps_shards } => {
                 if Index::is_cache(index.root()) {
                     return open_cache_columns(index.root(), index, names);
@@ -139,6 +155,7 @@ impl ColumnSource {
                     }
                     Some(_) if index.is_remote() => Err(in_store()),
                     Some(_) => open_shard_columns(index, names),
+                    None if are_text_files(names) => open_text_files(index, names),
                     None => Err(none_in(
                         "a saved index",
                         "give the data set that it was made of, or keep them in a cache (`cache \
@@ -181,6 +198,11 @@ impl ColumnSource {
             _ => Err(Error::config("objects: this data set has no columns")),
         }
     }
+}
+
+/// Whether all columns are text files beside the images.
+fn are_text_files(names: &[String]) -> bool {
+    names.iter().all(|name| names_text_files(name))
 }
 
 /// The rows of JSON members beside the images of tars.

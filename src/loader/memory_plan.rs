@@ -108,6 +108,7 @@ impl LoaderBuilder {
     /// All other errors of [`LoaderBuilder::memory_plan`].
     pub fn memory_plan_with_refusal(mut self, rows: u64) -> Result<(MemoryPlan, Option<Error>)> {
         self = self.with_rules()?;
+        let columns = self.run_columns()?;
         let program = self.program()?;
         let workers = self.worker_options.count()?;
         device_batches::check_workers(self.device, workers)?;
@@ -127,7 +128,7 @@ impl LoaderBuilder {
             masks: self.masks.as_ref(),
             rasters: &self.rasters,
             objects: self.objects.as_ref(),
-            columns: &self.columns,
+            columns: &columns,
             plans_memory: true,
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
@@ -190,6 +191,7 @@ impl LoaderBuilder {
     /// All other errors of `build`.
     pub fn memory_with_workers(mut self, numbers: &[usize]) -> Result<Vec<RunMemory>> {
         self = self.with_rules()?;
+        let columns = self.run_columns()?;
         let program = self.program()?;
         let uploads = self.uploads(&program)?;
         let requested = self.depth;
@@ -207,7 +209,7 @@ impl LoaderBuilder {
             masks: self.masks.as_ref(),
             rasters: &self.rasters,
             objects: self.objects.as_ref(),
-            columns: &self.columns,
+            columns: &columns,
             plans_memory: true,
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };

@@ -1,7 +1,7 @@
 //! Loaders: from a data set and a recipe to epochs of batches.
 //!
 //! - `builder`: the options; `source`: where samples come from; `column_source`: where their
-//!   columns are; `mask_source`: where masks are; `raster_source`: where other rasters are;
+//!   columns are; `run_columns`: which of them a run opens; `mask_source`: where masks are; `raster_source`: where other rasters are;
 //!   `object_source`: where objects are; `object_rows`: those that a program hands over;
 //!   `remote_targets`: annotations in object stores; `files_option`: the field `files` of masks,
 //!   rasters and objects;
@@ -32,6 +32,7 @@ mod prepared_run;
 mod raster_source;
 mod remote_targets;
 mod report;
+mod run_columns;
 pub(crate) mod sampler_table;
 mod source;
 mod start;

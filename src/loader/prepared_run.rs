@@ -6,7 +6,7 @@
 use crate::data::index::{Index, ScanReport};
 use std::path::Path;
 
-use crate::data::columns::column_set::{self, NamedReaders};
+use crate::data::columns::column_set;
 use crate::data::sample_sizes::SampleSizes;
 use crate::data::survey;
 use crate::error::{Error, Result, size_rounded_down, size_rounded_up};
@@ -22,12 +22,12 @@ use crate::jobs::raster_rule::{MASKS, NamedRaster};
 use crate::jobs::raster_section::RasterSection;
 use crate::jobs::stage_needs::StageNeeds;
 use crate::loader::coded_room::CodedRoom;
-use crate::loader::column_source::ColumnSource;
 use crate::loader::hull_room;
 use crate::loader::mask_source::MaskOptions;
 use crate::loader::object_source::{ObjectOptions, OpenedObjects};
 use crate::loader::raster_source::{OpenedRaster, RasterList, RasterSources, check_moves};
 use crate::loader::remote_targets::fetch_members;
+use crate::loader::run_columns::{OpenedColumns, RunColumns};
 use crate::loader::sampler_table;
 use crate::loader::source::{DeadAddresses, Source};
 use crate::loader::upload::{UploadChoice, UploadPlanner};
@@ -72,8 +72,8 @@ pub(super) struct PreparedRun {
     mixing: MixingBytes,
     /// Most bytes of samples that a feed has given and that were not returned.
     feed_bytes: u64,
-    /// The columns of batches.
-    pub(super) columns: NamedReaders,
+    /// The columns of batches and of captions.
+    pub(super) columns: OpenedColumns,
 }
 
 /// The inputs of a [`PreparedRun`].
@@ -90,8 +90,7 @@ pub(super) struct RunRequest<'a> {
     pub(super) masks: Option<&'a MaskOptions>,
     pub(super) rasters: &'a RasterList,
     pub(super) objects: Option<&'a ObjectOptions>,
-    /// Names of the columns of batches.
-    pub(super) columns: &'a [String],
+    pub(super) columns: &'a RunColumns,
     /// Whether to read all headers for their memory needs.
     pub(super) plans_memory: bool,
     /// The rows for coded JPEGs. None unless a device decodes.
@@ -133,7 +132,7 @@ impl PreparedRun {
             OnError::Stop => DeadAddresses::Refused,
             OnError::Skip | OnError::Substitute => DeadAddresses::Kept,
         };
-        let column_source = ColumnSource::of(&source, request.columns)?;
+        let column_source = request.columns.source(&source)?;
         let rasters = RasterSources::of(request.masks, request.rasters, &source)?;
         let pastes = request.program.pastes_objects();
         let objects = request.objects;
@@ -254,7 +253,7 @@ impl PreparedRun {
             .map(|objects| ObjectSection::new(objects.table.clone(), &objects.rule))
             .map(|section| section.joining(&program));
         let packing = packing.with_objects(section);
-        let columns = column_source.open(request.columns, &index)?;
+        let columns = request.columns.open(column_source, &index)?;
         // What lists and annotations took while they were read is no part of the plan.
         memory::trim_shared_heap();
         Ok(Self {
@@ -503,7 +502,7 @@ impl PreparedRun {
                 + sizes
                 + table
                 + self.feed_bytes
-                + column_set::unpacked_bytes(&self.columns),
+                + column_set::unpacked_bytes(&self.columns.readers),
             mixing: self.mixing,
             kept_picture_bytes: 0,
             device: None,

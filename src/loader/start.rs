@@ -52,6 +52,7 @@ impl LoaderBuilder {
     pub fn build(mut self) -> Result<Loader> {
         let began = Instant::now();
         self = self.with_rules()?;
+        let columns = self.run_columns()?;
         let program = self.program()?;
         // Workers check this again. Here the caller sees the error.
         CpuLevel::detect()?;
@@ -80,7 +81,7 @@ impl LoaderBuilder {
             masks: self.masks.as_ref(),
             rasters: &self.rasters,
             objects: self.objects.as_ref(),
-            columns: &self.columns,
+            columns: &columns,
             plans_memory: self.memory_limit.is_some(),
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
@@ -268,7 +269,8 @@ impl LoaderBuilder {
         Ok(Loader {
             maker,
             run: ImageRun {
-                columns: OpenColumns::new(columns, index.clone()),
+                columns: OpenColumns::new(columns.readers, columns.named, index.clone()),
+                captions: columns.captions,
                 index,
                 scan,
                 plan,

@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use crate::device::{DecodeOn, Device, UploadMode};
 use crate::error::{Error, Result};
+use crate::jobs::caption_rule::CaptionRule;
 use crate::jobs::images::on_error::OnError;
 use crate::loader::{MaskOptions, ObjectOptions, RasterList};
 #[cfg(feature = "cli")]
@@ -57,10 +58,19 @@ pub struct LoaderOptions {
 
     /// Further columns of a table, of Parquet or Arrow files, of tar shards or of a cache that batches have.
     ///
-    /// Of tar shards: extensions (txt), keys of `json`, or JSON pointers (/a/b). They are read from
-    /// the files, batch by batch.
+    /// Of tar shards: extensions (txt), keys of `json`, or JSON pointers (/a/b). Of folders: text
+    /// files beside the images, by their extension with its dot (.txt). They are read from the files,
+    /// batch by batch.
     #[cfg_attr(feature = "cli", arg(long, value_name = "NAME,..", value_delimiter = ',', action = clap::ArgAction::Set, help_heading = cli::SOURCE))]
     pub columns: Option<Vec<String>>,
+
+    /// Captions that batches have: a column of texts.
+    ///
+    /// Or a JSON object with `column` and the fields of a rule: choose (first, random), lines, missing
+    /// (error, empty), prefix, suffix, drop, wildcards, shuffle, keep, tag_drop, separator,
+    /// keep_separator, secondary_separator.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "COLUMN", value_parser = CaptionRule::from_str, help_heading = cli::SOURCE))]
+    pub captions: Option<CaptionRule>,
 
     /// Masks of the images: a pattern of paths such as ../masks/{stem}.png, a column of a table, of
     /// Parquet or of Arrow files, or `cache`: those that a cache was built with.

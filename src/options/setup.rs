@@ -188,7 +188,7 @@ impl LoaderOptions {
             b = b.rasters(RasterList::joined(self.rasters.iter().cloned()));
         }
         set_given!(b, self,
-            masks objects sample_weights decode_on gpu_memory_limit depth memory_limit sandbox row_limit
+            captions masks objects sample_weights decode_on gpu_memory_limit depth memory_limit sandbox row_limit
             hold_timeout max_pixels max_scratch epochs start resume helper);
         b
     }

@@ -26,6 +26,7 @@ pub(crate) enum DrawKind {
     Rays = 9,
     Buckets = 10,
     BucketMembers = 11,
+    Captions = 12,
 }
 
 impl OrderKey {

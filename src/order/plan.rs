@@ -605,6 +605,11 @@ impl EpochPlan {
             .random(DrawKind::Mixing, self.step(at).draw)
     }
 
+    /// Random numbers of the caption at a position. They differ from those of the sample's operations.
+    pub(crate) fn caption_random(&self, epoch: u64, position: u64) -> PositionRandom {
+        self.key(epoch).random(DrawKind::Captions, position)
+    }
+
     /// Number of substitutes for a failed sample: 8, or all other samples if there are fewer.
     pub fn substitutes(&self) -> u32 {
         let others = match self.order {

@@ -6,6 +6,7 @@ mod common;
 
 mod boxes;
 mod buckets;
+mod captions;
 mod copy_paste;
 mod crops;
 mod detection;

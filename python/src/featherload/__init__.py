@@ -24,6 +24,7 @@ import logging
 
 from . import cache, masks, recipes, samplers
 from ._batch import Batch, CropGeometry, Fault, RowStatus
+from ._captions import Captions
 from ._columns import Ragged
 from ._dataset import Dataset
 from ._errors import (
@@ -53,6 +54,7 @@ __all__ = [
     "BatchesHeldError",
     "CacheReport",
     "Camera",
+    "Captions",
     "ConfigError",
     "CropGeometry",
     "Dataset",

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _columns, _masks
+from ._captions import BatchCaptions
 from ._columns import HeldColumns
 from ._errors import ConfigError
 from ._featherload import RawBatch, Tensor
@@ -106,6 +107,7 @@ class Batch(tuple[Any, Any]):
     _masks: Any
     _objects: Objects | None
     _rasters: dict[str, Any]
+    _captions: BatchCaptions | None
     # Makes images and targets, which take the place of these labels.
     _view: TargetView | None
     _labels: Any
@@ -123,12 +125,13 @@ class Batch(tuple[Any, Any]):
         view: TargetView | None = None,
         labels: Any = None,
         rasters: dict[str, Any] | None = None,
+        captions: BatchCaptions | None = None,
     ) -> Batch:
         batch = super().__new__(cls, tuple(pair))
         batch._raw, batch._columns, batch._masks = raw, columns, masks
         batch._objects, batch._splits = objects, splits
         batch._view, batch._labels = view, labels
-        batch._rasters = rasters or {}
+        batch._rasters, batch._captions = rasters or {}, captions
         return batch
 
     def __getitem__(self, key: Any) -> Any:
@@ -165,6 +168,20 @@ class Batch(tuple[Any, Any]):
         held = self._columns
         values = _columns.of_raw(raw, name) if held is None else held.read(name, raw)
         return _columns.beside(values, self[0])
+
+    @property
+    def captions(self) -> Any:
+        """One caption for each row, a list of ``str``, where the loader has ``captions``. Masked
+        rows have ``""``. With ``map``, what it returned. Made when it is read first.
+
+        Raises ``DatasetError`` or ``ConfigError`` for a sample without a text, unless the rule has
+        ``missing="empty"``.
+        """
+        if self._captions is None:
+            raise AttributeError(
+                "this batch has no captions: give the loader captions, such as captions='caption'"
+            )
+        return self._captions.read(self._of_loader)
 
     def __reduce__(self) -> tuple[type[tuple[Any, ...]], tuple[tuple[Any, Any]]]:
         # Only images and labels are sent to another process.
@@ -403,7 +420,7 @@ class Batch(tuple[Any, Any]):
             targets = at
         elif not are_same:
             targets = self._view(there, at, masks, objects)[1]
-        parts = (masks, objects, self._splits, self._view, at, rasters)
+        parts = (masks, objects, self._splits, self._view, at, rasters, self._captions)
         return Batch((there, targets), raw, self._columns, *parts)
 
     def numpy(self) -> tuple[Any, Any]:

@@ -54,17 +54,27 @@ class Held(ABC):
 
 
 class HeldColumns:
-    """Columns that Python holds, by name."""
+    """Columns that Python holds, by name. ``names``: those of batches, which may be of files, too.
+    Others are for captions.
+    """
 
-    def __init__(self, columns: Mapping[str, Held]) -> None:
-        self._columns = columns
+    def __init__(self, columns: Mapping[str, Held], names: Sequence[str]) -> None:
+        self._columns, self._names = columns, names
 
     def names(self) -> list[str]:
-        return [*self._columns]
+        return [*self._names]
+
+    def has(self, name: str) -> bool:
+        """Whether Python holds this column."""
+        return name in self._columns
 
     def read(self, name: str, raw: RawBatch) -> Any:
-        if name not in self._columns:
-            raise missing(name, self._columns, "this run")
+        if name not in self._names:
+            raise missing(name, self._names, "this run")
+        return self.values(name, raw) if self.has(name) else of_raw(raw, name)
+
+    def values(self, name: str, raw: RawBatch) -> Any:
+        """The values of a column that Python holds."""
         ids = np.asarray(raw.ids()).tolist()
         rows = [
             None if status == _PADDING else sample
@@ -103,14 +113,14 @@ def checked(columns: Any) -> list[str] | None:
 
 def select(
     names: Sequence[str], columns: Mapping[str, Callable[[], Held]], where: str
-) -> HeldColumns | None:
-    """The columns ``names``; None without any."""
+) -> dict[str, Held]:
+    """The columns ``names``."""
     for at, name in enumerate(names):
         if name not in columns:
             raise missing(name, columns, where)
         if name in names[:at]:
             raise ConfigError(f"column {name!r} is named twice: name it once", option="columns")
-    return HeldColumns({name: columns[name]() for name in names}) if names else None
+    return {name: columns[name]() for name in names}
 
 
 def of_raw(raw: RawBatch, name: str) -> Any:

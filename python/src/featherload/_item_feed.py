@@ -102,8 +102,11 @@ class AskedItems:
     def feeder(self) -> Feeder:
         return Feeder(self._samples, self.limit)
 
-    def _open(self, names: Sequence[str]) -> _columns.HeldColumns | None:
+    def _open(self, names: Sequence[str]) -> dict[str, _columns.Held]:
         return _columns.select(names, {}, "src")
+
+    def _column_names(self) -> Sequence[str]:
+        return []
 
     def _without_columns(self) -> AskedItems:
         return self

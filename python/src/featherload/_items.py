@@ -155,9 +155,13 @@ class Items:
         items._raw, items._columns, items._objects = raw, columns, objects
         return items
 
-    def _open(self, names: Sequence[str]) -> _columns.HeldColumns | None:
+    def _open(self, names: Sequence[str]) -> dict[str, _columns.Held]:
         """The columns ``names``."""
         return _columns.select(names, self._columns, "src")
+
+    def _column_names(self) -> Sequence[str]:
+        """All columns that can be opened."""
+        return [*self._columns]
 
     def _without_columns(self) -> Items:
         """The same samples. Lists of Python that have their columns can be deleted."""

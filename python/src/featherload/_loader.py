@@ -21,6 +21,7 @@ from typing import Any, Literal
 from . import (
     _accelerate,
     _albumentations,
+    _captions,
     _columns,
     _counts,
     _huggingface,
@@ -101,7 +102,12 @@ class Loader:
     ``columns``
         Further values of samples that batches have, such as ``["caption", "score"]``: columns of
         tables, Parquet and Arrow files, lists and data sets, members of tar shards and values in
-        their JSON. ``batch["caption"]`` reads them from where they lie.
+        their JSON. Of folders and lists of paths: text files beside the images, by their extension
+        (``".txt"``). ``batch["caption"]`` reads them from where they lie.
+    ``captions``
+        The captions of batches: a column of texts, such as ``"caption"`` or ``".txt"``, or
+        ``featherload.Captions`` with how texts become captions. ``batch.captions`` is a list of
+        ``str``, one for each row. ``docs/columns.md`` describes them.
     ``masks``
         Masks of the images: a pattern of paths such as ``"../masks/{stem}.png"``, a column of a
         table, of Parquet or of Arrow files, ``"cache"`` for those of a cache, or a list of paths or
@@ -247,6 +253,7 @@ class Loader:
         fetch_limit: int | str | None = None,
         allow_redirects: bool | None = None,
         columns: Sequence[str] | None = None,
+        captions: str | _captions.Captions | None = None,
         masks: _masks.Masks | None = None,
         rasters: _rasters.Rasters | None = None,
         objects: _object_lists.ObjectSource | None = None,
@@ -272,13 +279,14 @@ class Loader:
                 option="num_workers",
             )
         named = keywords["columns"] = _columns.checked(columns)
-        self._columns: _columns.HeldColumns | None = None
+        self._captions = _captions.checked(captions)
         self._items = _items.taken(keywords)
         of_column = getattr(self._items, "_objects", None)
+        self._columns: _columns.HeldColumns | None = None
         if self._items is not None:
-            self._columns = self._items._open(named or [])
+            self._columns = _captions.held_columns(self._items, named or [], self._captions)
             self._items = self._items._without_columns()
-            keywords["columns"] = None
+        keywords |= _captions.library(named, self._captions, self._columns)
         self._has_masks = masks is not None
         keywords["masks"] = _huggingface.with_labels(recipe, masks)
         self._rasters = _rasters.taken(keywords)
@@ -751,7 +759,9 @@ class Loader:
         labels = pair[1]
         if self._view is not None:
             pair = self._view(*pair, masks, objects)
-        parts = {"view": self._view, "labels": labels, "rasters": rasters}
+        rule = self._captions
+        made = None if rule is None else _captions.BatchCaptions(rule, self._columns)
+        parts = {"view": self._view, "labels": labels, "rasters": rasters, "captions": made}
         return Batch(pair, raw, self._columns, masks, objects, **parts)
 
 

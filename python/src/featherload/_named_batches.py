@@ -16,7 +16,7 @@ from ._values import shown
 class NamedBatches(Iterator[dict[str, Any]]):
     """The batches of an epoch as dicts. Without labels, or with one name, they have no entry for
     labels. Masks are the labels, if images have masks. Targets of objects that are a dict, as with
-    ``targets="detr"``, are entries of their own names. So are columns.
+    ``targets="detr"``, are entries of their own names. So are columns, and ``captions``.
 
     ``failed_label``: the label of samples that failed, in place of -1.
     """
@@ -45,10 +45,16 @@ class NamedBatches(Iterator[dict[str, Any]]):
             labels = batch._masks
         if isinstance(labels, Mapping):
             named = {self._names[0]: images, **labels}
-            return named | {name: batch[name] for name in batch.columns}
+            return named | _further(batch)
         pairs = zip(self._names, (images, labels), strict=False)
         entries = {name: value for name, value in pairs if value is not None}
-        return entries | {name: batch[name] for name in batch.columns}
+        return entries | _further(batch)
+
+
+def _further(batch: Batch) -> dict[str, Any]:
+    """Columns and captions of a batch."""
+    values = {name: batch[name] for name in batch.columns}
+    return values if batch._captions is None else values | {"captions": batch.captions}
 
 
 def _masked(batch: Batch, labels: Any, value: int) -> Any:

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from . import _featherload, _items, _object_lists, _options, _rasters
+from . import _captions, _columns, _featherload, _items, _object_lists, _options, _rasters
 from ._errors import ConfigError
 from ._given_order import GivenOrder
 from ._helper import run_json
@@ -97,9 +97,10 @@ def plan(
     sampler = keywords["sampler"]
     if sampler is not None and not isinstance(sampler, (str, Sampler)):
         keywords["sampler"] = GivenOrder(sampler)
+    rule, named = _captions.checked(keywords["captions"]), _columns.checked(keywords["columns"])
     items = _items.taken(keywords)
-    if items is not None:
-        keywords["columns"] = None
+    held = None if items is None else _captions.held_columns(items, named or [], rule)
+    keywords |= _captions.library(named, rule, held)
     rasters = _rasters.taken(keywords)
     objects = _object_lists.taken(keywords, items is not None, getattr(items, "_objects", None))
     text = _options.text(*_options.library(keywords))

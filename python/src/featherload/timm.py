@@ -346,7 +346,8 @@ class _Loader(DataLoader):
     def _take(self, raw: Any) -> Batch:
         batch = super()._take(raw)
         if self._mixes is not None:
-            return Batch(self._mixed(batch), raw.without_pixels(), self._columns)
+            parts = {"captions": batch._captions}
+            return Batch(self._mixed(batch), raw.without_pixels(), self._columns, **parts)
         if self._erasing is not None:
             with self._random_numbers(batch, "cpu"):
                 images = batch.images
@@ -415,7 +416,8 @@ class _Prefetched(PrefetchLoader):
             masks = batch._masks
             if masks is not None:
                 masks = masks.to(device=self.device, non_blocking=True)
-            yield Batch((images, target), raw, batch._columns, masks, splits=splits)
+            parts = {"splits": splits, "captions": batch._captions}
+            yield Batch((images, target), raw, batch._columns, masks, **parts)
 
     def state_dict(self) -> dict[str, Any]:
         """The position, as that of ``featherload.Loader``."""

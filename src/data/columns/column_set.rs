@@ -3,6 +3,7 @@
 //! In the consumer, in any thread.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -35,8 +36,22 @@ pub(crate) trait ColumnReader: fmt::Debug + Send + Sync {
         None
     }
 
+    /// The file that has the value of sample `id` and nothing else. It may be absent. `None` if
+    /// values of several samples are in one file.
+    fn own_file(&self, _index: &Index, _id: u64) -> Option<PathBuf> {
+        None
+    }
+
     /// The rows of a batch were read.
     fn end_of_rows(&self) {}
+}
+
+/// Where the value of a sample is, for errors.
+pub(crate) enum ValuePlace {
+    /// A file of its own, which may be absent.
+    OwnFile(PathBuf),
+    /// It belongs to this image.
+    Image(PathBuf),
 }
 
 /// Columns by name, in the order in which a run names them.
@@ -85,18 +100,22 @@ impl fmt::Display for AvailableColumn {
 #[derive(Debug)]
 pub(crate) struct OpenColumns {
     readers: NamedReaders,
+    /// The first readers of this number are columns of the batch. The others are only for captions.
+    named: usize,
     index: Arc<Index>,
     /// Files of an object store stay only until their batch is returned.
     are_temporary: bool,
 }
 
 impl OpenColumns {
-    /// `None` if the run names no columns.
-    pub(crate) fn new(readers: NamedReaders, index: Arc<Index>) -> Option<Arc<Self>> {
+    /// `None` if the run has no columns. `named`: how many readers, from the first on, are columns of
+    /// the batch.
+    pub(crate) fn new(readers: NamedReaders, named: usize, index: Arc<Index>) -> Option<Arc<Self>> {
         (!readers.is_empty()).then(|| {
             Arc::new(Self {
                 are_temporary: index.is_remote(),
                 readers,
+                named,
                 index,
             })
         })
@@ -104,7 +123,7 @@ impl OpenColumns {
 
     /// Names and types, in the order in which the run names them.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&str, ColumnKind)> {
-        let readers = self.readers.iter();
+        let readers = self.readers.iter().take(self.named);
         readers.map(|(name, reader)| (name.as_str(), reader.kind()))
     }
 
@@ -117,12 +136,20 @@ impl OpenColumns {
         name: &str,
         rows: impl Iterator<Item = Option<u64>>,
     ) -> Result<ColumnValues> {
-        let found = self.readers.iter().find(|(known, _)| known == name);
-        let Some((_, reader)) = found else {
-            return Err(no_column(name, self.names().map(|(name, _)| name)));
-        };
         let rows: Vec<Option<u64>> = rows.collect();
-        let read = self.read_rows(reader.as_ref(), &rows);
+        self.read_number(self.number(name)?, &rows)
+    }
+
+    /// The number of a column of batches.
+    fn number(&self, name: &str) -> Result<usize> {
+        let number = self.names().position(|(known, _)| known == name);
+        number.ok_or_else(|| no_column(name, self.names().map(|(name, _)| name)))
+    }
+
+    /// Like [`OpenColumns::read`], by the number of a column.
+    fn read_number(&self, number: usize, rows: &[Option<u64>]) -> Result<ColumnValues> {
+        let (_, reader) = &self.readers[number];
+        let read = self.read_rows(reader.as_ref(), rows);
         reader.end_of_rows();
         read
     }
@@ -184,10 +211,10 @@ impl BatchColumns {
         let Some(open) = self.open.as_ref().filter(|open| open.are_temporary) else {
             return;
         };
-        let values = open
-            .names()
-            .map(|(name, _)| open.read(name, self.rows.iter().copied()));
-        self.read = values.collect();
+        let numbers = 0..open.readers.len();
+        self.read = numbers
+            .map(|number| open.read_number(number, &self.rows))
+            .collect();
     }
 
     /// Names and types of the columns, in the order in which the run names them.
@@ -202,17 +229,48 @@ impl BatchColumns {
     /// There is no such column, and the error lists those of the run; a file that changed or cannot
     /// be read; a whole number that is missing.
     pub fn read(&self, name: &str) -> Result<ColumnValues> {
-        let number = self.names().position(|(known, _)| known == name);
-        if let Some(values) = number.and_then(|number| self.read.get(number)) {
-            return match values {
-                Ok(values) => Ok(values.clone()),
-                Err(fault) => Err(fault.copy()),
-            };
-        }
         match &self.open {
-            Some(open) => open.read(name, self.rows.iter().copied()),
+            Some(open) if self.read.is_empty() => open.read(name, self.rows.iter().copied()),
+            Some(open) => self.read_number(open, open.number(name)?, &self.rows),
             None => Err(no_column(name, std::iter::empty())),
         }
+    }
+
+    /// The values of a column of the run for these samples, which are rows of the batch. Values that
+    /// were read with the batch are those of all its rows.
+    ///
+    /// # Errors
+    /// As [`BatchColumns::read`].
+    pub(crate) fn read_for_captions(
+        &self,
+        number: usize,
+        rows: &[Option<u64>],
+    ) -> Result<ColumnValues> {
+        match &self.open {
+            Some(open) => self.read_number(open, number, rows),
+            None => Err(Error::config("captions: the run has no columns open")),
+        }
+    }
+
+    fn read_number(
+        &self,
+        open: &OpenColumns,
+        number: usize,
+        rows: &[Option<u64>],
+    ) -> Result<ColumnValues> {
+        match self.read.get(number) {
+            Some(Ok(values)) => Ok(values.clone()),
+            Some(Err(fault)) => Err(fault.copy()),
+            None => open.read_number(number, rows),
+        }
+    }
+
+    /// Where sample `id` has its value in a column of the run.
+    pub(crate) fn place_of_value(&self, number: usize, id: u64) -> Option<ValuePlace> {
+        let open = self.open.as_ref()?;
+        let (_, reader) = open.readers.get(number)?;
+        let own = reader.own_file(&open.index, id).map(ValuePlace::OwnFile);
+        Some(own.unwrap_or_else(|| ValuePlace::Image(open.index.path(id))))
     }
 }
 
@@ -284,6 +342,7 @@ mod tests {
         let index = Index::of_files(&["a.jpg".into()]).unwrap();
         let columns = OpenColumns {
             readers: vec![("n".to_owned(), Box::new(reader))],
+            named: 1,
             index: Arc::new(index),
             are_temporary,
         };

@@ -28,7 +28,8 @@
 //!   `column_labels`: labels of several files; `record_keys`: keys of a JSON record;
 //!   `json_column`: a column of JSON values;
 //! - `lenient_json`: a value of a JSON text; `text_encoding`: text that is not UTF-8;
-//! - `path_pattern`: files that belong to samples, such as masks;
+//! - `path_pattern`: files that belong to samples, such as masks; `text_files`: text files beside
+//!   images;
 //! - `boxes`: box files; `link_targets`: targets of symbolic links;
 //! - `sandbox_roots`: the folders that workers may read.
 //!
@@ -104,6 +105,7 @@ mod shards;
 mod subset;
 mod table;
 mod text_encoding;
+mod text_files;
 
 pub use crate::picture::PixelBox;
 #[cfg(feature = "stores")]
@@ -159,3 +161,4 @@ pub(crate) use table::{
     CsvRecords, open_columns as open_table_columns, open_records, open_rows as open_table_rows,
 };
 pub use table::{TableLabels, TableOptions};
+pub(crate) use text_files::{names_text_files, open_columns as open_text_files};

@@ -236,7 +236,7 @@ impl Index {
     }
 
     /// The samples whose files are looked for before a run: the first, the last, and some between.
-    fn probes(&self) -> impl Iterator<Item = u64> {
+    pub(super) fn probes(&self) -> impl Iterator<Item = u64> {
         let step = (self.len() / PROBES).max(1);
         let last = self.len() - 1;
         (0..self.len()).step_by(step as usize).chain([last])

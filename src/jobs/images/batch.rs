@@ -11,6 +11,7 @@ use crate::data::columns::{BatchColumns, ColumnValues};
 use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::device::DeviceRows;
 use crate::error::{Error, Result, SampleFault};
+pub use crate::jobs::images::captions::BatchCaptions;
 use crate::jobs::images::crop_extents::{CropExtents, several_crops};
 use crate::jobs::images::objects::BatchObjects;
 pub use crate::jobs::images::pixel_views::{BatchPixels, DensePixels, PackedPixels, PixelElement};
@@ -85,6 +86,7 @@ pub struct Batch {
     pub(crate) labels: BatchLabels,
     pub(crate) faults: Vec<RowFault>,
     pub(crate) columns: BatchColumns,
+    pub(crate) captions: Option<BatchCaptions>,
     /// The rasters of the rows, masks among them, in the order of `named`.
     pub(crate) rasters: Vec<BatchRaster>,
     /// Their names and rules.
@@ -338,6 +340,29 @@ impl Batch {
     /// recipes.
     pub fn size_conditions(&self) -> Option<&[SizeCondition]> {
         self.size_conditions.as_deref()
+    }
+
+    /// One caption for each row, made now of the texts of its sample. Masked rows have an empty one.
+    ///
+    /// # Errors
+    /// The loader was built without [`LoaderBuilder::captions`](crate::LoaderBuilder::captions). A
+    /// row without a text, unless the rule has [`MissingCaption::Empty`](crate::MissingCaption). A
+    /// file that changed or cannot be read.
+    pub fn captions(&self) -> Result<Vec<String>> {
+        match &self.captions {
+            Some(captions) => captions.read(&self.columns),
+            None => Err(Error::option(
+                "captions",
+                "this run has no captions: name their column with `captions`",
+            )),
+        }
+    }
+
+    /// Makes the captions after the batch is dropped, with [`Batch::columns`]. None if the loader was
+    /// built without captions.
+    #[must_use]
+    pub fn caption_rows(&self) -> Option<&BatchCaptions> {
+        self.captions.as_ref()
     }
 
     /// The objects of all rows: boxes, labels, keypoints. None if the loader was built without

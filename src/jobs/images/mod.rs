@@ -17,12 +17,13 @@
 //!   `crop_views`, `raster_views`: batches and views of their pixels; `crop_extents`: the crops of a
 //!   batch;
 //!   `raster_extent`: its masks and other rasters; [`objects`], `instance_mask_views`: its objects
-//!   and their masks.
+//!   and their masks; `captions`: its captions.
 //!
 //! Never in here: the life of processes, how a file's bytes become a row (`jobs::sample`).
 
 pub mod batch;
 pub(crate) mod batch_mixing;
+pub(crate) mod captions;
 pub(crate) mod coded_batch;
 pub(crate) mod crop_extents;
 pub(crate) mod crop_sections;

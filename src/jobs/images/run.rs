@@ -17,6 +17,7 @@ use crate::device::DeviceRows;
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, BatchLabels, BatchStorage, RowFault, RowsExtent};
 use crate::jobs::images::batch_mixing::BatchMixing;
+use crate::jobs::images::captions::{BatchCaptions, RunCaptions};
 use crate::jobs::images::crop_extents::CropExtents;
 use crate::jobs::images::objects::{BatchObjects, RecordPlace};
 use crate::jobs::images::on_error::OnError;
@@ -40,6 +41,7 @@ pub(crate) struct ImageRun {
     pub(crate) annotations: Option<AnnotationReport>,
     /// The columns that batches have.
     pub(crate) columns: Option<Arc<OpenColumns>>,
+    pub(crate) captions: Option<RunCaptions>,
     pub(crate) plan: EpochPlan,
     pub(crate) program: SampleProgram,
     pub(crate) packing: SlotPacking,
@@ -282,6 +284,8 @@ impl ImageRun {
                     .map(|r| (r.status != RowStatus::Padding).then_some(r.id))
                     .collect(),
             ),
+            captions: (self.captions.clone())
+                .map(|captions| BatchCaptions::new(captions, &self.plan, at, &rows)),
             repeated,
             faults,
             objects,

@@ -20,5 +20,6 @@ mod rasters;
 mod refused;
 mod resume;
 mod targets;
+mod text_files;
 mod verify;
 mod verify_command;

@@ -193,6 +193,9 @@ fn consume(
             for (name, _) in batch.columns().names() {
                 batch.column(name)?;
             }
+            if batch.caption_rows().is_some() {
+                batch.captions()?;
+            }
             counters.columns += arrived.elapsed();
             let rows = counters.counts.add(&batch, arrived);
             counters.watch.read(&epoch)?;
@@ -333,7 +336,15 @@ fn report(
         .pss_bytes
         .saturating_sub(m.pss_ring_bytes + m.pss_input_bytes);
     let first_at = counts.pace.first().unwrap_or(end);
-    let columns = setup.options.loader.columns.as_deref().unwrap_or_default();
+    let options = &setup.options.loader;
+    let mut columns = options.columns.clone().unwrap_or_default();
+    let of_captions = options
+        .captions
+        .as_ref()
+        .and_then(|rule| rule.column.clone());
+    columns.extend(
+        of_captions.filter(|column| !options.columns.iter().flatten().any(|c| c == column)),
+    );
     // A cache may be named by its folder, a saved index, or an address.
     let is_cache = || {
         let index = loader.index();
@@ -343,7 +354,7 @@ fn report(
     let columns_ms = (counters.columns.as_secs_f64() * 1e3) / counts.batches.max(1) as f64;
     Ok(BenchReport {
         columns_ms: (!columns.is_empty()).then_some(columns_ms),
-        columns_faster: column_cost::advice(columns, counters.columns, counts.samples, is_cache),
+        columns_faster: column_cost::advice(&columns, counters.columns, counts.samples, is_cache),
         images_per_s,
         too_short,
         spread: counts.pace.spread(),

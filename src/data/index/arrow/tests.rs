@@ -32,7 +32,7 @@ fn columns(path: &Path, index: Index) -> Result<Arc<OpenColumns>> {
     let files = expand(path)?;
     let all = files.data.iter().chain(&files.indices).cloned();
     let readers = open_columns(&files, &StampedFile::of_all(all)?, &names)?;
-    Ok(OpenColumns::new(readers, Arc::new(index)).unwrap())
+    Ok(OpenColumns::new(readers, names.len(), Arc::new(index)).unwrap())
 }
 
 /// The bytes of each image, as the index places them.

@@ -451,7 +451,10 @@ mod tests {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let readers = open_columns(&StampedFile::of(path.clone())?, &names)?;
         let index = Index::of_files(&[path]).unwrap();
-        Ok((dir, OpenColumns::new(readers, Arc::new(index)).unwrap()))
+        Ok((
+            dir,
+            OpenColumns::new(readers, names.len(), Arc::new(index)).unwrap(),
+        ))
     }
 
     fn text(values: ColumnValues) -> Vec<Option<String>> {
