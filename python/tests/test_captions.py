@@ -8,6 +8,7 @@ import json
 import pickle
 import tarfile
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).write_bytes(png(np.full((20, 30, 3), number, np.uint8)))
         (folder / f"{number:02}.txt").write_text(f"t{number}, b, c, d\n")
         several = [f"t{number}, b, c, d", f"other {number}, b, c"]
-        lines.append(json.dumps({"path": name, "several": several, "score": number}) + "\n")
+        row = {"path": name, "label": number % 2, "several": several, "score": number}
+        lines.append(json.dumps(row) + "\n")
     (folder / "all.jsonl").write_text("".join(lines))
     return folder
 
@@ -117,7 +119,7 @@ def test_text_files_are_columns_of_folders_and_lists(folder: Path) -> None:
     images = [Path(path).read_bytes() for path in paths]
     with pytest.raises(ConfigError, match="not files of their own") as raised:
         loader(images, ".txt")
-    assert raised.value.option == "columns"
+    assert raised.value.option == "captions"
 
 
 def test_a_missing_text_is_named(folder: Path, tmp_path: Path) -> None:
@@ -196,10 +198,10 @@ def test_epochs_differ_and_a_state_continues(folder: Path) -> None:
     rule = dataclasses.replace(RULE, choose="first")
     with loader(folder / "all.jsonl", rule) as batches:
         epochs = [[batch.captions for batch in batches] for _ in range(2)]
-        assert sorted(sum(epochs[0], [])) != sorted(sum(epochs[1], []))
+        first, second = (sorted(chain.from_iterable(epoch)) for epoch in epochs)
+        assert first != second
         batches.set_epoch(1)
-        first = iter(batches)
-        assert next(first).captions == epochs[1][0]
+        assert next(iter(batches)).captions == epochs[1][0]
         state = batches.state_dict()
     with loader(folder / "all.jsonl", rule) as batches:
         batches.load_state_dict(state)
@@ -281,9 +283,9 @@ def test_what_cannot_be_a_caption_is_refused(folder: Path) -> None:
     with pytest.raises(ConfigError, match="c"):
         loader(featherload.Items([r["path"] for r in rows(folder)], c=texts), "c")
     half = ["\ud800"] * COUNT
-    with loader(featherload.Items([r["path"] for r in rows(folder)], c=half), "c") as batches:
-        with pytest.raises(ConfigError, match="no Unicode"):
-            _ = next(iter(batches)).captions
+    items = featherload.Items([r["path"] for r in rows(folder)], c=half)
+    with loader(items, "c") as batches, pytest.raises(ConfigError, match="no Unicode"):
+        _ = next(iter(batches)).captions
 
 
 def test_a_plan_has_captions(folder: Path) -> None:

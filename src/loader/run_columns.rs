@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::data::columns::column_set::NamedReaders;
 use crate::data::index::Index;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::jobs::caption_rule::CaptionRule;
 use crate::jobs::images::captions::{RunCaptions, check_kind};
 use crate::loader::column_source::ColumnSource;
@@ -64,7 +64,18 @@ impl RunColumns {
     /// # Errors
     /// As [`ColumnSource::of`].
     pub(super) fn source(&self, source: &Source) -> Result<ColumnSource> {
-        ColumnSource::of(source, &self.names)
+        ColumnSource::of(source, &self.names).map_err(|e| self.explain(e))
+    }
+
+    /// Names the option `captions` in an error if no other option names a column.
+    fn explain(&self, error: Error) -> Error {
+        match error {
+            Error::Config {
+                option: Some("columns"),
+                what,
+            } if self.named == 0 => Error::option("captions", format!("captions: {what}")),
+            error => error,
+        }
     }
 
     /// Opens the columns.
@@ -72,7 +83,8 @@ impl RunColumns {
     /// # Errors
     /// As [`ColumnSource::open`]; a column of captions that has no texts.
     pub(super) fn open(&self, source: ColumnSource, index: &Index) -> Result<OpenedColumns> {
-        let readers = source.open(&self.names, index)?;
+        let readers = source.open(&self.names, index);
+        let readers = readers.map_err(|e| self.explain(e))?;
         if let Some(captions) = &self.captions
             && let Some((_, reader)) = captions.column.and_then(|number| readers.get(number))
         {

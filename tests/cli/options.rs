@@ -230,6 +230,7 @@ impl Python {
             (ArgAction::SetTrue | ArgAction::SetFalse, _) | (_, Some("BOOL")) => "bool".to_owned(),
             _ if name == "resize" => "str".to_owned(),
             _ if name == "columns" => "Sequence[str]".to_owned(),
+            _ if name == "captions" => "str | _captions.Captions".to_owned(),
             _ if name == "masks" => "_masks.Masks".to_owned(),
             _ if name == "rasters" => "_rasters.Rasters".to_owned(),
             _ if name == "objects" => "_object_lists.ObjectSource".to_owned(),

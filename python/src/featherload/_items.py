@@ -34,14 +34,15 @@ class ColumnChoice:
     has_labels: bool | None = None
     """False: without labels. None: a missing column of labels is worth a warning."""
     columns: Sequence[str] = ()
-    """Columns that batches have."""
+    """Columns that batches have, and that of captions."""
 
     @classmethod
     def take(cls, keywords: dict[str, Any]) -> ColumnChoice:
         """Takes them out of the keywords."""
         names = ("path_column", "image_column", "label_column", "root")
         path, image, label, root = (keywords[name] for name in names)
-        labels = keywords["labels"]
+        labels, rule = keywords["labels"], keywords["captions"]
+        of_captions = [] if rule is None else [rule.column]
         keywords.update(dict.fromkeys(names), labels=None)
         if path is not None and image is not None:
             raise ConfigError(
@@ -54,7 +55,7 @@ class ColumnChoice:
             label,
             root,
             None if labels is None else labels != "none",
-            keywords["columns"] or (),
+            [*(keywords["columns"] or ()), *of_captions],
         )
 
 

@@ -279,7 +279,7 @@ class Loader:
                 option="num_workers",
             )
         named = keywords["columns"] = _columns.checked(columns)
-        self._captions = _captions.checked(captions)
+        self._captions = keywords["captions"] = _captions.checked(captions)
         self._items = _items.taken(keywords)
         of_column = getattr(self._items, "_objects", None)
         self._columns: _columns.HeldColumns | None = None

@@ -97,7 +97,8 @@ def plan(
     sampler = keywords["sampler"]
     if sampler is not None and not isinstance(sampler, (str, Sampler)):
         keywords["sampler"] = GivenOrder(sampler)
-    rule, named = _captions.checked(keywords["captions"]), _columns.checked(keywords["columns"])
+    named = _columns.checked(keywords["columns"])
+    rule = keywords["captions"] = _captions.checked(keywords["captions"])
     items = _items.taken(keywords)
     held = None if items is None else _captions.held_columns(items, named or [], rule)
     keywords |= _captions.library(named, rule, held)

@@ -346,8 +346,8 @@ class _Loader(DataLoader):
     def _take(self, raw: Any) -> Batch:
         batch = super()._take(raw)
         if self._mixes is not None:
-            parts = {"captions": batch._captions}
-            return Batch(self._mixed(batch), raw.without_pixels(), self._columns, **parts)
+            parts = raw.without_pixels(), self._columns
+            return Batch(self._mixed(batch), *parts, captions=batch._captions)
         if self._erasing is not None:
             with self._random_numbers(batch, "cpu"):
                 images = batch.images
@@ -416,8 +416,8 @@ class _Prefetched(PrefetchLoader):
             masks = batch._masks
             if masks is not None:
                 masks = masks.to(device=self.device, non_blocking=True)
-            parts = {"splits": splits, "captions": batch._captions}
-            yield Batch((images, target), raw, batch._columns, masks, **parts)
+            parts = raw, batch._columns, masks
+            yield Batch((images, target), *parts, splits=splits, captions=batch._captions)
 
     def state_dict(self) -> dict[str, Any]:
         """The position, as that of ``featherload.Loader``."""

@@ -46,10 +46,10 @@ pub(crate) trait ColumnReader: fmt::Debug + Send + Sync {
     fn end_of_rows(&self) {}
 }
 
-/// Where the value of a sample is, for errors.
-pub(crate) enum ValuePlace {
+/// The file that has the value of a sample, for errors.
+pub(crate) enum ValueFile {
     /// A file of its own, which may be absent.
-    OwnFile(PathBuf),
+    Own(PathBuf),
     /// It belongs to this image.
     Image(PathBuf),
 }
@@ -266,11 +266,11 @@ impl BatchColumns {
     }
 
     /// Where sample `id` has its value in a column of the run.
-    pub(crate) fn place_of_value(&self, number: usize, id: u64) -> Option<ValuePlace> {
+    pub(crate) fn file_of_value(&self, number: usize, id: u64) -> Option<ValueFile> {
         let open = self.open.as_ref()?;
         let (_, reader) = open.readers.get(number)?;
-        let own = reader.own_file(&open.index, id).map(ValuePlace::OwnFile);
-        Some(own.unwrap_or_else(|| ValuePlace::Image(open.index.path(id))))
+        let own = reader.own_file(&open.index, id).map(ValueFile::Own);
+        Some(own.unwrap_or_else(|| ValueFile::Image(open.index.path(id))))
     }
 }
 

@@ -3,7 +3,7 @@
 //! In the consumer. A column is named by the extension with its dot. The path of a file follows from
 //! that of its image, so a sample takes no memory, and a batch opens only the files of its rows.
 
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::data::columns::column_set::{ColumnReader, NamedReaders};
@@ -11,9 +11,9 @@ use crate::data::columns::values::{ColumnBuilder, ColumnKind};
 use crate::data::index::column_names::quoted;
 use crate::data::index::names::{ARRAY_EXTENSION, has_image_extension, shown};
 use crate::data::index::samples::Index;
-use crate::data::index::text_encoding::TextEncoding;
 use crate::error::{self, Error, Result};
 use crate::sys::regular_file;
+use crate::sys::text_file::{self, TextReadError};
 
 /// Most bytes of a file.
 const MOST_TEXT: u64 = 64 << 10;
@@ -80,32 +80,24 @@ impl ColumnReader for TextFiles {
 
 /// The text of a file, without a line break at its end. `None` if there is no such file.
 fn text(path: &Path) -> Result<Option<String>> {
-    let mut file = match regular_file::open(path) {
+    let file = match regular_file::open(path) {
         Ok((file, _)) => file,
         Err(e) if matches!(e.kind(), ErrorKind::NotFound) => return Ok(None),
         Err(e) => return Err(Error::io_at("open", path, e)),
     };
-    let mut bytes = Vec::new();
-    let read = (&mut file).take(MOST_TEXT + 1).read_to_end(&mut bytes);
-    read.map_err(|e| Error::io_at("read", path, e))?;
-    if bytes.len() as u64 > MOST_TEXT {
-        return Err(Error::dataset(
-            path,
-            format!(
-                "is longer than {}, the most of a text file beside an image: shorten it, or keep \
-                 its text in a table",
-                error::size(MOST_TEXT)
-            ),
-        ));
-    }
+    let refused = |what| Error::dataset(path, what);
+    let bytes = text_file::read(file, MOST_TEXT).map_err(|e| match e {
+        TextReadError::Read(e) => Error::io_at("read", path, e),
+        TextReadError::TooLong(most) => refused(format!(
+            "is longer than {}, the most of a text file beside an image: shorten it, or keep its \
+             text in a table",
+            error::size(most)
+        )),
+        e @ TextReadError::Zero(_) => refused(format!("{e}: save it as UTF-8")),
+    })?;
     let unmarked = bytes.strip_prefix(MARK).unwrap_or(&bytes);
-    let Ok(text) = str::from_utf8(unmarked) else {
-        let what = match TextEncoding::of(&bytes) {
-            Some(encoding) => encoding.text(path),
-            None => "has text that is not UTF-8: save it as UTF-8".to_owned(),
-        };
-        return Err(Error::dataset(path, what));
-    };
+    let text = str::from_utf8(unmarked);
+    let text = text.map_err(|_| refused("is not UTF-8: save it as UTF-8".to_owned()))?;
     let text = text.strip_suffix('\n').unwrap_or(text);
     Ok(Some(text.strip_suffix('\r').unwrap_or(text).to_owned()))
 }
@@ -195,11 +187,11 @@ mod tests {
         };
         fs::write(&path, format!("{full}a")).unwrap();
         let e = failed(&path);
-        assert!(e.contains("64.0 KiB") || e.contains("64 KiB"), "{e}");
+        assert!(e.contains("64.0 KiB"), "{e}");
         fs::write(&path, b"caf\xE9").unwrap();
         assert!(failed(&path).contains("save it as UTF-8"));
         fs::write(&path, b"\xFF\xFEa\0").unwrap();
-        assert!(failed(&path).contains("UTF-16LE"));
+        assert!(failed(&path).contains("zero byte"));
         let folder = dir.path().join("c.txt");
         fs::create_dir(&folder).unwrap();
         assert!(failed(&folder).contains("not a regular file"));
@@ -246,8 +238,9 @@ mod tests {
         };
         assert_eq!(texts, want);
         assert!(open(".caption").is_err());
+        // Shards without a file are those of a store.
         let parts = Index::of_parts(dir.path(), &[("s.bin", vec![(0, 10)])]);
         let e = open_columns(&parts, &[".txt".to_owned()]).unwrap_err();
-        assert!(e.to_string().contains("not files of their own"), "{e}");
+        assert!(e.to_string().contains("in an object store"), "{e}");
     }
 }

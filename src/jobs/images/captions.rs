@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::data::columns::column_set::ValuePlace;
+use crate::data::columns::column_set::ValueFile;
 use crate::data::columns::{BatchColumns, ColumnKind, ColumnValues};
 use crate::data::index::shown;
 use crate::error::{Error, Result};
@@ -70,7 +70,7 @@ impl BatchCaptions {
         let ids = self.rows.iter().map(|row| row.as_ref().map(|row| row.id));
         let ids: Vec<Option<u64>> = ids.collect();
         let values = columns.read_for_captions(number, &ids)?;
-        self.make(&values, |id| columns.place_of_value(number, id))
+        self.make(&values, |id| columns.file_of_value(number, id))
     }
 
     /// The same of values that the program has: texts, or lists of texts, one for each row.
@@ -81,11 +81,11 @@ impl BatchCaptions {
         self.make(values, |_| None)
     }
 
-    /// `place`: where a sample has its value.
+    /// `file`: the file that has the value of a sample.
     fn make(
         &self,
         values: &ColumnValues,
-        place: impl Fn(u64) -> Option<ValuePlace>,
+        file: impl Fn(u64) -> Option<ValueFile>,
     ) -> Result<Vec<String>> {
         let rule = &self.of_run.rule;
         let texts: Vec<Vec<&str>> = match values {
@@ -111,7 +111,7 @@ impl BatchCaptions {
                 return Ok(String::new());
             };
             match texts.is_empty() && rule.missing == MissingCaption::Error {
-                true => Err(no_caption(rule, *id, place(*id))),
+                true => Err(no_caption(rule, *id, file(*id))),
                 false => Ok(rule.caption(&texts, random.clone())),
             }
         };
@@ -147,14 +147,14 @@ fn not_texts(rule: &CaptionRule, kind: &str) -> Error {
 }
 
 /// The error for a sample without a caption.
-fn no_caption(rule: &CaptionRule, id: u64, place: Option<ValuePlace>) -> Error {
+fn no_caption(rule: &CaptionRule, id: u64, file: Option<ValueFile>) -> Error {
     const FIX: &str = "or set `missing` of captions to empty";
-    match place {
-        Some(ValuePlace::OwnFile(path)) => Error::dataset(
+    match file {
+        Some(ValueFile::Own(path)) => Error::dataset(
             path,
             format!("does not exist, so sample {id} has no caption: write this file, {FIX}"),
         ),
-        Some(ValuePlace::Image(path)) => Error::dataset(
+        Some(ValueFile::Image(path)) => Error::dataset(
             path,
             format!(
                 "sample {id} has no text in {}: give it one, {FIX}",

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use featherload::cache::{BuildOptions, BuildPart, CacheBuilder, CacheEncoding};
+use featherload::cache::{BuildOptions, BuildPart, BuildPhase, CacheBuilder, CacheEncoding};
 use featherload::fetch::{FetchOptions, StoreAddress};
 use featherload::{CaptionRule, Loader, MissingCaption, Source};
 
@@ -172,10 +172,10 @@ fn a_text_that_changes_during_a_build_ends_it() {
         if let Some((number, of)) = part {
             build = build.part(BuildPart::Share { number, of });
         }
-        let mut calls = 0;
-        let e = build.build_watched(&mut |_| {
-            calls += 1;
-            if calls == 1 {
+        let mut is_written = false;
+        let e = build.build_watched(&mut |progress| {
+            if progress.phase == BuildPhase::Writing && !is_written {
+                is_written = true;
                 // Clocks of file systems tick every few milliseconds.
                 std::thread::sleep(Duration::from_millis(30));
                 fs::write(scene.text(1), format!("changed {name}")).unwrap();
