@@ -159,9 +159,10 @@ class BatchCaptions:
         values = texts(column, self._held.values(column, raw))
         try:
             return raw.captions(values)
-        except UnicodeEncodeError:
+        except TypeError:
+            # A half of a character, or a list with other values.
             raise ConfigError(
-                f"captions: column {column!r} has a text that is no Unicode: clean its texts",
+                f"captions: column {column!r} has a value that is no Unicode text: clean its texts",
                 option="captions",
             ) from None
 
