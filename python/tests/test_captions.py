@@ -312,3 +312,27 @@ def test_a_cache_keeps_text_files(folder: Path, tmp_path: Path) -> None:
     cache.build(folder, tmp_path / "cache", columns=[".txt"], num_workers=1)
     rule = Captions(".txt", shuffle=True)
     assert made(tmp_path / "cache", rule) == made(folder, rule)
+
+
+@pytest.mark.parametrize(
+    ("base", "change"),
+    [
+        *(({}, {name: True}) for name in ("lines", "wildcards", "shuffle")),
+        *(({}, {name: "p"}) for name in ("prefix", "suffix")),
+        ({}, {"choose": "random"}),
+        ({}, {"drop": 0.5}),
+        ({}, {"tag_drop": 0.5}),
+        ({}, {"secondary_separator": ";;"}),
+        *(({"shuffle": True}, {"separator": value}) for value in (";", "|")),
+        ({"shuffle": True}, {"keep": 2}),
+        ({"shuffle": True}, {"keep_separator": "|||"}),
+    ],
+)
+def test_every_field_reaches_the_library(
+    folder: Path, base: dict[str, Any], change: dict[str, Any]
+) -> None:
+    several = [[f"{number}, a, {{p|q}}, b;;c ||| d\nline", "other"] for number in range(COUNT)]
+    paths = [row["path"] for row in rows(folder)]
+    items = featherload.Items(paths, c=several)
+    both = [made(items, Captions("c", **fields)) for fields in (base, {**base, **change})]
+    assert both[0] != both[1]
