@@ -431,7 +431,7 @@ impl RawBatch {
         };
         let made = py.detach(|| match texts {
             Some(texts) => captions.of_values(&captions::column(texts)),
-            None => captions.read(&self.facts.columns),
+            None => captions.read(),
         });
         made.map_err(|e| raised(&e))
     }

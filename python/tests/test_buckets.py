@@ -72,9 +72,7 @@ def test_rows_have_the_size_of_their_bucket_and_tell_their_crop(
     assert len(shapes) > 2
 
 
-def resized(
-    style: str, image: tuple[int, int], height: int, width: int
-) -> tuple[float, float]:
+def resized(style: str, image: tuple[int, int], height: int, width: int) -> tuple[float, float]:
     """The size that just covers a row, without rounding."""
     scale = max(height / image[0], width / image[1])
     return image[0] * scale, image[1] * scale
@@ -82,9 +80,7 @@ def resized(
 
 def test_epochs_do_not_depend_on_workers_and_resume(folder: Path, loader: Make) -> None:
     def make(workers: int) -> featherload.Loader:
-        return loader(
-            folder, recipe=recipe(), sampler=buckets(), batch_size=4, num_workers=workers
-        )
+        return loader(folder, recipe=recipe(), sampler=buckets(), batch_size=4, num_workers=workers)
 
     whole = [digest(made) for made in [make(1)] for _ in range(2)]
     again = [digest(made) for made in [make(2)] for _ in range(2)]
@@ -100,12 +96,14 @@ def test_epochs_do_not_depend_on_workers_and_resume(folder: Path, loader: Make) 
 
 def test_ranks_share_the_images_of_each_bucket(folder: Path, loader: Make) -> None:
     seen: list[int] = []
-    shapes = []
+    shapes: list[list[Any]] = []
     for rank in range(3):
-        made = loader(folder, recipe=recipe(), sampler=buckets(), batch_size=2, rank=rank, world_size=3)
-        batches = list(made)
-        shapes.append([batch.images.shape for batch in batches])
-        for batch in batches:
+        made = loader(
+            folder, recipe=recipe(), sampler=buckets(), batch_size=2, rank=rank, world_size=3
+        )
+        shapes.append([])
+        for batch in made:
+            shapes[-1].append(batch.images.shape)
             seen += batch.ids[~batch.repeated].tolist()
     assert sorted(seen) == list(range(IMAGES))
     assert shapes[0] == shapes[1] == shapes[2]

@@ -71,7 +71,7 @@ def test_the_library_and_python_make_the_same_captions(folder: Path) -> None:
     assert made(featherload.Items(paths, several=several), RULE) == want
     assert made(folder / "all.jsonl", RULE, num_workers=2, batch_size=3) == want
     assert made(folder / "all.jsonl", RULE, seed=4) != want
-    assert "" in want.values() or len(set(want.values())) == COUNT
+    assert len(set(want.values())) > COUNT // 2
     for number, caption in want.items():
         tags = caption.split(", ") if caption else []
         assert set(tags) <= {f"t{number}", f"other {number}", "b", "c", "d"}
@@ -289,7 +289,7 @@ def test_what_cannot_be_a_caption_is_refused(folder: Path) -> None:
     with pytest.raises(TypeError):
         Captions("c", "random")  # type: ignore[misc]
     texts = ["a", 3, *["b"] * (COUNT - 2)]
-    with pytest.raises(ConfigError, match="c"):
+    with pytest.raises(ConfigError, match="'c'|\\bc\\b.*text|item 1"):
         loader(featherload.Items([r["path"] for r in rows(folder)], c=texts), "c")
     half = ["\ud800"] * COUNT
     items = featherload.Items([r["path"] for r in rows(folder)], c=half)

@@ -70,8 +70,11 @@ fn make(dir: &Path, style: BucketStyle) -> LoaderBuilder {
         .sampler(Sampler::Buckets(rule(style)))
 }
 
-/// The rows of an epoch: batch, id, status, size, and how each was cropped.
-fn epoch(loader: &mut Loader) -> Vec<(u64, u64, RowStatus, (usize, usize), SizeCondition)> {
+/// Batch, id, status and size of a row, and how it was cropped.
+type CroppedRow = (u64, u64, RowStatus, (usize, usize), SizeCondition);
+
+/// The rows of an epoch.
+fn epoch(loader: &mut Loader) -> Vec<CroppedRow> {
     let mut rows = Vec::new();
     for batch in loader.epoch() {
         let batch = batch.unwrap();

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
+from numbers import Real
 from typing import Any, Literal
 
 from ._columns import HeldColumns
@@ -91,8 +92,9 @@ class Captions:
         whole("keep", self.keep, 0, (1 << 32) - 1)
         for name in _PROBABILITIES:
             value = getattr(self, name)
-            if isinstance(value, bool) or not _is_probability(value):
+            if not _is_probability(value):
                 raise _refused(name, value, "is no probability: give 0 to 1, such as 0.1")
+            object.__setattr__(self, name, float(value))
         if self.map is not None and not callable(self.map):
             raise _refused("map", self.map, "cannot be called: give a function of a list of texts")
 
@@ -108,10 +110,8 @@ def _refused(name: str, value: Any, why: str) -> ConfigError:
 
 
 def _is_probability(value: Any) -> bool:
-    try:
-        return 0 <= float(value) <= 1
-    except (TypeError, ValueError, OverflowError):
-        return False
+    is_number = issubclass(type(value), Real) and not isinstance(value, bool)
+    return is_number and 0 <= value <= 1
 
 
 def _is_unicode(value: str) -> bool:

@@ -19,8 +19,8 @@ class EpochSampler:
     """The samples of this rank in the next epoch.
 
     Its length is that of torch's samplers: the samples of this rank in an epoch, including
-    repeated samples that fill up the rank. It does not depend on ``batch_size``, except with buckets
-    and ``drop_last``.
+    repeated samples that fill up the rank. It does not depend on ``batch_size``, except with
+    buckets and ``drop_last``.
     """
 
     def __init__(self, loader: Loader) -> None:

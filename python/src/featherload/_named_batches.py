@@ -54,7 +54,15 @@ class NamedBatches(Iterator[dict[str, Any]]):
 def _further(batch: Batch) -> dict[str, Any]:
     """Columns and captions of a batch."""
     values = {name: batch[name] for name in batch.columns}
-    return values if batch._captions is None else values | {"captions": batch.captions}
+    if batch._captions is None:
+        return values
+    if "captions" in values:
+        raise ConfigError(
+            "batches have a column 'captions' and captions of a rule, and one name for both: leave "
+            "the column out of columns",
+            option="columns",
+        )
+    return values | {"captions": batch.captions}
 
 
 def _masked(batch: Batch, labels: Any, value: int) -> Any:

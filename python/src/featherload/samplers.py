@@ -132,8 +132,8 @@ class Buckets(Sampler):
     """Batches of one size each, chosen from the sizes of images: aspect-ratio buckets.
 
     For recipes with ``cover_crop``, which resizes and crops each image to its bucket. Each image
-    comes once an epoch over all ranks. ``drop_last`` and ``pad_last`` apply to the last batch of each
-    bucket.
+    comes once an epoch over all ranks. ``drop_last`` and ``pad_last`` apply to the last batch of
+    each bucket.
 
     ``style``: the trainer whose buckets, resizes and crops these are. ``area``: most pixels of a
     row, but for the rounding of the style. ``step``: sides are multiples of it. None: 64 for
@@ -154,7 +154,7 @@ class Buckets(Sampler):
             "area": self.area,
             "step": self.step,
             "style": self.style,
-            "sides": None if self.sides is None else list(self.sides),
+            "sides": list(self.sides) if isinstance(self.sides, Sequence) else self.sides,
             "upscale": self.upscale,
         }
         return {"sampler": {"buckets": rule}}

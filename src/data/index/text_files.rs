@@ -116,8 +116,9 @@ pub(crate) fn open_columns(index: &Index, names: &[String]) -> Result<NamedReade
             return Err(Error::option(
                 "columns",
                 format!(
-                    "column {}: {} does not exist, nor does any other file that was looked for. It \
-                     belongs to the image {}",
+                    "column {}: {} does not exist, nor do the files of other samples that were \
+                     checked. It belongs to the image {}: write such files, or name the extension \
+                     that they have",
                     quoted(name),
                     shown(files.path(index, 0).as_os_str().as_encoded_bytes()),
                     shown(index.path(0).as_os_str().as_encoded_bytes()),

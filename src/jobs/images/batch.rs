@@ -350,7 +350,7 @@ impl Batch {
     /// file that changed or cannot be read.
     pub fn captions(&self) -> Result<Vec<String>> {
         match &self.captions {
-            Some(captions) => captions.read(&self.columns),
+            Some(captions) => captions.read(),
             None => Err(Error::option(
                 "captions",
                 "this run has no captions: name their column with `captions`",
@@ -358,8 +358,8 @@ impl Batch {
         }
     }
 
-    /// Makes the captions after the batch is dropped, with [`Batch::columns`]. None if the loader was
-    /// built without captions.
+    /// Makes the captions also after the batch is dropped. None if the loader was built without
+    /// captions.
     #[must_use]
     pub fn caption_rows(&self) -> Option<&BatchCaptions> {
         self.captions.as_ref()

@@ -28,12 +28,13 @@ struct CaptionRow {
     random: PositionRandom,
 }
 
-/// Makes the captions of a batch when they are asked for. It outlives the batch, and keeps no pixels.
+/// Makes the captions of a batch when they are read. It outlives the batch, and keeps no pixels.
 #[derive(Debug, Clone)]
 pub struct BatchCaptions {
     of_run: RunCaptions,
     /// None for masked rows.
     rows: Vec<Option<CaptionRow>>,
+    columns: BatchColumns,
 }
 
 impl BatchCaptions {
@@ -41,7 +42,7 @@ impl BatchCaptions {
         of_run: RunCaptions,
         plan: &EpochPlan,
         at: EpochMark,
-        rows: &[RowPlan],
+        (rows, columns): (&[RowPlan], BatchColumns),
     ) -> Self {
         let row = |row: &RowPlan| {
             (!row.status.is_masked()).then(|| CaptionRow {
@@ -52,15 +53,15 @@ impl BatchCaptions {
         Self {
             of_run,
             rows: rows.iter().map(row).collect(),
+            columns,
         }
     }
 
     /// One caption for each row, empty for masked rows. Reads the column that the rule names.
-    /// `columns`: those of the same batch.
     ///
     /// # Errors
     /// As [`Batch::captions`](crate::Batch::captions).
-    pub fn read(&self, columns: &BatchColumns) -> Result<Vec<String>> {
+    pub fn read(&self) -> Result<Vec<String>> {
         let Some(number) = self.of_run.column else {
             return Err(Error::option(
                 "captions",
@@ -69,8 +70,8 @@ impl BatchCaptions {
         };
         let ids = self.rows.iter().map(|row| row.as_ref().map(|row| row.id));
         let ids: Vec<Option<u64>> = ids.collect();
-        let values = columns.read_for_captions(number, &ids)?;
-        self.make(&values, |id| columns.file_of_value(number, id))
+        let values = self.columns.read_for_captions(number, &ids)?;
+        self.make(&values, |id| self.columns.file_of_value(number, id))
     }
 
     /// The same of values that the program has: texts, or lists of texts, one for each row.

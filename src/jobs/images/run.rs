@@ -264,6 +264,16 @@ impl ImageRun {
             Some(_) => self.packing.device_rasters_at(&self.program, at),
             None => self.packing.rasters_at(at),
         };
+        let columns = BatchColumns::new(
+            self.columns.clone(),
+            rows.iter()
+                .map(|r| (r.status != RowStatus::Padding).then_some(r.id))
+                .collect(),
+        );
+        let captions = self
+            .captions
+            .clone()
+            .map(|captions| BatchCaptions::new(captions, &self.plan, at, (&rows, columns.clone())));
         Ok(Batch {
             storage,
             owner: getpid(),
@@ -278,14 +288,8 @@ impl ImageRun {
             labels: self.labels(at, &rows),
             ids: rows.iter().map(|r| r.id).collect(),
             status: rows.iter().map(|r| r.status).collect(),
-            columns: BatchColumns::new(
-                self.columns.clone(),
-                rows.iter()
-                    .map(|r| (r.status != RowStatus::Padding).then_some(r.id))
-                    .collect(),
-            ),
-            captions: (self.captions.clone())
-                .map(|captions| BatchCaptions::new(captions, &self.plan, at, &rows)),
+            columns,
+            captions,
             repeated,
             faults,
             objects,
