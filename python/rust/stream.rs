@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use featherload::index::Label;
+use featherload::order::EpochMark;
 use featherload::{Loader, Result, State};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
@@ -260,12 +261,10 @@ impl Stream {
         self.with(py, |loader| Ok(loader.plan().has_buckets()))
     }
 
-    /// Samples of a batch of an epoch, over all ranks.
-    fn samples_of_all_ranks(&self, py: Python<'_>, epoch: u64, number: u64) -> PyResult<u64> {
-        self.with(py, |loader| {
-            let plan = loader.plan();
-            Ok(plan.samples_at(plan.mark(epoch, number)))
-        })
+    /// Samples over all ranks of the batch after `before` samples of an epoch.
+    fn samples_of_all_ranks(&self, py: Python<'_>, epoch: u64, before: u64) -> PyResult<u64> {
+        let at = EpochMark::new(epoch, before);
+        self.with(py, |loader| Ok(loader.plan().samples_at(at)))
     }
 
     /// Samples of this rank's rows `first` to `end` (excluded) of an epoch.

@@ -102,9 +102,13 @@ def test_ranks_share_the_images_of_each_bucket(folder: Path, loader: Make) -> No
             folder, recipe=recipe(), sampler=buckets(), batch_size=2, rank=rank, world_size=3
         )
         shapes.append([])
+        samples = 0
         for batch in made:
+            before = batch._of_loader.samples_before
+            samples += made._stream.samples_of_all_ranks(0, before)
             shapes[-1].append(batch.images.shape)
             seen += batch.ids[~batch.repeated].tolist()
+        assert samples == IMAGES
     assert sorted(seen) == list(range(IMAGES))
     assert shapes[0] == shapes[1] == shapes[2]
 

@@ -34,7 +34,7 @@ def remainder(loader: Any, raw: Any) -> int:
         return -1
     if loader._kept_of_last is not None:
         return int(loader._kept_of_last)
-    left: int = loader._stream.samples_of_all_ranks(raw.epoch, raw.number)
+    left: int = loader._stream.samples_of_all_ranks(raw.epoch, raw.samples_before)
     repeated = ranks * len(raw) - left
     if not 0 <= repeated < ranks:
         return -1
