@@ -280,7 +280,7 @@ fn text_files_beside_images_are_columns_and_captions() {
             assert_eq!(texts[row], Some(format!("t{id}, u\nsecond")));
         }
     }
-    // Only the files of a batch are opened, when it is asked for captions.
+    // Only the files of a batch are opened, when its captions are read.
     fs::remove_file(root.join("class1/000.txt")).unwrap();
     let b = make(Source::detect(root).unwrap(), lines.clone());
     let mut loader = b.shuffle(false).batch_size(3).build().unwrap();

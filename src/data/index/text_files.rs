@@ -106,7 +106,7 @@ fn text(path: &Path) -> Result<Option<String>> {
 ///
 /// # Errors
 /// No extension, or one of images; samples that are not files of their own; none of the files that
-/// are looked for exists.
+/// are checked exists.
 pub(crate) fn open_columns(index: &Index, names: &[String]) -> Result<NamedReaders> {
     let open = |name: &String| -> Result<(String, Box<dyn ColumnReader>)> {
         let files = TextFiles::new(name)?;

@@ -1,6 +1,6 @@
 //! The captions of a batch: the texts of its rows, and the rule that makes captions of them.
 //!
-//! In the consumer. Reads a column when it is asked for captions. Never in here: the steps of the
+//! In the consumer. Reads a column when captions are read. Never in here: the steps of the
 //! rule.
 
 use std::sync::Arc;
