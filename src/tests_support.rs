@@ -259,7 +259,7 @@ impl RowDecoder {
             RowExtent::Fixed { height, width } => {
                 Some(self.program.row_bytes((height, width)) as usize)
             }
-            RowExtent::Own => None,
+            RowExtent::Own | RowExtent::Patches(_) => None,
         }
     }
 
@@ -269,7 +269,7 @@ impl RowDecoder {
         let room = row.len() as u64;
         let program = &self.program;
         let admit = |size| {
-            if program.extent == RowExtent::Own && program.row_bytes(size) > room {
+            if program.extent.is_of_data() && program.picture_row_bytes(size) > room {
                 return Err(SampleFault::new(FaultKind::TooLarge, "no room in the row"));
             }
             Ok(())

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use featherload::batch::{BatchCaptions, BatchRow, SizeCondition};
+use featherload::batch::{BatchCaptions, BatchPatches, BatchRow, SizeCondition};
 use featherload::columns::{BatchColumns, ColumnValues, NumberValues};
 use featherload::index::Index;
 use featherload::{
@@ -73,6 +73,8 @@ struct Facts {
     geometry: Option<Vec<Vec<CropGeometry>>>,
     /// How the image of each row was cropped to its bucket. `None` without buckets.
     size_conditions: Option<Vec<SizeCondition>>,
+    /// `None` unless rows are patches.
+    patches: Option<BatchPatches>,
     /// Index with the names of the samples. It stays after the loader is gone.
     index: Arc<Index>,
     /// Reads further values of the samples.
@@ -82,6 +84,9 @@ struct Facts {
     /// Boxes, labels and keypoints. `None` if the images have none.
     objects: Option<BatchObjects>,
 }
+
+/// Style, patch size, merge size, the grid of each image, and the patches in each row.
+type PatchFacts = (&'static str, u32, u32, Vec<(u32, u32)>, Vec<usize>);
 
 /// The form of a batch's arrays, if it differs from that of the library's batch.
 #[derive(Debug, Clone, Copy, Default)]
@@ -154,6 +159,7 @@ impl RawBatch {
                     })
                     .transpose()?,
                 size_conditions: batch.size_conditions().map(<[_]>::to_vec),
+                patches: batch.patches().cloned(),
                 index,
                 columns: batch.columns().clone(),
                 captions: batch.caption_rows().cloned(),
@@ -247,6 +253,9 @@ impl RawBatch {
     /// The pixels as one tensor. None if rows have different sizes, or several crops.
     fn images(&self) -> PyResult<Option<Tensor>> {
         let held = self.held()?;
+        if let Some(patches) = held.batch.patches() {
+            return Ok(Some(tensor(held, &patches.shape(), 0)));
+        }
         if held.batch.descriptors().is_some() || held.batch.crop_count().is_some() {
             return Ok(None);
         }
@@ -367,7 +376,24 @@ impl RawBatch {
         Some(all.iter().map(numbers).collect())
     }
 
-    /// The pixels of each row.
+    /// Style, patch size and merge size, the grid of each image, and the patches in each row. None
+    /// unless the recipe makes patches.
+    fn patches(&self) -> Option<PatchFacts> {
+        let patches = self.facts.patches.as_ref()?;
+        let rule = patches.rule();
+        let grids = patches.grids();
+        let grids = grids.map(|grid| grid.map_or((0, 0), |grid| (grid.rows, grid.columns)));
+        let in_rows = (0..self.facts.status.len()).map(|row| patches.patches_in(row));
+        Some((
+            rule.style.name(),
+            rule.patch_size,
+            rule.merge_size,
+            grids.collect(),
+            in_rows.collect(),
+        ))
+    }
+
+    /// The pixels of each row. Not of patches.
     fn rows(&self) -> PyResult<Vec<Tensor>> {
         let held = self.held()?;
         let size = held.batch.dtype().size();

@@ -197,6 +197,7 @@ mod tests {
         for dtype in DataType::ALL {
             let emission = OutputFormat {
                 zero_channels: 0,
+                patches: None,
                 unit: 255.0,
                 mean: [0.0; 3],
                 std: [1.0; 3],

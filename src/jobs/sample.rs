@@ -654,6 +654,14 @@ impl SampleDecoder {
             done += self.canvas.apply(steps, fuses, &mut self.resampler);
             meter.lap(stage);
         }
+        if program.output_format.patches.is_some() {
+            let (width, height) = match self.canvas.pixels().0 {
+                CanvasPixels::Bytes(view) => (view.width, view.height),
+                CanvasPixels::Floats(view) => (view.width, view.height),
+            };
+            // A row may have patches after those of its image.
+            out[emitter.row_bytes(width, height)..].fill(0);
+        }
         meter.lap(stages::EMIT);
         Ok(())
     }

@@ -28,7 +28,7 @@ use crate::picture::PictureLimits;
 use crate::pool::coordinator::launch::LaunchMethod;
 use crate::pool::sandbox::Sandbox;
 use crate::pool::worker_options::WorkerOptions;
-use crate::recipe::{Recipe, RowExtent, SampleProgram};
+use crate::recipe::{Recipe, SampleProgram};
 
 /// Why workers finish rows for a device.
 const WITH_PAIRS: &str = "the images have paired images, which workers make by the same steps";
@@ -437,9 +437,10 @@ impl LoaderBuilder {
                 "a method gives the bytes of images, and no {what}: use image files"
             ));
         }
-        if matches!(program.extent, RowExtent::Own) {
+        if program.extent.is_of_data() {
             return refused(&format!(
-                "rows of own sizes have no {what} yet: end the recipe with a resize or a crop"
+                "rows of own sizes and rows of patches have no {what} yet: end the recipe with a \
+                 resize or a crop"
             ));
         }
         Ok(())

@@ -14,6 +14,7 @@ use crate::jobs::images::batch_mixing;
 use crate::jobs::images::object_section::ObjectSection;
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::SlotPacking;
+use crate::jobs::images::spec::needs_sizes;
 use crate::jobs::item_feed::ItemFeed;
 use crate::jobs::object_record;
 use crate::jobs::open_shards::MAPPED_SHARDS;
@@ -37,7 +38,7 @@ use crate::memory_plan::{MemoryLimit, RunMemory};
 use crate::order::{BucketBatches, EpochPlan, OrderOptions, Sampler, SamplerTable};
 use crate::picture::PictureLimits;
 use crate::recipe::joints::JointKind;
-use crate::recipe::{RowExtent, SampleProgram};
+use crate::recipe::{PatchRule, PatchStyle, RowExtent, SampleProgram};
 use crate::remote::fetch::fetcher::{Fetcher, TarIndexPolicy};
 use crate::sys::memory;
 
@@ -62,8 +63,6 @@ pub(super) struct PreparedRun {
     pub(super) has_jpegs: bool,
     /// The sizes that `packing` uses, for the job.
     pub(super) sizes: Option<SampleSizes>,
-    /// The sizes of all images, if batches have the crops of their buckets.
-    pub(super) image_sizes: Option<SampleSizes>,
     /// Substitutes to try for a sample that cannot be used.
     pub(super) tries: u32,
     /// Memory needs from all headers, if they were read for it.
@@ -182,6 +181,10 @@ impl PreparedRun {
         if request.feed.is_some() {
             check_feed(request)?;
         }
+        if let RowExtent::Patches(rule) = &program.extent {
+            let masks = objects.as_ref().and_then(|objects| objects.rule.masks);
+            check_patches(request, rule, masks.is_some())?;
+        }
         if program.is_joined() {
             let objects = objects.as_ref();
             check_joined(request, objects, request.masks.is_some(), fetcher.is_some())?;
@@ -227,16 +230,10 @@ impl PreparedRun {
             worst = Some(most);
             sizes = Some(all);
         }
-        let has_buckets = matches!(options.sampler, Sampler::Buckets(_));
-        let keeps_sizes = has_buckets && program.sets_size_by_cover();
-        let image_sizes = sizes.as_ref().filter(|_| keeps_sizes);
-        let image_sizes = image_sizes.map(SampleSizes::try_clone).transpose()?;
-        match program.extent {
-            RowExtent::Fixed { .. } => sizes = None,
-            RowExtent::Own if sizes.is_none() => {
-                sizes = Some(survey::read_sizes(&index, &limits, program.orientation)?);
-            }
-            RowExtent::Own => {}
+        if !needs_sizes(program, &options.sampler) {
+            sizes = None;
+        } else if sizes.is_none() {
+            sizes = Some(survey::read_sizes(&index, &limits, program.orientation)?);
         }
         let for_job = sizes.as_ref().map(SampleSizes::try_clone).transpose()?;
         let tries = request.on_error.substitute_limit(&plan);
@@ -269,7 +266,6 @@ impl PreparedRun {
             windows,
             has_jpegs,
             sizes: for_job,
-            image_sizes,
             tries,
             scratch: worst,
             mixing,
@@ -457,8 +453,7 @@ impl PreparedRun {
     }
 
     fn ingredients(&self, workers: u32, packing: &SlotPacking) -> MemoryInputs {
-        let sizes = self.sizes.as_ref().or(self.image_sizes.as_ref());
-        let sizes = sizes.map_or(0, |sizes| sizes.len() * 8);
+        let sizes = self.sizes.as_ref().map_or(0, |sizes| sizes.len() * 8);
         let table = self.plan.table().map_or(0, SamplerTable::bytes);
         // A second copy: the index has the names too.
         let classes = self.index.classes().bytes().saturating_sub(FEW_CLASSES);
@@ -568,13 +563,31 @@ fn check_feed(request: &RunRequest<'_>) -> Result<()> {
             format!("{sampler} needs labels or sizes of all samples"),
         );
     }
-    if matches!(request.program.extent, RowExtent::Own) {
+    if request.program.extent.is_of_data() {
         return refused(
             "recipe",
-            "this recipe keeps the sizes of images, for which memory is made: end it with a resize \
-             or a crop"
+            "the rows of this recipe have the sizes of their images, for which memory is made: end \
+             it with a resize or a crop"
                 .into(),
         );
+    }
+    Ok(())
+}
+
+/// Rejects options that rows of patches do not have.
+fn check_patches(request: &RunRequest<'_>, rule: &PatchRule, has_masks: bool) -> Result<()> {
+    if request.on_error == OnError::Substitute && rule.style == PatchStyle::Qwen {
+        return Err(Error::option(
+            "on_error",
+            "a substitute has other patches than the image that it replaces, and rows of style qwen \
+             follow each other without a gap: use skip or stop",
+        ));
+    }
+    if has_masks {
+        return Err(Error::option(
+            "objects",
+            "rows of patches have no instance masks yet: remove masks",
+        ));
     }
     Ok(())
 }
@@ -714,7 +727,8 @@ fn sizes_of_batches(plan: &EpochPlan) -> Result<BatchSizes<'_>> {
         (Some(scales), _) => BatchSizes::Any(&scales.sizes),
         (None, Sampler::Buckets(rule)) => {
             let largest = plan.buckets().and_then(BucketBatches::largest_bucket);
-            BatchSizes::Bucket(rule.fitter()?, largest.unwrap_or_default())
+            let largest = largest.ok_or_else(|| Error::protocol("a plan of buckets has none"))?;
+            BatchSizes::Bucket(rule.fitter()?, largest)
         }
         (None, _) => BatchSizes::OfRecipe,
     })

@@ -117,7 +117,6 @@ impl LoaderBuilder {
             plan,
             packing,
             sizes,
-            image_sizes,
             tries,
             columns,
             ..
@@ -276,7 +275,7 @@ impl LoaderBuilder {
                 plan,
                 program,
                 packing,
-                image_sizes,
+                image_sizes: sizes,
                 rasters: spec.rasters.into(),
                 annotations: objects.and_then(|of| of.report),
                 packed: PackedBatch::default(),

@@ -16,7 +16,7 @@ use crate::jobs::raster_section::{ROW_ALIGNMENT, RasterSection};
 use crate::memory_plan::run_memory::{DeviceNeeds, RingDepth, advice_text, largest_that_fits};
 use crate::order::{EpochPlan, OrderOptions, Sampler};
 use crate::picture::PictureLimits;
-use crate::recipe::{RowExtent, SampleProgram};
+use crate::recipe::SampleProgram;
 
 /// How a device reads what workers hand over, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -80,7 +80,7 @@ impl UploadPlanner<'_> {
     pub(super) fn check(&self, depth: RingDepth) -> Result<()> {
         let plan = self.check_rows()?;
         let is_sized_by_data = matches!(self.plan.sampler, Sampler::Buckets(_));
-        if self.limit.is_none() || self.program.extent == RowExtent::Own || is_sized_by_data {
+        if self.limit.is_none() || self.program.extent.is_of_data() || is_sized_by_data {
             return Ok(());
         }
         let slot_bytes = self.slot_bytes(&plan)?;

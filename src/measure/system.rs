@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::jobs::images::crop_sections;
 use crate::pool::ring::{RingLayout, RingShape};
 use crate::pool::worker_options;
-use crate::recipe::{Recipe, RowExtent, SampleProgram};
+use crate::recipe::{Recipe, SampleProgram};
 use crate::sys::{cgroup, probe};
 
 pub use crate::sys::cpu::CpuLevel;
@@ -79,7 +79,7 @@ pub fn default_workers() -> usize {
 /// is out of range.
 pub fn ring_bytes(recipe: &Recipe, batch_size: u32, depth: u32, workers: u32) -> Result<u64> {
     let program = SampleProgram::compile(recipe)?;
-    if program.extent == RowExtent::Own {
+    if program.extent.is_of_data() {
         return Err(Error::config(format!(
             "the ring of recipe '{}' depends on the sizes of the images, not on the recipe alone",
             recipe.name

@@ -580,7 +580,7 @@ impl MixingBytes {
         let own = match program.extent {
             RowExtent::Fixed { height, width } => Some((height, width)),
             // Only labels are mixed.
-            RowExtent::Own => None,
+            RowExtent::Own | RowExtent::Patches(_) => None,
         };
         let pixels = |(h, w): (u32, u32)| u64::from(h) * u64::from(w);
         let largest = own

@@ -6,10 +6,12 @@
 //! CPU. An `f32` image is computed by the same formula. Never in here: other arithmetic on pixels,
 //! allocation after `new`, `unsafe` outside of `planes`.
 
+mod patches;
 mod planes;
 
 use half::{bf16, f16};
 
+use self::patches::write_patches;
 use self::planes::write_planes;
 use super::level::ChannelLevel;
 use super::pixel_view::{PixelView, RgbPixel};
@@ -72,7 +74,7 @@ impl RowEmitter {
 
     /// Bytes of an output image of `width` x `height`.
     pub fn row_bytes(&self, width: usize, height: usize) -> usize {
-        width * height * self.emission.channels() * self.emission.dtype.size()
+        width * height * self.emission.values_per_pixel() * self.emission.dtype.size()
     }
 
     /// Fills `out` from tight rows of RGB. `out` needs no alignment.
@@ -139,6 +141,18 @@ impl RowEmitter {
         let OutputFormat { layout, order, .. } = self.emission;
         let source = EmitSource { pixels, placement };
         let out = self.without_zeros(out);
+        if let Some(patches) = self.emission.patches {
+            match tables {
+                ElementTables::F32(t) => {
+                    write_patches(source, patches, order, out, |c, v: u8| t[c][usize::from(v)])
+                }
+                ElementTables::Half(t) => {
+                    write_patches(source, patches, order, out, |c, v: u8| t[c][usize::from(v)])
+                }
+                ElementTables::U8 => write_patches(source, patches, order, out, |_, v| [v]),
+            }
+            return;
+        }
         match tables {
             // No lookup and no reordering.
             ElementTables::U8 if self.emission.is_plain_rgb8(placement) => pixels.copy_to(out),
@@ -175,6 +189,23 @@ impl RowEmitter {
         let source = EmitSource { pixels, placement };
         let out = self.without_zeros(out);
         let s = self.scaling;
+        if let Some(patches) = self.emission.patches {
+            match self.emission.dtype {
+                DataType::F32 => {
+                    write_patches(source, patches, order, out, |c, v| s.of(c, v).to_ne_bytes())
+                }
+                DataType::F16 => write_patches(source, patches, order, out, |c, v| {
+                    f16::from_f32(s.of(c, v)).to_ne_bytes()
+                }),
+                DataType::Bf16 => write_patches(source, patches, order, out, |c, v| {
+                    bf16::from_f32(s.of(c, v)).to_ne_bytes()
+                }),
+                DataType::U8 => {
+                    write_patches(source, patches, order, out, |_, v| [u8::rounded(v)]);
+                }
+            }
+            return;
+        }
         match self.emission.dtype {
             // Normalised already: nothing to divide.
             DataType::F32 if s.is_identity() => {

@@ -52,6 +52,7 @@ pub(crate) fn check(recipe: &Recipe) -> Result<CheckedRecipe, RecipeFault> {
     let mut known = PixelState::after_decode(recipe.decode().color);
     let mut seen = RepeatCheck::default();
     let mut before = Vec::new();
+    let makes_patches = recipe.ops.iter().any(|op| matches!(op, Op::Patches(_)));
     for (i, op) in recipe.ops.iter().enumerate() {
         let fault = |message: String| RecipeFault {
             op: Some(i),
@@ -59,7 +60,17 @@ pub(crate) fn check(recipe: &Recipe) -> Result<CheckedRecipe, RecipeFault> {
         };
         seen.note(op, i).map_err(fault)?;
         before.push(known);
+        let was_resized = std::mem::take(&mut known.resized);
         op.check(&mut known).map_err(fault)?;
+        match (op, makes_patches) {
+            (Op::Patches(_), _) => {}
+            (_, true) => check_beside_patches(op, &known).map_err(fault)?,
+            (_, false) if known.patches.is_some() => {
+                return Err(fault("contains patches: write it outside".into()));
+            }
+            (_, false) => {}
+        }
+        known.resized |= was_resized;
     }
     let dtype = seen.dtype.unwrap_or(DataType::F32);
     known
@@ -69,7 +80,7 @@ pub(crate) fn check(recipe: &Recipe) -> Result<CheckedRecipe, RecipeFault> {
             op: seen.cast,
             message: format!("cast: {message}"),
         })?;
-    if known.size.is_none() && known.resized {
+    if known.size.is_none() && known.resized && known.patches.is_none() {
         return Err(RecipeFault {
             op: seen.last_resize,
             message: format!(
@@ -87,6 +98,21 @@ pub(crate) fn check(recipe: &Recipe) -> Result<CheckedRecipe, RecipeFault> {
         dtype,
         size: known.size,
     })
+}
+
+/// Rejects operations that have no effect on rows of patches, or change the size of what is cut.
+fn check_beside_patches(op: &Op, known: &PixelState) -> Result<(), String> {
+    if known.resized {
+        return Err("changes the size of images, which patches sets: remove it".into());
+    }
+    match op {
+        Op::Layout(_) => Err("has no effect, since patches sets the order: remove it".into()),
+        Op::ZeroChannel(_) => Err("adds a channel, and patches have three: remove it".into()),
+        _ if known.is_grey() => Err("leaves one channel, and patches have three: use \
+                                     num_output_channels: 3"
+            .into()),
+        _ => Ok(()),
+    }
 }
 
 /// Counts all operations, including nested ones and those on batches.

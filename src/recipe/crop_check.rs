@@ -124,10 +124,10 @@ pub(super) fn check_format(
     crop: &CropFormat<'_>,
     first: Option<&CropFormat<'_>>,
 ) -> Result<(), CropFault> {
-    if crop.extent == RowExtent::Own {
+    if crop.extent.is_of_data() {
         return Err((
             None,
-            "keeps the size of each image, and the crops of a batch need one size: add \
+            "has another size for each image, and the crops of a batch need one size: add \
              random_resized_crop, center_crop or a resize to [height, width]"
                 .into(),
         ));

@@ -30,7 +30,7 @@
 //! - `augment`: code shared by policies; `crop_sizes`: code shared by operations on sizes;
 //! - `nested_ops`: code shared by operations that contain operations; `permutation`: an order of
 //!   the channels;
-//! - `buckets`: aspect-ratio buckets: the size of an image's row;
+//! - `buckets`: aspect-ratio buckets: the size of an image's row; `patches`: rows of patches;
 //! - `geometry`: boxes; `placement`: flips and quarter turns; `weights`: the weights of resizes.
 
 pub(crate) mod augment;
@@ -57,6 +57,7 @@ mod operation;
 mod operation_docs;
 mod ops;
 mod pair_steps;
+mod patches;
 mod permutation;
 mod pixel_state;
 mod placement;
@@ -98,6 +99,8 @@ pub use ops::cover_crop::CropPlace;
 pub use ops::pad_to::PadAnchor;
 pub use ops::rand_augment::RandTable;
 pub(crate) use pair_steps::PairSteps;
+pub(crate) use patches::MOST_PATCH_SIZE;
+pub use patches::{PatchGrid, PatchOrder, PatchRule, PatchStyle};
 #[doc(hidden)]
 pub use placement::PixelPlacement;
 pub use planner::OperationMove;

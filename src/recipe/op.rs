@@ -98,6 +98,7 @@ ops! {
     mix_samples::MixSamples => "mix_samples",
     cut_samples::CutSamples => "cut_samples",
     copy_paste::CopyPaste => "copy_paste",
+    patches::Patches => "patches",
     pad::Pad => "pad",
     pad_to::PadTo => "pad_to",
     color_jitter::ColorJitter => "color_jitter",
@@ -265,9 +266,13 @@ mod tests {
         for op in operations() {
             let first = match op.name {
                 "decode" => "",
+                "patches" => "  - decode\n",
                 _ => "  - decode\n  - resize: {size: [300, 300]}\n",
             };
-            let last = "  - random_crop: {size: 8, pad_if_needed: true}\n";
+            let last = match op.name {
+                "patches" => "",
+                _ => "  - random_crop: {size: 8, pad_if_needed: true}\n",
+            };
             let yaml = format!("featherload: 1\nops:\n{first}  - {}\n{last}", op.example);
             let recipe = Recipe::from_text(&yaml, RecipeFormat::Yaml, "example.yaml")
                 .unwrap_or_else(|e| panic!("{e}\n{yaml}"));

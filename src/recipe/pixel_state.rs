@@ -1,6 +1,7 @@
 //! What is known of the pixels between two operations, for every image. The check of the next
 //! operation reads it, and each operation updates it.
 
+use super::patches::PatchRule;
 use super::ranges::{MAX_SIDE, finite};
 use super::tensor::DataType;
 use super::values::{ColorOrder, ColorSpace, Padding, Size};
@@ -33,6 +34,8 @@ pub(crate) struct PixelState {
     pub(crate) min_side: Option<u32>,
     /// An operation has changed the size of some images.
     pub(crate) resized: bool,
+    /// If images become rows of patches.
+    pub(crate) patches: Option<PatchRule>,
 }
 
 /// The divisor of `normalize` for these values.
@@ -55,6 +58,7 @@ impl PixelState {
             size: None,
             min_side: None,
             resized: false,
+            patches: None,
         }
     }
 

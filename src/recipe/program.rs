@@ -23,6 +23,7 @@ use super::joints::SampleJoint;
 use super::move_unit::{MoveUnit, OperationPart};
 use super::op::Op;
 use super::operation::Operation;
+use super::patches::PatchOrder;
 use super::pixel_state::{ValueKind, normalize_unit};
 use super::placement::PixelPlacement;
 use super::planner::{self, OperationMove};
@@ -52,6 +53,8 @@ pub struct OutputFormat {
     pub order: ColorOrder,
     /// The number of zero channels after the others, in layout nchw.
     pub zero_channels: usize,
+    /// If a row is patches. Layout has no effect then.
+    pub patches: Option<PatchOrder>,
 }
 
 impl OutputFormat {
@@ -63,11 +66,18 @@ impl OutputFormat {
         }
     }
 
+    /// Values in a row for each pixel of its image.
+    pub(crate) fn values_per_pixel(&self) -> usize {
+        let copies = self.patches.map_or(1, |order| order.temporal as usize);
+        self.channels() * copies
+    }
+
     /// Whether a row has exactly the bytes of the stored pixels: RGB8 without a flip or a turn.
     pub(crate) fn is_plain_rgb8(&self, placement: PixelPlacement) -> bool {
         self.dtype == DataType::U8
             && self.layout == MemoryLayout::Nhwc
             && self.order == ColorOrder::Rgb
+            && self.patches.is_none()
             && placement == PixelPlacement::default()
     }
 }
@@ -262,7 +272,10 @@ impl SampleProgram {
         let decode = recipe.decode();
         let extent = match checked.size {
             Some((height, width)) => RowExtent::Fixed { height, width },
-            None => RowExtent::Own,
+            None => checked
+                .known
+                .patches
+                .map_or(RowExtent::Own, RowExtent::Patches),
         };
         if let Some(mixing) = &recipe.mixing {
             let fault = |(op, message): (Option<usize>, _)| RecipeFault {
@@ -339,6 +352,7 @@ impl SampleProgram {
                     (_, false) => ColorOrder::Rgb,
                 },
                 zero_channels: usize::from(zero),
+                patches: checked.known.patches.map(|rule| rule.order()),
             },
             fuses: reorder != ReorderMode::Off,
             crops: None,
@@ -450,6 +464,7 @@ impl SampleProgram {
                 layout: MemoryLayout::Nhwc,
                 order: ColorOrder::Rgb,
                 zero_channels: 0,
+                patches: None,
             },
             crops: None,
             hulls: None,
@@ -495,10 +510,20 @@ impl SampleProgram {
         })
     }
 
-    /// The bytes of a row of this height and width.
+    /// The bytes of a row of this height and width. Of patches: without those after the image.
     pub(crate) fn row_bytes(&self, (height, width): (u32, u32)) -> u64 {
-        let elements = self.output_format.channels() as u64 * u64::from(height) * u64::from(width);
+        let elements =
+            self.output_format.values_per_pixel() as u64 * u64::from(height) * u64::from(width);
         elements * self.output_format.dtype.size() as u64
+    }
+
+    /// The bytes of a row for an upright image of this height and width, with patches after it.
+    pub(crate) fn picture_row_bytes(&self, picture: (u32, u32)) -> u64 {
+        let RowExtent::Patches(rule) = self.extent else {
+            return self.row_bytes(self.extent.of(picture));
+        };
+        let numbers = rule.row_patches(rule.grid(picture).ok()) * rule.patch_values() as u64;
+        numbers * self.output_format.dtype.size() as u64
     }
 
     /// Whether a batch may set the size of its rows.

@@ -391,7 +391,11 @@ impl WeightTable {
 /// Empties `v` and reserves exactly `len`, since the memory plan includes the tables.
 pub(crate) fn clear_with_capacity<T>(v: &mut Vec<T>, len: usize) {
     v.clear();
-    v.reserve_exact(len);
+    if v.capacity() < len {
+        // Both blocks at once would leave a hole in the heap.
+        *v = Vec::new();
+        v.reserve_exact(len);
+    }
 }
 
 /// Up to this number of output pixels, all are weighed to find the largest weight. Longer axes, of

@@ -13,8 +13,8 @@ use featherload::recipe::{
 };
 use featherload::tests_support::unpack_goldens;
 use featherload::{
-    DataType, EpochTail, InstanceMasks, Loader, LoaderBuilder, MemoryLayout, ObjectOptions,
-    ObjectRule, OnError, Rank, Recipe, RowStatus, Sampler, State,
+    DataType, EpochTail, FaultKind, InstanceMasks, Loader, LoaderBuilder, MemoryLayout,
+    ObjectOptions, ObjectRule, OnError, Rank, Recipe, RowStatus, SampleFault, Sampler, State,
 };
 use serde::Deserialize;
 
@@ -233,6 +233,61 @@ fn images_without_a_bucket_fail_or_are_replaced_from_their_batch() {
         }
     }
     assert_eq!(replaced, 2);
+}
+
+/// The crop of an image follows from the size that its header had at the start, and so does its
+/// batch.
+#[test]
+fn images_of_another_size_than_at_the_start_fail() {
+    let dir = data();
+    let unreadable = dir.path().join("unreadable.jpg");
+    fs::write(&unreadable, "no picture").unwrap();
+    for (workers, style) in [(0, STYLES[0]), (1, STYLES[1]), (2, STYLES[3])] {
+        let make = || {
+            let loader = make(dir.path(), style).on_error(OnError::Skip);
+            loader.num_workers(workers).build().unwrap()
+        };
+        let order: Vec<u64> = epoch(&mut make()).iter().map(|row| row.1).collect();
+        let mut loader = make();
+        // Of the second epoch, for which no worker has opened a file yet.
+        let seen = epoch(&mut loader).len();
+        assert_eq!(seen, order.len());
+        let (one, other) = (7, 30);
+        let turned = |id| -> (u16, u16) { (size(id).1 * 2, size(id).0) };
+        let nudged = |id| -> (u16, u16) { (size(id).0 + 1, size(id).1) };
+        let write = |id: u64, (height, width)| {
+            let picture = Picture::rgb(width, height, id).encode();
+            fs::write(dir.path().join(format!("{id:03}.jpg")), picture).unwrap();
+        };
+        write(one, turned(one));
+        write(other, nudged(other));
+        fs::write(&unreadable, Picture::rgb(64, 64, 1).encode()).unwrap();
+        let mut found = HashMap::new();
+        for batch in loader.epoch() {
+            let batch = batch.unwrap();
+            for fault in batch.faults() {
+                let SampleFault { kind, reason, .. } = fault.fault.clone();
+                assert_eq!(kind, FaultKind::Changed, "{reason}");
+                found.insert(fault.id, reason);
+            }
+        }
+        let was = |id: u64, (height, width): (u16, u16)| {
+            let (h, w) = size(id);
+            format!("the image is now {width} x {height}, and was {w} x {h} when headers were read")
+        };
+        let wanted = HashMap::from([
+            (one, was(one, turned(one))),
+            (other, was(other, nudged(other))),
+            (
+                IMAGES,
+                "the image is now 64 x 64, and could not be read when headers were".to_owned(),
+            ),
+        ]);
+        assert_eq!(found, wanted, "{workers} workers");
+        write(one, size(one));
+        write(other, size(other));
+        fs::write(&unreadable, "no picture").unwrap();
+    }
 }
 
 /// Resumes after each batch, also after short ones, on two ranks.

@@ -19,6 +19,7 @@ mod labels;
 mod masks;
 mod mixing;
 mod objects;
+mod patches;
 mod rasters;
 mod sampler;
 mod stream;

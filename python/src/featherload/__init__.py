@@ -40,6 +40,7 @@ from ._errors import (
 from ._featherload import Tensor, __version__
 from ._items import Items
 from ._loader import Loader
+from ._patches import Patches
 from ._preview import Preview
 from ._ray_batch import RayBatch
 from ._rays import Rays
@@ -67,6 +68,7 @@ __all__ = [
     "IndexReport",
     "Items",
     "Loader",
+    "Patches",
     "Plan",
     "PlatformError",
     "Points",

@@ -19,6 +19,8 @@ from ._columns import HeldColumns
 from ._errors import ConfigError
 from ._featherload import RawBatch, Tensor
 from ._objects import Objects, of_batch
+from ._patches import Patches
+from ._patches import of_batch as patches_of_batch
 from ._target_plan import TargetView
 from ._values import handle
 
@@ -92,7 +94,8 @@ class Batch(tuple[Any, Any]):
 
     ``images``: array N x C x H x W (``layout="nchw"``) or N x H x W x C, of ``dtype``. If images
     keep their own sizes (``recipe="full"``), it is a list of N arrays. If a recipe makes several
-    crops of each image, it is a list with one such array for each crop.
+    crops of each image, it is a list with one such array for each crop. If it makes ``patches``,
+    it is the array of all patches.
     ``labels``: int64 array N, float32 array N x K (mixed batches, vectors), or None for a data
     set without labels. Masked rows have label -1, or zeros.
 
@@ -293,6 +296,17 @@ class Batch(tuple[Any, Any]):
                 "only batches of a recipe with several crops have a geometry: give recipe a list"
             )
         return [CropGeometry._of(*crop) for crop in found]
+
+    @property
+    def patches(self) -> Patches:
+        """The patches of the rows with their grids, where the recipe has ``patches``."""
+        found = self._of_loader.patches()
+        if found is None:
+            raise AttributeError(
+                "this batch has no patches: give the loader a recipe with patches, such as "
+                "recipe={'ops': [{'patches': {'style': 'qwen'}}]}"
+            )
+        return patches_of_batch(found, self[0])
 
     @property
     def original_size(self) -> npt.NDArray[np.int64]:

@@ -12,8 +12,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from . import _patch_processors
 from ._errors import ConfigError, DatasetError
 from ._image_processors import KINDS, ProcessorKind
+from ._patch_processors import PATCH_KINDS, PatchKind
 from ._transforms import Op, Recipe, as_opened, cannot
 
 # Pillow's numbers of the filters of recipes. 0 (nearest) is left out: for it, transformers takes
@@ -37,8 +39,6 @@ _NO_PIXELS = {
     "_valid_processor_keys",
 }
 _INSTEAD = {
-    "Siglip2": "it cuts images of any size to patches: models of a fixed size, such as "
-    "siglip2-base-patch16-224, have SiglipImageProcessor",
     "VitPose": "it cuts the box of each person out of the image, and no operation does that",
 }
 # Keys of detectors alone.
@@ -87,7 +87,10 @@ def preprocessor(config: Any) -> Recipe:
         )
     # A key with null is a missing key: classes use their default for it.
     given = {str(key): value for key, value in config.items() if value is not None}
-    name, kind = _kind(given)
+    name, stem = _name(given)
+    if stem in PATCH_KINDS:
+        return _patched(given, name, PATCH_KINDS[stem])
+    kind = _kind(name, stem)
     for key, value in given.items():
         if key not in _READ | _NO_PIXELS | _keys(kind):
             raise _cannot(f"{key}={value!r} of {name}", "the key is unknown")
@@ -128,6 +131,29 @@ def preprocessor(config: Any) -> Recipe:
     edges = _edges(given, kind)
     ops += _steps(given, name, kind) if edges is None else _padded(given, name, kind, *edges)
     ops.append({"layout": {"layout": "nchw"}})
+    return {"featherload": 1, "name": name, "ops": ops}
+
+
+def _patched(given: Mapping[str, Any], name: str, kind: PatchKind) -> Recipe:
+    """The recipe of a processor that makes patches."""
+    read = {"data_format", "do_normalize", "do_rescale", "do_resize", "image_mean", "image_std"}
+    read |= {"resample", "rescale_factor", *_NO_PIXELS, *kind.keys}
+    for key, value in given.items():
+        if key not in read:
+            raise _cannot(f"{key}={value!r} of {name}", "the key is unknown")
+    if not _flag(given, "do_resize", True):
+        raise _cannot(f"do_resize=False of {name}", "images must be resized to whole patches")
+    if given.get("data_format", "channels_first") != "channels_first":
+        raise _cannot(
+            f"data_format={given['data_format']!r} of {name}", "the order of values is the model's"
+        )
+    try:
+        numbers = _patch_processors.parameters(given, kind)
+    except ValueError as error:
+        what, why = error.args
+        raise _cannot(f"{what} of {name}", why) from None
+    numbers["interpolation"] = _filter(given, name, kind.levels)
+    ops = [as_opened(), {"patches": numbers}, *_levels(given, name, kind.levels)]
     return {"featherload": 1, "name": name, "ops": ops}
 
 
@@ -201,7 +227,8 @@ def with_style(recipe: Any, objects: Any) -> Any:
         return objects
     rule = dict(objects) if isinstance(objects, Mapping) else {"files": objects}
     name = type(_inner(recipe)).__name__
-    if rule.get("style") is None and _kind({"image_processor_type": name})[1].annotates:
+    known = KINDS.get(_name({"image_processor_type": name})[1])
+    if rule.get("style") is None and known is not None and known.annotates:
         rule["style"] = "hf"
     return rule
 
@@ -289,8 +316,8 @@ def _read(path: str) -> Any:
         raise ConfigError(f"{path} is not JSON: {error}", path=path, option="recipe") from error
 
 
-def _kind(config: Mapping[str, Any]) -> tuple[str, ProcessorKind]:
-    """The name of the processor, and its rules."""
+def _name(config: Mapping[str, Any]) -> tuple[str, str]:
+    """The name of the processor, and that of its model."""
     name = config.get("image_processor_type", config.get("feature_extractor_type"))
     if name is None:
         raise _cannot(
@@ -300,13 +327,19 @@ def _kind(config: Mapping[str, Any]) -> tuple[str, ProcessorKind]:
         )
     name = str(name)
     suffix = next((suffix for suffix in _SUFFIXES if name.endswith(suffix)), "")
-    kind = KINDS.get(name.removesuffix(suffix))
+    return name, name.removesuffix(suffix)
+
+
+def _kind(name: str, stem: str) -> ProcessorKind:
+    """The rules of a processor."""
+    kind = KINDS.get(stem)
     if kind is None:
-        instead = _INSTEAD.get(name.removesuffix(suffix))
+        instead = _INSTEAD.get(stem)
         if instead is not None:
             raise _cannot(name, instead)
-        raise _cannot(name, f"supported are the image processors of {', '.join(sorted(KINDS))}")
-    return name, kind
+        known = ", ".join(sorted({*KINDS, *PATCH_KINDS}))
+        raise _cannot(name, f"supported are the image processors of {known}")
+    return kind
 
 
 def _flag(config: Mapping[str, Any], key: str, default: bool | None, name: str = "") -> bool:
@@ -463,17 +496,7 @@ def _check_annotations(config: Mapping[str, Any], name: str, kind: ProcessorKind
 def _resize(
     config: Mapping[str, Any], name: str, kind: ProcessorKind, size: int | list[int]
 ) -> list[Op]:
-    number = config.get("resample", kind.resample)
-    if number is None:
-        raise _cannot(
-            f"{name} without resample", "versions of transformers have different defaults"
-        )
-    filter = _FILTERS.get(number) if _whole(number) else None
-    if filter is None:
-        raise _cannot(
-            f"resample={number!r} of {name}",
-            "recipes have Pillow's filters 1 (lanczos), 2 (bilinear) and 3 (bicubic)",
-        )
+    filter = _filter(config, name, kind)
     if kind.levit and isinstance(size, int):
         size = int((256 / 224) * size)
     part = config.get("crop_pct", kind.crop_pct if kind.enlarged is None else kind.enlarged)
@@ -495,6 +518,22 @@ def _resize(
         {"resize": {"size": int(size / part), "interpolation": filter}},
         {"center_crop": {"size": [size, size], "rounding": "down"}},
     ]
+
+
+def _filter(config: Mapping[str, Any], name: str, kind: ProcessorKind) -> str:
+    """The interpolation."""
+    number = config.get("resample", kind.resample)
+    if number is None:
+        raise _cannot(
+            f"{name} without resample", "versions of transformers have different defaults"
+        )
+    filter = _FILTERS.get(number) if _whole(number) else None
+    if filter is None:
+        raise _cannot(
+            f"resample={number!r} of {name}",
+            "recipes have Pillow's filters 1 (lanczos), 2 (bilinear) and 3 (bicubic)",
+        )
+    return filter
 
 
 def _center_crop(

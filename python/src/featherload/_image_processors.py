@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-_HALVES = [0.5, 0.5, 0.5]
-_CLIP_MEAN = [0.48145466, 0.4578275, 0.40821073]
-_CLIP_STD = [0.26862954, 0.26130258, 0.27577711]
+HALVES = [0.5, 0.5, 0.5]
+CLIP_MEAN = [0.48145466, 0.4578275, 0.40821073]
+CLIP_STD = [0.26862954, 0.26130258, 0.27577711]
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ _CLIP = ProcessorKind(
     number="shorter",
     size={"shortest_edge": 224},
     resample=3,
-    mean=_CLIP_MEAN,
-    std=_CLIP_STD,
+    mean=CLIP_MEAN,
+    std=CLIP_STD,
     crops=True,
     do_center_crop=True,
 )
@@ -92,28 +92,28 @@ _SEGMENTER = replace(
     keys=frozenset({"ignore_index", "num_labels"}),
 )
 KINDS = {
-    "Beit": ProcessorKind("square", None, 3, _HALVES, _HALVES, crops=True, do_center_crop=None),
+    "Beit": ProcessorKind("square", None, 3, HALVES, HALVES, crops=True, do_center_crop=None),
     "Bit": _CLIP,
-    "Blip": ProcessorKind("square", {"height": 384, "width": 384}, 3, _CLIP_MEAN, _CLIP_STD),
+    "Blip": ProcessorKind("square", {"height": 384, "width": 384}, 3, CLIP_MEAN, CLIP_STD),
     "CLIP": _CLIP,
     "ChineseCLIP": _CLIP,
     "ConditionalDetr": _DETECTOR,
     "ConvNext": ProcessorKind(
-        "shorter", {"shortest_edge": 384}, None, _HALVES, _HALVES, crop_pct=0.875
+        "shorter", {"shortest_edge": 384}, None, HALVES, HALVES, crop_pct=0.875
     ),
     "DeiT": ProcessorKind(
         "square",
         {"height": 256, "width": 256},
         3,
-        _HALVES,
-        _HALVES,
+        HALVES,
+        HALVES,
         crops=True,
         do_center_crop=True,
     ),
     "DeformableDetr": _DETECTOR,
     "Detr": _DETECTOR,
     "DPT": ProcessorKind(
-        None, {"height": 384, "width": 384}, 3, _HALVES, _HALVES, fixed=True, multiples=True
+        None, {"height": 384, "width": 384}, 3, HALVES, HALVES, fixed=True, multiples=True
     ),
     "DINOv3ViT": ProcessorKind(
         "square", _SQUARE_224, 2, _IMAGENET_MEAN, _IMAGENET_STD, crops=True, floats=True
@@ -122,8 +122,8 @@ KINDS = {
         "square",
         {"height": 346, "width": 346},
         None,
-        _HALVES,
-        _HALVES,
+        HALVES,
+        HALVES,
         crops=True,
         crop=289,
         standardises=True,
@@ -153,8 +153,8 @@ KINDS = {
         "shorter",
         {"shortest_edge": 256},
         2,
-        _HALVES,
-        _HALVES,
+        HALVES,
+        HALVES,
         crops=True,
         do_center_crop=True,
     ),
@@ -162,8 +162,8 @@ KINDS = {
         "shorter",
         {"shortest_edge": 224},
         None,
-        _HALVES,
-        _HALVES,
+        HALVES,
+        HALVES,
         crops=True,
         do_center_crop=True,
         crop=256,
@@ -199,8 +199,8 @@ KINDS = {
     "Segformer": ProcessorKind(
         "square", {"height": 512, "width": 512}, 2, _IMAGENET_MEAN, _IMAGENET_STD
     ),
-    "Siglip": ProcessorKind(None, _SQUARE_224, 3, _HALVES, _HALVES),
-    "ViT": ProcessorKind("square", _SQUARE_224, 2, _HALVES, _HALVES),
+    "Siglip": ProcessorKind(None, _SQUARE_224, 3, HALVES, HALVES),
+    "ViT": ProcessorKind("square", _SQUARE_224, 2, HALVES, HALVES),
     # Its edges are multiples of 16.
     "Yolos": replace(_DETECTOR, pads=False),
 }

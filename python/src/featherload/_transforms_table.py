@@ -8,8 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import _albumentations, _crops, _huggingface, _other_transforms, _timm, _transforms
+from . import (
+    _albumentations,
+    _crops,
+    _huggingface,
+    _other_transforms,
+    _patch_processors,
+    _timm,
+    _transforms,
+)
 from ._image_processors import KINDS, ProcessorKind
+from ._patch_processors import PATCH_KINDS
 
 _HEAD = """\
 # Everything that translates
@@ -88,10 +97,22 @@ def page() -> str:
             "Image processors, under all names of the classes (`...ImageProcessor`, "
             "`...ImageProcessorFast`,\n`...ImageProcessorPil`, `...FeatureExtractor`):",
             ("processor", "size by default", "steps"),
-            [
-                (f"`{name}`", _size(kind), _huggingface.steps_text(kind))
-                for name, kind in sorted(KINDS.items())
-            ],
+            sorted(
+                [
+                    *(
+                        (f"`{name}`", _size(kind), _huggingface.steps_text(kind))
+                        for name, kind in KINDS.items()
+                    ),
+                    *(
+                        (
+                            f"`{name}`",
+                            _patch_processors.size_text(kind),
+                            _patch_processors.steps_text(kind),
+                        )
+                        for name, kind in PATCH_KINDS.items()
+                    ),
+                ]
+            ),
         )
     )
     return "\n".join(parts)

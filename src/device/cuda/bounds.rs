@@ -144,6 +144,7 @@ mod tests {
         KernelEmission::new(
             &OutputFormat {
                 zero_channels: 0,
+                patches: None,
                 unit: 255.0,
                 mean: [0.0; 3],
                 std: [1.0; 3],

@@ -248,6 +248,7 @@ fn emission(dtype: DataType, layout: MemoryLayout, order: ColorOrder) -> OutputF
     let whole = dtype == DataType::U8;
     OutputFormat {
         zero_channels: 0,
+        patches: None,
         unit: if whole { 1.0 } else { 255.0 },
         mean: if whole {
             [0.0; 3]

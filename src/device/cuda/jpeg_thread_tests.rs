@@ -317,6 +317,7 @@ impl Running {
         };
         let emission = OutputFormat {
             zero_channels: 0,
+            patches: None,
             unit: 255.0,
             mean: [0.0; 3],
             std: [1.0; 3],

@@ -53,6 +53,7 @@ const PLACES: RowPlaces = RowPlaces {
 fn emission() -> KernelEmission {
     let emission = OutputFormat {
         zero_channels: 0,
+        patches: None,
         unit: 255.0,
         mean: [0.0; 3],
         std: [1.0; 3],

@@ -14,8 +14,9 @@ use crate::error::{Error, Result, SampleFault};
 pub use crate::jobs::images::captions::BatchCaptions;
 use crate::jobs::images::crop_extents::{CropExtents, several_crops};
 use crate::jobs::images::objects::BatchObjects;
+pub use crate::jobs::images::patch_rows::BatchPatches;
 pub use crate::jobs::images::pixel_views::{BatchPixels, DensePixels, PackedPixels, PixelElement};
-use crate::jobs::images::pixel_views::{cast, no_tensor};
+use crate::jobs::images::pixel_views::{cast, no_tensor, rows_of_patches};
 use crate::jobs::images::raster_extent::BatchRaster;
 pub use crate::jobs::images::size_condition::SizeCondition;
 use crate::jobs::raster_rule::NamedRaster;
@@ -115,6 +116,8 @@ pub(crate) enum RowsExtent {
         /// Bytes of table and rows.
         bytes: usize,
     },
+    /// Each row has patches.
+    Patches(BatchPatches),
 }
 
 /// The memory of the pixels.
@@ -196,6 +199,7 @@ impl Batch {
         let (dtype, layout) = (self.dtype, self.layout);
         Ok(match &self.extent {
             RowsExtent::Crops(_) => return Err(several_crops()),
+            RowsExtent::Patches(_) => return Err(rows_of_patches()),
             RowsExtent::Equal { .. } => {
                 let shape = self.shape()?;
                 let used = shape.iter().product::<usize>() * dtype.size();
@@ -255,7 +259,31 @@ impl Batch {
             }
             RowsExtent::Own { .. } => Err(no_tensor()),
             RowsExtent::Crops(_) => Err(several_crops()),
+            RowsExtent::Patches(_) => Err(rows_of_patches()),
         }
+    }
+
+    /// The grids of the images, and the shape of all patches, if the recipe makes
+    /// [`Patches`](crate::recipe::Patches). None with other recipes.
+    #[must_use]
+    pub fn patches(&self) -> Option<&BatchPatches> {
+        match &self.extent {
+            RowsExtent::Patches(patches) => Some(patches),
+            RowsExtent::Equal { .. } | RowsExtent::Crops(_) | RowsExtent::Own { .. } => None,
+        }
+    }
+
+    /// The patches of all rows, with the shape of [`BatchPatches::shape`].
+    ///
+    /// # Errors
+    /// The recipe makes no patches; the batch has another type than `T`; a batch on a device (use
+    /// [`Batch::on_device`] or [`Batch::to_host`]); a forked copy of the process.
+    pub fn patch_values<T: PixelElement>(&self) -> Result<&[T]> {
+        let patches = self.patches();
+        let patches = patches.ok_or_else(|| {
+            Error::config("the recipe of this batch makes no patches: use pixels")
+        })?;
+        cast(self.dtype, &self.host_bytes()?[..patches.bytes()])
     }
 
     /// Bytes of all pixels, with the table before them if rows have their own sizes.
@@ -267,6 +295,7 @@ impl Batch {
             },
             RowsExtent::Own { bytes, .. } => *bytes,
             RowsExtent::Crops(extents) => extents.bytes,
+            RowsExtent::Patches(patches) => patches.bytes(),
         })
     }
 
@@ -275,7 +304,7 @@ impl Batch {
     #[must_use]
     pub fn descriptors(&self) -> Option<&[RowDescriptor]> {
         match &self.extent {
-            RowsExtent::Equal { .. } | RowsExtent::Crops(_) => None,
+            RowsExtent::Equal { .. } | RowsExtent::Crops(_) | RowsExtent::Patches(_) => None,
             RowsExtent::Own { table, .. } => Some(table),
         }
     }
@@ -494,7 +523,8 @@ impl<'a> BatchRow<'a> {
     }
 
     /// Height and width of the upright image, in pixels. A failed row has the size that its header
-    /// had when headers were read. Padding, and an image without a readable header, have 0 x 0. Of several crops: the size of the first.
+    /// had when headers were read. Padding, and an image without a readable header, have 0 x 0. Of
+    /// several crops: the size of the first. Of patches: the size of the resized image.
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
         match &self.batch.extent {
@@ -504,13 +534,19 @@ impl<'a> BatchRow<'a> {
                 let at = &table[self.index];
                 (at.height as usize, at.width as usize)
             }
+            RowsExtent::Patches(patches) => patches.size(self.index),
         }
     }
 
     /// Length of each axis, in the order of [`Batch::layout`] without its sample axis:
-    /// channels x height x width or height x width x channels. Always dense.
+    /// channels x height x width or height x width x channels. Of patches: 1 x patches x values.
+    /// Always dense.
     #[must_use]
     pub fn shape(&self) -> [usize; 3] {
+        if let RowsExtent::Patches(patches) = &self.batch.extent {
+            let values = patches.rule().patch_values();
+            return [1, patches.patches_in(self.index), values];
+        }
         let (height, width) = self.size();
         let channels = self.batch.channels;
         self.batch.layout.row_shape(channels, height, width)
@@ -542,6 +578,7 @@ impl<'a> BatchRow<'a> {
                 let start = at.offset as usize;
                 &all[start..start + at.bytes as usize]
             }
+            RowsExtent::Patches(patches) => &all[patches.place(self.index)],
         })
     }
 }

@@ -107,7 +107,7 @@ pub(crate) fn slot_bytes(program: &SampleProgram, picture: (u32, u32), rows: u32
 pub(crate) fn sample_bytes(program: &SampleProgram, picture: (u32, u32)) -> u64 {
     match CropSections::of(program) {
         Some(sections) => sections.sample_bytes(),
-        None => program.row_bytes(program.extent.of(picture)),
+        None => program.picture_row_bytes(picture),
     }
 }
 

@@ -15,7 +15,7 @@ impl Batch {
     pub fn crop_count(&self) -> Option<usize> {
         match &self.extent {
             RowsExtent::Crops(extents) => Some(extents.crops.len()),
-            RowsExtent::Equal { .. } | RowsExtent::Own { .. } => None,
+            RowsExtent::Equal { .. } | RowsExtent::Own { .. } | RowsExtent::Patches(_) => None,
         }
     }
 

@@ -37,6 +37,7 @@ pub(crate) mod object_section;
 pub mod objects;
 pub(crate) mod on_error;
 pub(crate) mod packing;
+pub(crate) mod patch_rows;
 pub(crate) mod pixel_views;
 pub(crate) mod raster_extent;
 pub(crate) mod raster_views;

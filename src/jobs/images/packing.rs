@@ -12,11 +12,12 @@ use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::error::{self, Error, FaultKind, Result, SampleFault};
 use crate::jobs::images::crop_sections::CropSections;
 use crate::jobs::images::object_section::ObjectSection;
+use crate::jobs::images::patch_rows::{BatchPatches, PatchRow};
 use crate::jobs::raster_rule::NamedRaster;
 use crate::jobs::raster_section::{ROW_ALIGNMENT, RasterSection};
 use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus};
 use crate::picture::PictureLimits;
-use crate::recipe::{CropRule, RowExtent, SampleProgram};
+use crate::recipe::{CropRule, PatchRule, PatchStyle, RowExtent, SampleProgram};
 
 /// The layout of slots.
 #[derive(Debug)]
@@ -38,20 +39,76 @@ enum PackingRule {
         row: EqualRow,
         /// The rasters, which follow all rows: masks and others.
         rasters: Vec<RasterSection>,
+        /// The sizes of all images, if the batch of an image follows from its size.
+        sizes: Option<SampleSizes>,
     },
     /// A sample has several crops.
     Crops(CropSections),
     /// A device makes several crops from a row of this number of bytes.
     Hulls { row: usize, sections: CropSections },
-    /// A row has its image's size.
+    /// The size of a row follows from that of its image.
     Own {
         sizes: SampleSizes,
-        /// Bytes of a pixel in a row.
-        pixel: u64,
+        row: OwnRow,
         limits: PictureLimits,
-        /// Bytes of the table before the rows.
+        /// Bytes of the table before the rows. 0 for patches.
         table: usize,
     },
+}
+
+/// The content of a row whose size follows from that of its image.
+#[derive(Debug, Clone, Copy)]
+enum OwnRow {
+    /// The image, with this number of bytes per pixel.
+    Picture { pixel: u64 },
+    /// Its patches, with this number of bytes per number.
+    Patches { rule: PatchRule, number: u64 },
+}
+
+impl OwnRow {
+    /// Bytes of the row of an image of this size.
+    ///
+    /// # Errors
+    /// The image is over a limit, or the rule refuses its ratio.
+    fn bytes(self, image: (u32, u32), limits: &PictureLimits) -> Result<usize, SampleFault> {
+        match self {
+            Self::Picture { pixel } => measure(image, pixel, limits),
+            Self::Patches { rule, .. } => {
+                limits.check_pixels("a picture", (image.1, image.0))?;
+                let grid = rule.grid(image);
+                let grid = grid.map_err(|text| FaultKind::TooLarge.fault(text))?;
+                Ok(self.patch_bytes(rule.row_patches(Some(grid))))
+            }
+        }
+    }
+
+    /// Bytes of this number of patches.
+    fn patch_bytes(self, patches: u64) -> usize {
+        match self {
+            Self::Picture { .. } => 0,
+            Self::Patches { rule, number } => {
+                (patches * rule.patch_values() as u64 * number) as usize
+            }
+        }
+    }
+
+    /// Bytes of each row, also without an image. None: rows differ.
+    fn equal_bytes(self) -> Option<usize> {
+        match self {
+            Self::Patches { rule, .. } if rule.style == PatchStyle::Siglip2 => {
+                Some(self.patch_bytes(rule.row_patches(None)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Rows begin at multiples of this. Patches of all rows are one tensor.
+    fn alignment(self) -> usize {
+        match self {
+            Self::Picture { .. } => ROW_ALIGNMENT,
+            Self::Patches { .. } => 1,
+        }
+    }
 }
 
 /// The content of a row whose size follows from the recipe.
@@ -97,34 +154,54 @@ impl SlotPacking {
         limits: PictureLimits,
         sizes: Option<SampleSizes>,
     ) -> Result<Self> {
+        let sizes_fit =
+            |sizes: &SampleSizes| sizes.len() == plan.samples() && plan.buckets().is_some();
         let rule = match (program.extent, sizes) {
-            (RowExtent::Fixed { height, width }, None) => match CropSections::of(program) {
-                Some(sections) => match &program.hulls {
-                    Some(rule) => PackingRule::Hulls {
-                        row: rule.row_bytes(),
-                        sections,
-                    },
-                    None => PackingRule::Crops(sections),
-                },
-                None => PackingRule::Equal {
-                    size: (height, width),
-                    row: match program.crops {
-                        Some(rule) => EqualRow::Crop(rule),
-                        None => EqualRow::Finished {
-                            pixel: program.row_bytes((1, 1)),
+            (RowExtent::Fixed { height, width }, sizes) if sizes.as_ref().is_none_or(sizes_fit) => {
+                match CropSections::of(program) {
+                    Some(sections) => match &program.hulls {
+                        Some(rule) => PackingRule::Hulls {
+                            row: rule.row_bytes(),
+                            sections,
                         },
+                        None => PackingRule::Crops(sections),
                     },
-                    rasters: Vec::new(),
-                },
-            },
+                    None => PackingRule::Equal {
+                        size: (height, width),
+                        row: match program.crops {
+                            Some(rule) => EqualRow::Crop(rule),
+                            None => EqualRow::Finished {
+                                pixel: program.row_bytes((1, 1)),
+                            },
+                        },
+                        rasters: Vec::new(),
+                        sizes,
+                    },
+                }
+            }
             (RowExtent::Own, Some(sizes))
                 if sizes.len() == plan.samples() && plan.options().multi_scale.is_none() =>
             {
                 PackingRule::Own {
                     sizes,
-                    pixel: program.row_bytes((1, 1)),
+                    row: OwnRow::Picture {
+                        pixel: program.row_bytes((1, 1)),
+                    },
                     limits,
                     table: table_bytes(plan.options().batch),
+                }
+            }
+            (RowExtent::Patches(rule), Some(sizes))
+                if sizes.len() == plan.samples() && plan.options().multi_scale.is_none() =>
+            {
+                PackingRule::Own {
+                    sizes,
+                    row: OwnRow::Patches {
+                        rule,
+                        number: program.output_format.dtype.size() as u64,
+                    },
+                    limits,
+                    table: 0,
                 }
             }
             (_, sizes) => {
@@ -159,7 +236,9 @@ impl SlotPacking {
     /// Bytes of a slot that has room for any batch of any epoch in any order.
     pub(crate) fn slot_bytes(&self) -> u64 {
         match &self.rule {
-            PackingRule::Equal { size, row, rasters } => {
+            PackingRule::Equal {
+                size, row, rasters, ..
+            } => {
                 let pixels =
                     |(size, rows)| RasterSection::end(rasters, row.bytes(size), (size, rows));
                 if let Some(largest) = self.bucket_of_largest_masks() {
@@ -175,9 +254,15 @@ impl SlotPacking {
             PackingRule::Hulls { row, .. } => {
                 (*row as u64).saturating_mul(u64::from(self.plan.most_rows()))
             }
-            PackingRule::Own { table, .. } => {
-                let largest = self.largest(self.least_samples_per_slot());
-                let pixels = self.bound(*table, largest.into_iter().map(|(bytes, _)| bytes));
+            PackingRule::Own { table, row, .. } => {
+                let rows = u64::from(self.plan.most_rows());
+                let pixels = match row.equal_bytes() {
+                    Some(bytes) => (bytes as u64).saturating_mul(rows),
+                    None => {
+                        let largest = self.largest(self.least_samples_per_slot());
+                        self.bound(*table, largest.into_iter().map(|(bytes, _)| bytes))
+                    }
+                };
                 self.with_records(pixels, None, self.plan.most_rows())
             }
         }
@@ -265,7 +350,13 @@ impl SlotPacking {
     pub(crate) fn row_size(&self, at: EpochMark, id: u64) -> Option<(u32, u32)> {
         match &self.rule {
             PackingRule::Equal { size, .. } => Some(self.plan.size_at(at).unwrap_or(*size)),
-            PackingRule::Own { sizes, .. } => sizes.get(id),
+            PackingRule::Own { sizes, row, .. } => match row {
+                OwnRow::Picture { .. } => sizes.get(id),
+                OwnRow::Patches { rule, .. } => {
+                    let grid = rule.grid(sizes.get(id)?).ok()?;
+                    Some(grid.resized(rule.patch_size))
+                }
+            },
             PackingRule::Crops(_) | PackingRule::Hulls { .. } => None,
         }
     }
@@ -274,7 +365,9 @@ impl SlotPacking {
     /// objects.
     pub(crate) fn row_bytes(&self) -> Option<u64> {
         match &self.rule {
-            PackingRule::Equal { size, row, rasters } if self.plan.scales().next().is_none() => {
+            PackingRule::Equal {
+                size, row, rasters, ..
+            } if self.plan.scales().next().is_none() => {
                 let record =
                     (self.objects.as_ref()).map_or(0, |objects| objects.largest_record(*size));
                 let rasters = rasters.iter().map(|raster| raster.bytes(*size));
@@ -282,6 +375,9 @@ impl SlotPacking {
             }
             PackingRule::Crops(sections) => Some(sections.sample_bytes()),
             PackingRule::Hulls { row, .. } => Some(*row as u64),
+            PackingRule::Own { row, .. } if self.objects.is_none() => {
+                row.equal_bytes().map(|bytes| bytes as u64)
+            }
             _ => None,
         }
     }
@@ -302,9 +398,12 @@ impl SlotPacking {
     /// Bytes of a slot if the `few` largest images were as small as the next one. None if rows are
     /// equal or there is no next one.
     pub(crate) fn slot_bytes_without(&self, few: usize) -> Option<u64> {
-        let PackingRule::Own { table, .. } = &self.rule else {
+        let PackingRule::Own { table, row, .. } = &self.rule else {
             return None;
         };
+        if row.equal_bytes().is_some() {
+            return None;
+        }
         let largest = self.largest(self.least_samples_per_slot().max(few + 1));
         let next = largest.get(few)?.0;
         let pixels = self.bound(*table, largest.iter().map(|&(bytes, _)| bytes.min(next)));
@@ -314,12 +413,15 @@ impl SlotPacking {
     /// The `count` samples with the largest rows, largest first: bytes and id. Empty if all rows
     /// are equal.
     pub(crate) fn largest(&self, count: usize) -> Vec<(u64, u64)> {
-        let PackingRule::Own { sizes, .. } = &self.rule else {
+        let PackingRule::Own { sizes, row, .. } = &self.rule else {
             return Vec::new();
         };
+        if row.equal_bytes().is_some() {
+            return Vec::new();
+        }
         let all = (0..).zip(sizes.iter()).map(|(id, size)| {
             let bytes = self.own_bytes(size).unwrap_or(0);
-            (bytes.next_multiple_of(ROW_ALIGNMENT) as u64, id)
+            (bytes.next_multiple_of(row.alignment()) as u64, id)
         });
         largest_of(all, count)
     }
@@ -333,42 +435,36 @@ impl SlotPacking {
         }
     }
 
-    /// Checks that an upright image still has the size for which its row was made.
+    /// Checks that an upright image still has the size for which its row was made, or by which its
+    /// batch was chosen.
     ///
     /// # Errors
-    /// Rows have their own sizes, and this image has another size now, or exceeds a limit and has
-    /// no room.
+    /// The image has another size now, or exceeds a limit and has no room.
     pub(crate) fn check_size(
         &self,
         id: u64,
         (height, width): (u32, u32),
     ) -> Result<(), SampleFault> {
-        let PackingRule::Own {
-            sizes,
-            pixel,
-            limits,
-            ..
-        } = &self.rule
-        else {
-            return Ok(());
+        let (sizes, measured) = match &self.rule {
+            PackingRule::Own {
+                sizes, row, limits, ..
+            } => (sizes, row.bytes((height, width), limits).map(|_| ())),
+            PackingRule::Equal {
+                sizes: Some(sizes), ..
+            } => (sizes, Ok(())),
+            _ => return Ok(()),
         };
-        match sizes.get(id) {
-            Some(size) if size == (height, width) => measure(size, *pixel, limits).map(|_| ()),
-            Some((h, w)) => Err(SampleFault::new(
-                FaultKind::Changed,
-                format!(
-                    "the image is now {width} x {height}, and was {w} x {h} when headers were \
-                     read"
-                ),
-            )),
+        let what = match sizes.get(id) {
+            Some(size) if size == (height, width) => return measured,
+            Some((h, w)) => format!("was {w} x {h} when headers were read"),
             // Over a limit then and now: not a change.
-            None => measure((height, width), *pixel, limits).and(Err(SampleFault::new(
-                FaultKind::Changed,
-                format!(
-                    "the image is now {width} x {height}, and could not be read when headers were"
-                ),
-            ))),
-        }
+            None => {
+                measured?;
+                "could not be read when headers were".to_owned()
+            }
+        };
+        let what = format!("the image is now {width} x {height}, and {what}");
+        Err(SampleFault::new(FaultKind::Changed, what))
     }
 
     /// The sections of the slot, if samples have several crops.
@@ -503,9 +599,15 @@ impl SlotPacking {
                 let mut places = sections.places(self.plan.rows_at(at), row);
                 places.next().unwrap_or(0..0)
             }
-            PackingRule::Own { table, .. } => {
+            PackingRule::Own {
+                table, row: own, ..
+            } => {
+                if let Some(bytes) = own.equal_bytes() {
+                    let start = row as usize * bytes;
+                    return start..start + bytes;
+                }
                 if packed.mark != Some(at) {
-                    self.pack(*table, packed, at);
+                    self.pack((*table, own.alignment()), packed, at);
                 }
                 let end = packed.rows.last().map_or(*table, |r| r.end);
                 // Padding has no bytes.
@@ -520,12 +622,12 @@ impl SlotPacking {
             .map_or(0, |last| self.place(packed, at, last).end)
     }
 
-    fn pack(&self, table: usize, packed: &mut PackedBatch, at: EpochMark) {
+    fn pack(&self, (table, alignment): (usize, usize), packed: &mut PackedBatch, at: EpochMark) {
         packed.rows.clear();
         packed.rows.reserve(self.plan.options().batch as usize);
         let mut end = table;
         for row in 0..self.plan.filled_rows_at(at) {
-            let start = end.next_multiple_of(ROW_ALIGNMENT);
+            let start = end.next_multiple_of(alignment);
             let largest = (0..=self.tries)
                 .map(|attempt| self.plan.attempt_at(at, row, attempt).id)
                 .filter_map(|id| self.own_bytes(self.scanned_size(id)))
@@ -538,20 +640,59 @@ impl SlotPacking {
 
     /// Bytes of a row of this size. None if no image of this size is decoded.
     fn own_bytes(&self, size: Option<(u32, u32)>) -> Option<usize> {
-        let PackingRule::Own { pixel, limits, .. } = &self.rule else {
+        let PackingRule::Own { row, limits, .. } = &self.rule else {
             return None;
         };
-        measure(size?, *pixel, limits).ok()
+        row.bytes(size?, limits).ok()
     }
 
-    /// The table of a batch with these rows. None if rows are equal.
+    /// The patches of a batch with these rows. None unless rows are patches.
+    pub(crate) fn patches(
+        &self,
+        packed: &mut PackedBatch,
+        at: EpochMark,
+        rows: &[RowPlan],
+    ) -> Option<BatchPatches> {
+        let PackingRule::Own {
+            sizes,
+            row: own,
+            limits,
+            ..
+        } = &self.rule
+        else {
+            return None;
+        };
+        let OwnRow::Patches { rule, number } = *own else {
+            return None;
+        };
+        let describe = |(number, row): (u32, &RowPlan)| {
+            let size = match row.status {
+                RowStatus::Padding => None,
+                _ => sizes.get(row.id),
+            };
+            let size = size.filter(|size| own.bytes(*size, limits).is_ok());
+            PatchRow {
+                start: self.place(packed, at, number).start,
+                grid: size.and_then(|size| rule.grid(size).ok()),
+            }
+        };
+        let rows = (0..).zip(rows).map(describe).collect();
+        Some(BatchPatches::new(rule, rows, number as usize))
+    }
+
+    /// The table of a batch with these rows. None if rows are equal, or patches.
     pub(crate) fn descriptors(
         &self,
         packed: &mut PackedBatch,
         at: EpochMark,
         rows: &[RowPlan],
     ) -> Option<Vec<RowDescriptor>> {
-        let PackingRule::Own { sizes, .. } = &self.rule else {
+        let PackingRule::Own {
+            sizes,
+            row: OwnRow::Picture { .. },
+            ..
+        } = &self.rule
+        else {
             return None;
         };
         let describe = |(row, stands): (u32, &RowPlan)| {

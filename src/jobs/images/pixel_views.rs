@@ -58,6 +58,13 @@ pub(crate) fn no_tensor() -> Error {
     )
 }
 
+/// The error if pixels were requested and rows are patches.
+pub(crate) fn rows_of_patches() -> Error {
+    Error::config(
+        "rows of this batch are patches: use Batch::patches and Batch::patch_values, or Batch::row",
+    )
+}
+
 /// The pixels of a batch, where the workers wrote them.
 ///
 /// [`BatchPixels::as_slice`] is enough if all rows have one size. Code for any recipe matches:

@@ -45,7 +45,7 @@ pub(crate) struct ImageRun {
     pub(crate) plan: EpochPlan,
     pub(crate) program: SampleProgram,
     pub(crate) packing: SlotPacking,
-    /// The sizes of all images, if batches have the crops of their buckets.
+    /// The sizes of all images, if rows or batches follow from them.
     pub(crate) image_sizes: Option<SampleSizes>,
     pub(crate) rasters: Arc<[NamedRaster]>,
     pub(crate) packed: PackedBatch,
@@ -229,7 +229,7 @@ impl ImageRun {
     pub(crate) fn row_size(&self, place: &BatchRequest) -> (u32, u32) {
         let usual = match self.program.extent {
             RowExtent::Fixed { height, width } => (height, width),
-            RowExtent::Own => (0, 0),
+            RowExtent::Own | RowExtent::Patches(_) => (0, 0),
         };
         self.plan.size_at(place.key.into()).unwrap_or(usual)
     }
@@ -293,8 +293,10 @@ impl ImageRun {
             repeated,
             faults,
             objects,
-            size_conditions: (self.image_sizes.as_ref())
-                .and_then(|sizes| size_conditions((&self.plan, &self.program), sizes, at, &rows)),
+            size_conditions: match self.plan.buckets().and(self.image_sizes.as_ref()) {
+                Some(sizes) => size_conditions((&self.plan, &self.program), sizes, at, &rows)?,
+                None => None,
+            },
         })
     }
 
@@ -388,6 +390,9 @@ impl ImageRun {
         if let Some(sections) = self.packing.crop_sections() {
             return RowsExtent::Crops(CropExtents::read(sections, rows.len(), bytes));
         }
+        if let Some(patches) = self.packing.patches(packed, at, rows) {
+            return RowsExtent::Patches(patches);
+        }
         match self.program.extent {
             RowExtent::Fixed { height, width } => {
                 let size = self.plan.size_at(at);
@@ -398,7 +403,7 @@ impl ImageRun {
                     width: width as usize,
                 }
             }
-            RowExtent::Own => {
+            RowExtent::Own | RowExtent::Patches(_) => {
                 let described = self.packing.descriptors(packed, at, rows);
                 let table = described.unwrap_or_default();
                 let unused = self.plan.most_rows() as usize - table.len();

@@ -3,6 +3,7 @@
 //! In the consumer. The crops are drawn again from the positions of the rows.
 
 use crate::data::sample_sizes::SampleSizes;
+use crate::error::{Error, Result};
 use crate::order::{EpochMark, EpochPlan, RowPlan};
 use crate::recipe::{DrawnPicture, SampleProgram};
 
@@ -19,12 +20,19 @@ pub struct SizeCondition {
 }
 
 /// The condition of each row. Zeros for a masked row. None if no `cover_crop` sets the size.
+///
+/// # Errors
+/// A row has an image without a crop: another process wrote into the memory of the run, since
+/// workers check the size of each image.
 pub(crate) fn size_conditions(
     (plan, program): (&EpochPlan, &SampleProgram),
     sizes: &SampleSizes,
     at: EpochMark,
     rows: &[RowPlan],
-) -> Option<Vec<SizeCondition>> {
+) -> Result<Option<Vec<SizeCondition>>> {
+    if !program.sets_size_by_cover() {
+        return Ok(None);
+    }
     let of_row = |row: &RowPlan| {
         let (original, target) = (sizes.get(row.id)?, row.size?);
         let picture = DrawnPicture::of_size(original).in_row(Some(target));
@@ -37,9 +45,13 @@ pub(crate) fn size_conditions(
         })
     };
     let of_row = |row: &RowPlan| match row.status.is_masked() {
-        true => SizeCondition::default(),
-        false => of_row(row).unwrap_or_default(),
+        true => Ok(SizeCondition::default()),
+        false => of_row(row).ok_or_else(|| {
+            Error::protocol(format!(
+                "sample {} has a row, but no size from which its crop follows",
+                row.id
+            ))
+        }),
     };
-    let is_cropped = program.sets_size_by_cover();
-    is_cropped.then(|| rows.iter().map(of_row).collect())
+    rows.iter().map(of_row).collect::<Result<_>>().map(Some)
 }

@@ -15,11 +15,11 @@ use crate::jobs::handed_items::HandedShape;
 use crate::jobs::object_rule::ObjectRule;
 use crate::jobs::picture_window::{PictureWindow, WindowShape};
 use crate::jobs::raster_rule::NamedRaster;
-use crate::order::{EpochMark, OrderOptions, SamplerTable};
+use crate::order::{EpochMark, OrderOptions, Sampler, SamplerTable};
 use crate::picture::PictureLimits;
 use crate::pool::job::JobRequest;
 use crate::pool::ring::ticket::BatchKey;
-use crate::recipe::SampleProgram;
+use crate::recipe::{RowExtent, SampleProgram};
 
 /// Name of the job.
 pub(crate) const NAME: &str = "images";
@@ -69,7 +69,7 @@ pub(crate) struct ImageJobData<'a> {
     pub(crate) rasters: Vec<&'a Index>,
     /// If images have objects.
     pub(crate) objects: Option<&'a ObjectTable>,
-    /// If rows have their own sizes.
+    /// If rows or batches follow from them: [`needs_sizes`].
     pub(crate) sizes: Option<&'a SampleSizes>,
     /// If the sampler needs one.
     pub(crate) table: Option<&'a SamplerTable>,
@@ -77,6 +77,17 @@ pub(crate) struct ImageJobData<'a> {
     pub(crate) handed: Option<BorrowedFd<'a>>,
     /// If pictures of joined samples are kept.
     pub(crate) window: Option<&'a PictureWindow>,
+}
+
+/// Whether workers need the sizes of all images: for the sizes of rows, or because the batch of an
+/// image follows from its size.
+pub(crate) fn needs_sizes(program: &SampleProgram, sampler: &Sampler) -> bool {
+    match program.extent {
+        RowExtent::Own | RowExtent::Patches(_) => true,
+        RowExtent::Fixed { .. } => {
+            matches!(sampler, Sampler::Buckets(_)) && program.sets_size_by_cover()
+        }
+    }
 }
 
 impl ImageSpec {

@@ -14,7 +14,7 @@ use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::handed_items::HandedItems;
 use crate::jobs::images::object_section::ObjectSection;
 use crate::jobs::images::packing::{PackedBatch, SlotPacking};
-use crate::jobs::images::spec::{ImageSpec, NAME};
+use crate::jobs::images::spec::{ImageSpec, NAME, needs_sizes};
 use crate::jobs::object_mover::{MovedPicture, ObjectMover, SampleBoxes};
 use crate::jobs::object_rule::ObjectRule;
 use crate::jobs::open_shards::{AccessPattern, HomeShard};
@@ -35,9 +35,9 @@ use crate::picture::PixelBox;
 use crate::pool::job::{Job, JobKind, JobParts, RowParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::StageMeter;
+use crate::recipe::BoxSource;
 use crate::recipe::joints::PartnerDraw;
 use crate::recipe::random::RandomStreams;
-use crate::recipe::{BoxSource, RowExtent};
 use crate::sys::cpu::CpuLevel;
 
 /// The state that a worker keeps from sample to sample.
@@ -240,13 +240,14 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
             Some(ObjectTable::from_fd(fd, index.len())?)
         }
     };
-    let sizes = match spec.program.extent {
-        RowExtent::Fixed { .. } => None,
-        RowExtent::Own => fds.next(),
+    let sizes = match needs_sizes(&spec.program, &spec.plan.sampler) {
+        false => None,
+        true => {
+            let fd = fds.next();
+            let fd = fd.ok_or_else(|| Error::protocol("an image job came without its sizes"))?;
+            Some(SampleSizes::from_fd(fd, index.len())?)
+        }
     };
-    let sizes = sizes
-        .map(|fd| SampleSizes::from_fd(fd, index.len()))
-        .transpose()?;
     let sampler = &spec.plan.sampler;
     let table = sampler.needs_table().then(|| fds.next()).flatten();
     let table = table
@@ -285,7 +286,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
 }
 
 impl ImageJob {
-    /// `objects`: if images have objects. `sizes`: if rows have their own sizes. `table`: if the
+    /// `objects`: if images have objects. `sizes`: if [`needs_sizes`]. `table`: if the
     /// sampler needs one.
     pub(crate) fn new(
         spec: &ImageSpec,

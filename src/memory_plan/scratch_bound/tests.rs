@@ -4,10 +4,14 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
+use crate::order::PositionRandom;
 use crate::picture::ExifOrientation;
 use crate::recipe::geometry::PixelRect;
 use crate::recipe::steps::{LargestCase, StepSink};
-use crate::recipe::{AffineStyle, AugmentStep, InterpolationMode, Padding, Recipe, Size};
+use crate::recipe::{
+    AffineStyle, AugmentStep, ColorJitter, DrawnPicture, InterpolationMode, Padding, Patches,
+    RandAugment, RandomHorizontalFlip, Recipe, Size, Span,
+};
 
 fn affine() -> AugmentStep {
     AugmentStep::Affine {
@@ -161,5 +165,46 @@ proptest! {
         both.steep = kept.steep;
         prop_assert!(both == kept, "{drawn:?}\nof {kept:?}\n{steps:?}");
         prop_assert!(drawn.bytes() <= most, "{drawn:?}\nof {most}\n{steps:?}");
+    }
+
+    /// Whatever the ratio of an image, and whether it grows or shrinks.
+    #[test]
+    fn no_image_of_patches_takes_more_than_its_bound(
+        (w, h) in (1u32..4000, 1u32..4000),
+        orientation in select(ExifOrientation::ALL.to_vec()),
+        is_jpeg in any::<bool>(),
+        which in 0usize..6,
+        position in any::<u32>(),
+    ) {
+        let op = match which % 2 {
+            0 => Patches::qwen(14).between(3136, 200_000),
+            _ => Patches::siglip2(16, 256),
+        };
+        let recipe = Recipe::new("patches").then(RandomHorizontalFlip::default());
+        let jitter = ColorJitter { hue: Span(-0.1, 0.1), ..ColorJitter::default() };
+        let recipe = match which / 2 {
+            0 => recipe.then(op),
+            1 => recipe.then(jitter).then(op),
+            _ => recipe.then(op).then(RandAugment::default()),
+        };
+        let program = SampleProgram::compile(&recipe).unwrap();
+        let stored = StoredPicture {
+            size: (w, h),
+            orientation,
+            cost: match is_jpeg {
+                true => DecodeCost::Jpeg { coefficients: 500, cmyk: false },
+                false => DecodeCost::Rows { scratch: 77 },
+            },
+            pixel_box: None,
+        };
+        let picture = DrawnPicture::of_size(stored.upright_size());
+        let random = PositionRandom::new(7, 1, position.into());
+        let mut steps = Vec::new();
+        if program.steps(&picture, &random, &mut steps).is_ok() {
+            let plan = stored.plan_decode(&program, &steps);
+            let drawn = stored.sample_memory(&plan, &program, &steps);
+            let most = stored.scratch_bound(&program, None, &mut Vec::new());
+            prop_assert!(drawn.bytes() <= most.bytes(), "{drawn:?}\nof {most:?}");
+        }
     }
 }

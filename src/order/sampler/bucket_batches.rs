@@ -101,8 +101,9 @@ impl BucketSampler {
         let SamplerTable::Groups(groups) = &*table else {
             return None;
         };
-        let bucket = |group| (groups.span(group).1, groups.size(group).unwrap_or_default());
-        let batches = BucketBatches::new((0..groups.len()).map(bucket), rows, tail);
+        let bucket = |group| Some((groups.span(group).1, groups.size(group)?));
+        let buckets: Vec<_> = (0..groups.len()).map(bucket).collect::<Option<_>>()?;
+        let batches = BucketBatches::new(buckets.into_iter(), rows, tail);
         Some(Self { table, batches })
     }
 

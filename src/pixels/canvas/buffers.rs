@@ -85,8 +85,9 @@ pub(super) fn pixels_mut<T: Copy + Default>(v: &mut Vec<T>, pixels: usize) -> &m
 
 pub(super) fn ensure_len<T: Copy + Default>(v: &mut Vec<T>, len: usize) {
     if v.len() < len {
-        // The old content is not needed. Reserving exactly keeps to the computed memory.
-        v.clear();
+        // The old content is not needed. Both blocks at once would leave a hole in the heap.
+        // Reserving exactly keeps to the computed memory.
+        *v = Vec::new();
         v.reserve_exact(len);
         v.resize(len, T::default());
     }

@@ -42,6 +42,7 @@ fn emissions() -> impl Iterator<Item = OutputFormat> {
                 ];
                 scalings.map(|(unit, mean, std)| OutputFormat {
                     zero_channels: 0,
+                    patches: None,
                     unit,
                     mean,
                     std,
@@ -57,6 +58,7 @@ fn emissions() -> impl Iterator<Item = OutputFormat> {
 fn of_dtype(dtype: DataType) -> OutputFormat {
     OutputFormat {
         zero_channels: 0,
+        patches: None,
         unit: 255.0,
         mean: MEAN,
         std: STD,
@@ -180,6 +182,7 @@ fn floats_become_the_nearest_elements_halves_to_the_even_side() {
     for dtype in [DataType::F16, DataType::Bf16] {
         let emitter = RowEmitter::new(OutputFormat {
             zero_channels: 0,
+            patches: None,
             unit: 1.0,
             mean: [0.0; 3],
             std: [1.0; 3],

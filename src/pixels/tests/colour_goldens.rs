@@ -209,6 +209,7 @@ const OPS: &[(&str, Run)] = &[
     ("emit", |case, input| {
         let emitter = RowEmitter::new(OutputFormat {
             zero_channels: 0,
+            patches: None,
             unit: case.param("unit"),
             mean: case.param("mean"),
             std: case.param("std"),

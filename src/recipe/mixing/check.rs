@@ -58,9 +58,9 @@ impl Mixing {
         let Some(mixer) = mixer else {
             return Ok(());
         };
-        if extent == RowExtent::Own {
+        if extent.is_of_data() {
             return Err(whole(format!(
-                "{mixer} needs rows of one size, and this recipe keeps the size of each picture: \
+                "{mixer} needs rows of one size, and each picture has its own here: \
                  add a resize to [height, width] or a crop"
             )));
         }

@@ -9,7 +9,8 @@
 //! - sizes and crops: [`resize`], [`random_resized_crop`], [`bounded_resized_crop`],
 //!   [`random_crop`], [`center_crop`], [`center_crop_or_pad`], [`corner_crop`], [`cover_crop`],
 //!   [`resize_keep_ratio`], [`trim_border`], [`pad`], [`pad_to`], [`random_zoom_out`], [`letterbox`],
-//!   [`random_shortest_size`], [`random_resize`], [`scale_jitter`], [`large_scale_jitter`];
+//!   [`random_shortest_size`], [`random_resize`], [`scale_jitter`], [`large_scale_jitter`],
+//!   [`patches`];
 //! - crops that read boxes: [`random_iou_crop`], [`random_sized_bbox_safe_crop`];
 //! - turns: [`random_horizontal_flip`], [`random_vertical_flip`], [`random_rotation`],
 //!   [`rotate90`], [`random_rotate90`], [`random_affine`], [`random_perspective`],
@@ -56,6 +57,7 @@ pub(crate) mod mosaic;
 pub(crate) mod normalize;
 pub(crate) mod pad;
 pub(crate) mod pad_to;
+pub(crate) mod patches;
 pub(crate) mod pca_lighting;
 pub(crate) mod pillow_gaussian_blur;
 pub(crate) mod rand_augment;

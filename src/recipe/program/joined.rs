@@ -172,6 +172,7 @@ const LEVELS: OutputFormat = OutputFormat {
     layout: MemoryLayout::Nhwc,
     order: ColorOrder::Rgb,
     zero_channels: 0,
+    patches: None,
 };
 
 /// Some operations of a recipe.

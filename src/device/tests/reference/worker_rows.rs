@@ -20,7 +20,7 @@ pub(crate) fn extent(program: &SampleProgram, size: Option<(u32, u32)>) -> (u32,
     match (size, program.extent) {
         (Some(size), _) => size,
         (None, RowExtent::Fixed { height, width }) => (height, width),
-        (None, RowExtent::Own) => panic!("rows of own sizes"),
+        (None, RowExtent::Own | RowExtent::Patches(_)) => panic!("rows of own sizes"),
     }
 }
 

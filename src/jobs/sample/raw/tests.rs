@@ -56,7 +56,7 @@ fn made(decoder: &mut SampleDecoder, file: &[u8], size: Size, position: u64) -> 
     let program = decoder.program();
     let extent = match program.extent {
         RowExtent::Fixed { height, width } => (height, width),
-        RowExtent::Own => size,
+        RowExtent::Own | RowExtent::Patches(_) => size,
     };
     let bytes = match &program.crops {
         Some(rule) => rule.row_bytes(extent).row_bytes(),

@@ -18,9 +18,9 @@ use crate::recipe::{
     GaussianBlur, GaussianNoise, Grayscale, HideAndSeek, ImageCorner, InterpolationMode,
     JitterStyle, Jpeg, LargeScaleJitter, Layout, LengthRounding, Letterbox, MemoryLayout,
     MixChoice, MixOp, MixSamples, Mixing, Mosaic, Normalize, Op, OrientationMode, Pad, PadAnchor,
-    PadTo, Padding, PaddingMode, PcaLighting, PerChannel, PillowGaussianBlur, RandAugment,
-    RandTable, RandomAdjustSharpness, RandomAffine, RandomApply, RandomAutocontrast, RandomBlur,
-    RandomChannelPermutation, RandomChoice, RandomCrop, RandomEqualize, RandomErasing,
+    PadTo, Padding, PaddingMode, PatchStyle, Patches, PcaLighting, PerChannel, PillowGaussianBlur,
+    RandAugment, RandTable, RandomAdjustSharpness, RandomAffine, RandomApply, RandomAutocontrast,
+    RandomBlur, RandomChannelPermutation, RandomChoice, RandomCrop, RandomEqualize, RandomErasing,
     RandomGrayscale, RandomHorizontalFlip, RandomHsv, RandomInterpolation, RandomInvert,
     RandomIouCrop, RandomOrder, RandomPerspective, RandomPhotometricDistort, RandomPosterize,
     RandomResize, RandomResizedCrop, RandomRotate90, RandomRotation, RandomShortestSize,
@@ -632,6 +632,25 @@ fn other() -> impl Strategy<Value = Op> {
                 .into()
             }
         ),
+        (
+            any::<bool>(),
+            any::<[Option<u32>; 6]>(),
+            option::of(interpolation()),
+        )
+            .prop_map(|(of_qwen, numbers, interpolation)| {
+                let [patch, merge, temporal, least, most, patches] = numbers;
+                Patches {
+                    style: [PatchStyle::Siglip2, PatchStyle::Qwen][usize::from(of_qwen)],
+                    patch_size: patch,
+                    merge_size: merge,
+                    temporal_patch_size: temporal,
+                    min_pixels: least.map(u64::from),
+                    max_pixels: most.map(u64::from),
+                    max_num_patches: patches,
+                    interpolation,
+                }
+                .into()
+            }),
         (
             size(),
             any::<u32>(),

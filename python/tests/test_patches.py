@@ -1,0 +1,217 @@
+"""Rows of patches: the inputs of vision-language models, as the processors of transformers make
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import png as write_png
+from conftest import need
+
+import featherload
+from featherload import recipes
+
+Make = Callable[..., featherload.Loader]
+
+IMAGES = 13
+QWEN = {"style": "qwen", "patch_size": 7, "min_pixels": 784, "max_pixels": 6000}
+SIGLIP2 = {"style": "siglip2", "patch_size": 8, "max_num_patches": 40}
+
+
+def size(number: int) -> tuple[int, int]:
+    """Height and width of an image."""
+    return 9 + number * 37 % 90, 12 + number * 53 % 110
+
+
+def pixels(number: int) -> Any:
+    height, width = size(number)
+    rows, columns = np.mgrid[0:height, 0:width]
+    waves = [rows * 3 + number, columns * 2, (rows + columns) * 5 % 256]
+    return np.stack(waves, axis=-1).astype(np.uint8)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("shapes")
+    for number in range(IMAGES):
+        (made / f"{number:02}.png").write_bytes(write_png(pixels(number)))
+    return made
+
+
+def recipe(of: dict[str, Any], dtype: str = "u8") -> dict[str, Any]:
+    return {"featherload": 1, "ops": [{"patches": of}, {"cast": {"dtype": dtype}}]}
+
+
+def processors() -> list[Any]:
+    """Processors of the classes with numbers of the models, and smaller ones."""
+    from transformers import Qwen2VLImageProcessor, Siglip2ImageProcessor
+
+    small = {"shortest_edge": 784, "longest_edge": 8000}
+    halves = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+    return [
+        Qwen2VLImageProcessor(),
+        Qwen2VLImageProcessor(size=small, patch_size=7, merge_size=3, temporal_patch_size=1),
+        # Qwen3-VL.
+        Qwen2VLImageProcessor(
+            size={"shortest_edge": 65536, "longest_edge": 16777216}, patch_size=16, **halves
+        ),
+        Siglip2ImageProcessor(),
+        Siglip2ImageProcessor(patch_size=8, max_num_patches=30),
+    ]
+
+
+@pytest.mark.parametrize("which", range(5))
+def test_inputs_are_those_of_the_processor(folder: Path, loader: Make, which: int) -> None:
+    need("transformers")
+    from PIL import Image
+
+    processor = processors()[which]
+    made = loader(folder, recipe=processor, batch_size=5, framework="torch", dtype="f32")
+    seen = 0
+    for batch in made:
+        paths = batch.paths()
+        images = [Image.open(path).convert("RGB") for path in paths]
+        wanted = processor(images=images, return_tensors="pt")
+        found = batch.patches.inputs()
+        assert set(found) == set(wanted)
+        for key, value in wanted.items():
+            got = found[key]
+            assert got.shape == value.shape and got.dtype == value.dtype, key
+            if key != "pixel_values":
+                assert bool((got == value).all()), key
+        levels = float(np.max(processor.image_std)) * 255
+        apart = (found["pixel_values"] - wanted["pixel_values"]).abs() * levels
+        assert float(apart.max()) < 1.01
+        assert float((apart > 0.5).float().mean()) < 0.02
+        seen += len(batch)
+    assert seen == IMAGES
+
+
+def test_a_model_takes_them(folder: Path, loader: Make) -> None:
+    need("transformers")
+    import torch
+    from transformers.models.qwen2_vl.configuration_qwen2_vl import Qwen2VLVisionConfig
+    from transformers.models.qwen2_vl.modeling_qwen2_vl import (
+        Qwen2VisionTransformerPretrainedModel,
+    )
+
+    config = Qwen2VLVisionConfig(depth=1, embed_dim=32, hidden_size=16, num_heads=2, patch_size=7)
+    torch.manual_seed(1)
+    model = Qwen2VisionTransformerPretrainedModel(config)
+    made = loader(folder, recipe=recipe(QWEN, "f32"), batch_size=4, framework="torch")
+    batch = next(iter(made))
+    inputs = batch.patches.inputs()
+    with torch.no_grad():
+        made_of = model(inputs["pixel_values"], grid_thw=inputs["image_grid_thw"])
+    tokens = getattr(made_of, "pooler_output", made_of)
+    assert len(tokens) == int(batch.patches.tokens.sum())
+
+
+@pytest.mark.parametrize("of", [QWEN, SIGLIP2])
+def test_rows_grids_and_offsets(folder: Path, loader: Make, of: dict[str, Any]) -> None:
+    made = loader(folder, recipe=recipe(of), batch_size=5, pad_last=True)
+    padding = 0
+    for batch in made:
+        patches = batch.patches
+        side = of["patch_size"]
+        assert batch.images is patches.values
+        assert patches.style == of["style"] and patches.patch_size == side
+        assert (patches.sizes == patches.grid * side).all()
+        assert (patches.counts == patches.grid.prod(axis=1)).all()
+        assert len(patches.offsets) == len(batch) + 1
+        padding += int((patches.counts == 0).sum())
+        if of["style"] == "qwen":
+            assert batch.images.shape == (patches.counts.sum(), 2 * 3 * side * side)
+            assert (np.diff(patches.offsets) == patches.counts).all()
+            assert (patches.tokens * 4 == patches.counts).all()
+            with pytest.raises(AttributeError, match="siglip2"):
+                _ = patches.mask
+        else:
+            assert batch.images.shape == (5, 40, 3 * side * side)
+            assert (patches.offsets == np.arange(6) * 40).all()
+            assert patches.mask.sum(axis=1).tolist() == patches.counts.tolist()
+            assert not batch.images[patches.mask == 0].any()
+            first = batch.images[0, 0].reshape(side, side, 3)
+            # The image keeps nearly its ratio, and grows: its corner stays.
+            assert abs(int(first[0, 0, 0]) - int(pixels(int(batch.ids[0]))[0, 0, 0])) < 30
+    assert padding == 2
+
+
+def test_patches_go_with_their_batch(folder: Path, loader: Make) -> None:
+    need("torch")
+    import torch
+
+    made = loader(folder, recipe=recipe(QWEN, "bf16"), batch_size=3, framework="torch")
+    batch = next(iter(made))
+    moved = batch.to(torch.float32)
+    assert moved.patches.values is moved.images
+    assert moved.images.dtype == torch.float32
+    assert bool((moved.patches.grid == batch.patches.grid).all())
+    assert batch.numpy()[0].shape == tuple(batch.images.shape)
+    assert "patches" not in repr(batch) and str(batch.images.shape[0]) in repr(batch)
+
+
+def test_failed_rows_keep_their_place(folder: Path, loader: Make, tmp_path: Path) -> None:
+    for number in range(4):
+        (tmp_path / f"{number}.png").write_bytes(write_png(pixels(number)))
+    whole = write_png(pixels(9))
+    # The header can be read.
+    (tmp_path / "4.png").write_bytes(whole[: len(whole) // 2])
+    made = loader(
+        tmp_path, recipe=recipe(QWEN), batch_size=5, on_error="skip", shuffle=False, num_workers=1
+    )
+    batch = next(iter(made))
+    [fault] = batch.faults
+    offsets = batch.patches.offsets
+    lost = batch.images[offsets[fault.row] : offsets[fault.row + 1]]
+    assert len(lost) > 0 and not lost.any()
+    assert batch.images[: offsets[fault.row]].any(axis=1).all()
+
+
+def test_batches_without_patches_have_none(folder: Path, loader: Make) -> None:
+    made = loader(folder, recipe="eval224", batch_size=2)
+    with pytest.raises(AttributeError, match="recipe with patches"):
+        _ = next(iter(made)).patches
+
+
+QWEN_CONFIG = {"image_processor_type": "Qwen2VLImageProcessorFast"}
+
+
+def test_configs_of_models(tmp_path: Path) -> None:
+    qwen2 = {**QWEN_CONFIG, "min_pixels": 3136, "max_pixels": 12845056, "crop_size": None}
+    op = recipes.preprocessor(qwen2)["ops"][1]["patches"]
+    assert (op["min_pixels"], op["max_pixels"], op["patch_size"]) == (3136, 12845056, 14)
+    size = {"longest_edge": 16777216, "shortest_edge": 65536}
+    qwen3 = {**QWEN_CONFIG, "size": size, "patch_size": 16}
+    op = recipes.preprocessor(qwen3)["ops"][1]["patches"]
+    assert (op["min_pixels"], op["max_pixels"], op["patch_size"]) == (65536, 16777216, 16)
+    siglip2 = {"image_processor_type": "Siglip2ImageProcessorFast", "max_num_patches": 1024}
+    op = recipes.preprocessor(siglip2)["ops"][1]["patches"]
+    assert op == {
+        "style": "siglip2",
+        "patch_size": 16,
+        "max_num_patches": 1024,
+        "interpolation": "bilinear",
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ({"do_resize": False}, "do_resize=False of Qwen2VL.*whole patches"),
+        ({"size": {"height": 3, "width": 3}}, "size=.*shortest_edge and longest_edge"),
+        ({"size": {"shortest_edge": 3}}, "size=.*shortest_edge and longest_edge"),
+        ({"min_pixels": 0}, "min_pixels=0 of .*at least 1"),
+        ({"max_num_patches": 9}, "max_num_patches=9 of .*unknown"),
+        ({"data_format": "channels_last"}, "data_format"),
+        ({"resample": 0}, "resample=0"),
+    ],
+)
+def test_configs_that_mean_something_else_are_refused(more: dict[str, Any], text: str) -> None:
+    with pytest.raises(featherload.ConfigError, match=text):
+        recipes.preprocessor({**QWEN_CONFIG, **more})

@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""Compares rows of patches with the image processors of transformers.
+
+    compare_patches.py values PHOTOS [NUMBER]   grids, and values in levels
+    compare_patches.py rates PHOTOS WORKERS...  images/s and memory beside torch's DataLoader
+
+Needs featherload, transformers, torch, torchvision and Pillow. PHOTOS is a folder. `values` takes its
+first NUMBER images (200). `rates` gives both sides the same files, batches of 8 and f32 rows, and
+measures them in turns, three times. Each run is a process of its own. Its memory is the largest sum
+of PSS over its processes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+BATCH = 8
+
+
+def processors() -> dict[str, Any]:
+    from transformers import Qwen2VLImageProcessor, Siglip2ImageProcessor
+
+    qwen3 = {"shortest_edge": 65536, "longest_edge": 16777216}
+    halves = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+    return {
+        "Qwen2-VL": Qwen2VLImageProcessor(),
+        "Qwen3-VL": Qwen2VLImageProcessor(size=qwen3, patch_size=16, **halves),
+        "Qwen2-VL, 200,704 pixels": Qwen2VLImageProcessor(
+            size={"shortest_edge": 3136, "longest_edge": 200704}
+        ),
+        "SigLIP 2, 256": Siglip2ImageProcessor(),
+        "SigLIP 2, 1024": Siglip2ImageProcessor(max_num_patches=1024),
+    }
+
+
+def files(photos: Path) -> list[Path]:
+    found = (
+        path for path in photos.rglob("*") if path.suffix.lower() in {".jpg", ".jpeg"}
+    )
+    return sorted(found)
+
+
+def opened(path: Path) -> Any:
+    from PIL import Image
+
+    with Image.open(path) as image:
+        return image.convert("RGB")
+
+
+def compare_values(photos: Path, number: int) -> bool:
+    import featherload
+
+    paths = files(photos)[:number]
+    same = True
+    print(f"{len(paths)} photos\n")
+    print("| processor | grids | equal | 1 level | 2 | more | most |")
+    print("|---|---|---|---|---|---|---|")
+    for name, processor in processors().items():
+        loader = featherload.Loader(
+            paths,
+            processor,
+            batch_size=1,
+            framework="torch",
+            num_workers=1,
+            shuffle=False,
+        )
+        counts, grids, most = np.zeros(4, np.int64), 0, 0.0
+        levels = np.array(processor.image_std) * 255
+        for path, batch in zip(paths, loader, strict=True):
+            wanted = processor(images=[opened(path)], return_tensors="pt")
+            found = batch.patches.inputs()
+            keys = set(wanted) - {"pixel_values"}
+            if not all(bool((found[key] == wanted[key]).all()) for key in keys):
+                same = False
+                continue
+            grids += 1
+            apart = (found["pixel_values"] - wanted["pixel_values"]).abs().numpy()
+            if "image_grid_thw" in found:
+                apart = apart.reshape(len(apart), 3, -1) * levels[:, None]
+            else:
+                apart = apart.reshape(-1, 3) * levels
+            most = max(most, float(apart.max()))
+            whole = np.minimum(np.rint(apart), 3).astype(np.int64)
+            counts += np.bincount(whole.reshape(-1), minlength=4)
+        cells = " | ".join(f"{count:,}" for count in counts)
+        print(
+            f"| {name} | {grids} of {len(paths)} equal | {cells} | {most:.2f} |",
+            flush=True,
+        )
+    return same
+
+
+def with_processor(paths: list[Path], processor: Any, workers: int) -> Iterator[int]:
+    import torch
+
+    class Photos(torch.utils.data.Dataset[Any]):
+        def __len__(self) -> int:
+            return len(paths)
+
+        def __getitem__(self, at: int) -> Any:
+            return processor(images=[opened(paths[at])], return_tensors="pt")
+
+    def collate(rows: list[Any]) -> dict[str, Any]:
+        return {key: torch.cat([row[key] for row in rows]) for key in rows[0]}
+
+    loader = torch.utils.data.DataLoader(
+        Photos(), BATCH, shuffle=True, num_workers=workers, collate_fn=collate
+    )
+    for batch in loader:
+        yield len(batch.get("image_grid_thw", batch.get("spatial_shapes")))
+
+
+def with_featherload(paths: list[Path], processor: Any, workers: int) -> Iterator[int]:
+    import featherload
+
+    loader = featherload.Loader(
+        paths,
+        processor,
+        batch_size=BATCH,
+        framework="torch",
+        num_workers=workers,
+        epochs=1,
+    )
+    for batch in loader:
+        batch.patches.inputs()
+        yield len(batch)
+
+
+def scaled(paths: list[Path], processor: Any, workers: int) -> Iterator[int]:
+    """Like the others, but large JPEGs may be decoded at a smaller scale."""
+    import featherload
+    from featherload import recipes
+
+    recipe: Any = recipes.preprocessor(processor)
+    del recipe["ops"][0]["decode"]["mode"]
+    loader = featherload.Loader(
+        paths,
+        recipe,
+        batch_size=BATCH,
+        framework="torch",
+        num_workers=workers,
+        epochs=1,
+    )
+    for batch in loader:
+        batch.patches.inputs()
+        yield len(batch)
+
+
+SIDES = {
+    "DataLoader": with_processor,
+    "featherload": with_featherload,
+    "scaled": scaled,
+}
+
+
+def run(side: str, name: str, photos: Path, workers: int, times: Any) -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    batches = SIDES[side](files(photos), processors()[name], workers)
+    times.send("begins")
+    rows = next(batches)
+    began = time.perf_counter()
+    for count in batches:
+        rows += count
+    times.send((rows - BATCH) / (time.perf_counter() - began))
+
+
+def pss(process: int) -> int:
+    """Of a process and its descendants, in bytes."""
+    total = 0
+    try:
+        for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                total += int(line.split()[1]) * 1024
+        for thread in os.listdir(f"/proc/{process}/task"):
+            children = (
+                Path(f"/proc/{process}/task/{thread}/children").read_text().split()
+            )
+            total += sum(pss(int(child)) for child in children)
+    except OSError:
+        pass
+    return total
+
+
+def measure(side: str, name: str, photos: Path, workers: int) -> tuple[float, int]:
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=run, args=(side, name, photos, workers, there))
+    process.start()
+    there.close()
+    here.recv()
+    most = 0
+    while not here.poll(0.2):
+        most = max(most, pss(process.pid or 0))
+    rate = here.recv()
+    process.join()
+    return rate, most
+
+
+def compare_rates(photos: Path, workers: list[int]) -> None:
+    print(f"{len(files(photos))} photos, {os.cpu_count()} processors\n")
+    print("| processor | workers | side | images/s | PSS, MiB |")
+    print("|---|---|---|---|---|")
+    for name in ("Qwen2-VL, 200,704 pixels", "Qwen2-VL", "SigLIP 2, 256"):
+        for count in workers:
+            made: dict[str, list[tuple[float, int]]] = {side: [] for side in SIDES}
+            for _ in range(3):
+                for side in SIDES:
+                    made[side].append(measure(side, name, photos, count))
+            for side, runs in made.items():
+                rates = ", ".join(f"{rate:.1f}" for rate, _ in runs)
+                memory = ", ".join(f"{most / 2**20:.0f}" for _, most in runs)
+                print(f"| {name} | {count} | {side} | {rates} | {memory} |", flush=True)
+
+
+def main() -> int:
+    if len(sys.argv) < 3 or sys.argv[1] not in ("values", "rates"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    photos = Path(sys.argv[2])
+    if sys.argv[1] == "values":
+        number = int(sys.argv[3]) if len(sys.argv) > 3 else 200
+        return 0 if compare_values(photos, number) else 1
+    compare_rates(photos, [int(count) for count in sys.argv[3:]] or [2])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

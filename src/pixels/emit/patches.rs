@@ -1,0 +1,50 @@
+//! Rows of patches: the order of a vision-language model's processor.
+
+use super::{CHANNELS, EmitSource};
+use crate::pixels::pixel_view::RgbPixel;
+use crate::recipe::{ColorOrder, MOST_PATCH_SIZE, PatchOrder};
+
+/// Writes an image of whole patches. `encode` converts a value of a source channel.
+pub(super) fn write_patches<T: Copy + Default, const N: usize>(
+    source: EmitSource<'_, T>,
+    order: PatchOrder,
+    colors: ColorOrder,
+    out: &mut [u8],
+    encode: impl Fn(usize, T) -> [u8; N],
+) {
+    let (width, height) = source.output_size();
+    let side = order.patch_size as usize;
+    let columns = (width / side) as u32;
+    let elements = out.as_chunks_mut::<N>().0;
+    let mut buffer = [[T::default(); CHANNELS]; MOST_PATCH_SIZE as usize];
+    // The source channel of an output channel.
+    let channels = match colors {
+        ColorOrder::Bgr => [2, 1, 0],
+        ColorOrder::Rgb | ColorOrder::Grey => [0, 1, 2],
+    };
+    let value = |pixel: &RgbPixel<T>, c: usize| encode(channels[c], pixel[channels[c]]);
+    for y in 0..height {
+        for x in (0..width).step_by(side) {
+            let run = source.run(y, x, &mut buffer[..side]);
+            let mut write = |first: usize, values: usize, value: &dyn Fn(usize) -> [u8; N]| {
+                let elements = &mut *elements;
+                for (i, to) in elements[first..first + values].iter_mut().enumerate() {
+                    *to = value(i);
+                }
+                for copy in 1..order.temporal as usize {
+                    let to = first + copy * order.frame_stride();
+                    elements.copy_within(first..first + values, to);
+                }
+            };
+            let first = |c: u32| order.index(columns, y as u32, x as u32, c);
+            if order.channels_last {
+                let all = CHANNELS * side;
+                write(first(0), all, &|i| value(&run[i / CHANNELS], i % CHANNELS));
+            } else {
+                for c in 0..CHANNELS {
+                    write(first(c as u32), side, &|i| value(&run[i], c));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! A resize to whole patches, and rows of the patches that a vision-language model reads.
+//!
+//! Coordinates are multiplied by the ratio of the sides, each axis by its own.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::FaultKind;
+use crate::recipe::crop_sizes::check_result;
+use crate::recipe::operation::{
+    DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState, SampleFault, Step,
+};
+use crate::recipe::operation_docs::described;
+use crate::recipe::patches::{PatchRule, PatchStyle};
+use crate::recipe::ranges::MAX_SIDE;
+use crate::recipe::size_bounds::SizeBounds;
+use crate::recipe::steps::StepBounds;
+use crate::recipe::values::InterpolationMode;
+
+described! {
+    example: "patches: {style: qwen, patch_size: 16, max_pixels: 262144}";
+
+    /// Resizes an image to whole patches and makes its row of them, like the image processors of
+    /// transformers. `qwen`: Qwen2-VL, Qwen2.5-VL and Qwen3-VL; a row has the patches of its image.
+    /// `siglip2`: SigLIP 2 NaFlex; a row has `max_num_patches`, and zeros after those of its image.
+    /// No other operation may change the size.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct Patches {
+        /// `qwen` or `siglip2`.
+        pub style: PatchStyle,
+        /// Height and width of a patch in pixels. Default: 14 for `qwen` (Qwen2-VL and Qwen2.5-VL;
+        /// Qwen3-VL has 16), 16 for `siglip2`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub patch_size: Option<u32>,
+        /// `qwen`: patches along each side of a block. The model merges a block to one token.
+        /// Default: 2.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub merge_size: Option<u32>,
+        /// `qwen`: how often a patch has its image, as if it were frames of a video. Default: 2.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub temporal_patch_size: Option<u32>,
+        /// `qwen`: images with fewer pixels grow. Default: 3136 (56 x 56).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub min_pixels: Option<u64>,
+        /// `qwen`: images with more pixels shrink. Default: 1003520 (28 x 28 x 1280).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub max_pixels: Option<u64>,
+        /// `siglip2`: patches of a row. Default: 256.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub max_num_patches: Option<u32>,
+        /// How values between pixels are computed, with antialias. Default: bicubic for `qwen`,
+        /// bilinear for `siglip2`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub interpolation: Option<InterpolationMode>,
+    }
+}
+
+impl Patches {
+    fn of_style(style: PatchStyle, patch_size: u32) -> Self {
+        Self {
+            style,
+            patch_size: Some(patch_size),
+            merge_size: None,
+            temporal_patch_size: None,
+            min_pixels: None,
+            max_pixels: None,
+            max_num_patches: None,
+            interpolation: None,
+        }
+    }
+
+    /// Of Qwen2-VL and Qwen2.5-VL with 14, of Qwen3-VL with 16.
+    pub fn qwen(patch_size: u32) -> Self {
+        Self::of_style(PatchStyle::Qwen, patch_size)
+    }
+
+    /// Of SigLIP 2 NaFlex.
+    pub fn siglip2(patch_size: u32, max_num_patches: u32) -> Self {
+        Self {
+            max_num_patches: Some(max_num_patches),
+            ..Self::of_style(PatchStyle::Siglip2, patch_size)
+        }
+    }
+
+    /// With this range of pixels.
+    #[must_use]
+    pub fn between(self, min_pixels: u64, max_pixels: u64) -> Self {
+        Self {
+            min_pixels: Some(min_pixels),
+            max_pixels: Some(max_pixels),
+            ..self
+        }
+    }
+
+    /// The rule, with the defaults of the style.
+    fn rule(&self) -> PatchRule {
+        match self.style {
+            PatchStyle::Qwen => PatchRule {
+                merge_size: self.merge_size.unwrap_or(2),
+                temporal_patch_size: self.temporal_patch_size.unwrap_or(2),
+                ..PatchRule::qwen(
+                    self.patch_size.unwrap_or(14),
+                    self.min_pixels.unwrap_or(56 * 56),
+                    self.max_pixels.unwrap_or(28 * 28 * 1280),
+                )
+            },
+            PatchStyle::Siglip2 => PatchRule::siglip2(
+                self.patch_size.unwrap_or(16),
+                self.max_num_patches.unwrap_or(256),
+            ),
+        }
+    }
+
+    /// Rejects parameters of the other style.
+    fn check_fields(&self) -> Result<(), String> {
+        let of_qwen = [
+            ("merge_size", self.merge_size.is_some()),
+            ("temporal_patch_size", self.temporal_patch_size.is_some()),
+            ("min_pixels", self.min_pixels.is_some()),
+            ("max_pixels", self.max_pixels.is_some()),
+        ];
+        let of_siglip2 = [("max_num_patches", self.max_num_patches.is_some())];
+        let (other, foreign) = match self.style {
+            PatchStyle::Qwen => ("siglip2", &of_siglip2[..]),
+            PatchStyle::Siglip2 => ("qwen", &of_qwen[..]),
+        };
+        match foreign.iter().find(|(_, is_set)| *is_set) {
+            Some((name, _)) => Err(format!(
+                "{name} has an effect with style {other} only: remove it"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn resize(&self, (height, width): HeightWidth) -> Step {
+        let of_style = match self.style {
+            PatchStyle::Qwen => InterpolationMode::Bicubic,
+            PatchStyle::Siglip2 => InterpolationMode::Bilinear,
+        };
+        Step::Resize {
+            size: (height, width).into(),
+            interpolation: self.interpolation.unwrap_or(of_style),
+            antialias: true,
+        }
+    }
+}
+
+impl Operation for Patches {
+    const PARTS: &'static [OperationPart] = &[OperationPart::Resize];
+    const DRAWS: bool = false;
+
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        self.check_fields()?;
+        let rule = self.rule();
+        rule.check()?;
+        if known.is_grey() {
+            return Err("makes patches of three channels: decode to rgb, and use \
+                        num_output_channels: 3 in grayscale"
+                .into());
+        }
+        if known.patches.is_some() {
+            return Err("is written twice: remove one".into());
+        }
+        known.forget_size();
+        known.patches = Some(rule);
+        Ok(())
+    }
+
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
+        let rule = self.rule();
+        let grid = rule.grid(on.size);
+        let grid = grid.map_err(|text| FaultKind::TooLarge.fault(text))?;
+        let to = grid.resized(rule.patch_size);
+        check_result("patches", on.size, to)?;
+        on.steps.push(self.resize(to));
+        Ok(to)
+    }
+
+    fn largest(
+        &self,
+        _known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
+        let rule = self.rule();
+        // An image without a grid fails.
+        let to = (rule.grid(size)).map_or(size, |grid| grid.resized(rule.patch_size));
+        let is_fixed = most.reach().is_fixed();
+        let by_rule = || {
+            let side = u64::from(rule.patch_size);
+            let pixels = rule.most_patches().saturating_mul(side * side);
+            let longest = u32::try_from(pixels / side).unwrap_or(MAX_SIDE);
+            let longest = longest.min(MAX_SIDE);
+            SizeBounds {
+                low: (rule.patch_size, rule.patch_size),
+                high: (longest, longest),
+                area: pixels,
+            }
+        };
+        let over = StepBounds {
+            size_after: (!is_fixed).then(by_rule),
+            ..StepBounds::default()
+        };
+        most.add(self.resize(to), over);
+        to
+    }
+}
