@@ -131,7 +131,7 @@ def with_featherload(paths: list[Path], processor: Any, workers: int) -> Iterato
     )
     for batch in loader:
         batch.patches.inputs()
-        yield len(batch)
+        yield len(batch.ids)
 
 
 def scaled(paths: list[Path], processor: Any, workers: int) -> Iterator[int]:
@@ -151,7 +151,7 @@ def scaled(paths: list[Path], processor: Any, workers: int) -> Iterator[int]:
     )
     for batch in loader:
         batch.patches.inputs()
-        yield len(batch)
+        yield len(batch.ids)
 
 
 SIDES = {

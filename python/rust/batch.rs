@@ -393,9 +393,14 @@ impl RawBatch {
         ))
     }
 
-    /// The pixels of each row. Not of patches.
+    /// The pixels of each row. Not of patches, which [`RawBatch::images`] returns.
     fn rows(&self) -> PyResult<Vec<Tensor>> {
         let held = self.held()?;
+        if held.batch.patches().is_some() {
+            return Err(PyRuntimeError::new_err(
+                "rows of patches are one tensor: take images",
+            ));
+        }
         let size = held.batch.dtype().size();
         let place = |row: BatchRow<'_>| {
             let shape = row.shape();

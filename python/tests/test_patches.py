@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import png as write_png
 from conftest import need
+from conftest import png as write_png
 
 import featherload
 from featherload import recipes
@@ -29,9 +29,10 @@ def size(number: int) -> tuple[int, int]:
 
 
 def pixels(number: int) -> Any:
+    """Edges, but none beside levels near 0 or 255: torchvision also clips between the two passes."""
     height, width = size(number)
     rows, columns = np.mgrid[0:height, 0:width]
-    waves = [rows * 3 + number, columns * 2, (rows + columns) * 5 % 256]
+    waves = [(rows * 3 + number) % 196 + 30, columns * 2, (rows + columns) * 5 % 196 + 30]
     return np.stack(waves, axis=-1).astype(np.uint8)
 
 
@@ -86,10 +87,55 @@ def test_inputs_are_those_of_the_processor(folder: Path, loader: Make, which: in
                 assert bool((got == value).all()), key
         levels = float(np.max(processor.image_std)) * 255
         apart = (found["pixel_values"] - wanted["pixel_values"]).abs() * levels
-        assert float(apart.max()) < 1.01
+        # torchvision rounds between the two passes of a resize. Bicubic weights enlarge that.
+        assert float(apart.max()) < (2.01 if processor.resample == 3 else 1.01)
+        assert float((apart > 1.01).float().mean()) < 2e-3
         assert float((apart > 0.5).float().mean()) < 0.02
-        seen += len(batch)
+        seen += len(batch.ids)
     assert seen == IMAGES
+
+
+def test_models_take_rows_without_images(folder: Path, loader: Make, tmp_path: Path) -> None:
+    need("transformers")
+    import torch
+    from transformers.models.qwen2_vl.configuration_qwen2_vl import Qwen2VLVisionConfig
+    from transformers.models.qwen2_vl.modeling_qwen2_vl import (
+        Qwen2VisionTransformerPretrainedModel,
+    )
+    from transformers.models.siglip2.configuration_siglip2 import Siglip2VisionConfig
+    from transformers.models.siglip2.modeling_siglip2 import Siglip2VisionModel
+
+    for number in range(3):
+        (tmp_path / f"{number}.png").write_bytes(write_png(pixels(number)))
+    (tmp_path / "3.png").write_bytes(b"no picture")
+
+    def inputs(of: dict[str, Any]) -> Any:
+        more = {"batch_size": 5, "pad_last": True, "on_error": "skip", "framework": "torch"}
+        batch = next(iter(loader(tmp_path, recipe=recipe(of, "f32"), **more)))
+        assert sorted(batch.patches.counts.tolist())[:2] == [0, 0]
+        return batch.patches.inputs()
+
+    torch.manual_seed(1)
+    qwen = Qwen2VisionTransformerPretrainedModel(
+        Qwen2VLVisionConfig(depth=1, embed_dim=32, hidden_size=16, num_heads=2, patch_size=7)
+    )
+    siglip2 = Siglip2VisionModel(
+        Siglip2VisionConfig(
+            hidden_size=32,
+            intermediate_size=32,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            num_patches=16,
+            patch_size=8,
+        )
+    )
+    with torch.no_grad():
+        of_qwen = inputs(QWEN)
+        assert len(of_qwen["image_grid_thw"]) == 3
+        qwen(of_qwen["pixel_values"], grid_thw=of_qwen["image_grid_thw"])
+        made = siglip2(**inputs(SIGLIP2))
+    assert made.pooler_output.shape == (5, 32)
+    assert bool(made.pooler_output.isfinite().all())
 
 
 def test_a_model_takes_them(folder: Path, loader: Make) -> None:
@@ -123,7 +169,7 @@ def test_rows_grids_and_offsets(folder: Path, loader: Make, of: dict[str, Any]) 
         assert patches.style == of["style"] and patches.patch_size == side
         assert (patches.sizes == patches.grid * side).all()
         assert (patches.counts == patches.grid.prod(axis=1)).all()
-        assert len(patches.offsets) == len(batch) + 1
+        assert len(patches.offsets) == len(batch.ids) + 1
         padding += int((patches.counts == 0).sum())
         if of["style"] == "qwen":
             assert batch.images.shape == (patches.counts.sum(), 2 * 3 * side * side)
@@ -179,6 +225,34 @@ def test_batches_without_patches_have_none(folder: Path, loader: Make) -> None:
         _ = next(iter(made)).patches
 
 
+def test_rows_as_images(folder: Path, loader: Make) -> None:
+    """Each row is its resized image, also where the preview draws it."""
+    for of in (QWEN, {**QWEN, "merge_size": 1, "temporal_patch_size": 1}, SIGLIP2):
+        made = loader(folder, recipe=recipe(of), batch_size=IMAGES, shuffle=False)
+        batch = next(iter(made))
+        preview = made.preview(rows=3)
+        for row in range(IMAGES):
+            image = batch.patches.image(row)
+            assert image.shape == (*batch.patches.sizes[row].tolist(), 3)
+            small = pixels(int(batch.ids[row]))
+            width = small.shape[1]
+            # The second channel is linear in the column, as in a resize by nearest pixels.
+            columns = (np.arange(image.shape[1]) + 0.5) * width / image.shape[1] - 0.5
+            wanted = np.clip(columns, 0, width - 1) * 2
+            apart = np.abs(image[..., 1].astype(float) - wanted[None])
+            assert apart[:, 4:-4].max() < 3
+        assert f"{batch.patches.sizes[0][1]} x {batch.patches.sizes[0][0]}" in str(preview)
+
+
+def test_functions_on_batches_of_patches(folder: Path, loader: Make) -> None:
+    made = loader(folder, recipe=recipe(QWEN), batch_size=4, then=lambda images: images + 1)
+    batch = next(iter(made))
+    assert batch.patches.values is batch.images
+    assert len(batch.images) == batch.patches.counts.sum()
+    with pytest.raises(featherload.ConfigError, match="are patches"):
+        featherload.masks.IbotMasks(4)(batch, crops=1)
+
+
 QWEN_CONFIG = {"image_processor_type": "Qwen2VLImageProcessorFast"}
 
 
@@ -191,6 +265,13 @@ def test_configs_of_models(tmp_path: Path) -> None:
     op = recipes.preprocessor(qwen3)["ops"][1]["patches"]
     assert (op["min_pixels"], op["max_pixels"], op["patch_size"]) == (65536, 16777216, 16)
     siglip2 = {"image_processor_type": "Siglip2ImageProcessorFast", "max_num_patches": 1024}
+    size = {"max_pixels": 12845056, "min_pixels": 3136}
+    older = {**QWEN_CONFIG, **size, "size": size, "default_to_square": True, "do_pad": False}
+    op = recipes.preprocessor(older)["ops"][1]["patches"]
+    assert (op["min_pixels"], op["max_pixels"]) == (3136, 12845056)
+    half = {**QWEN_CONFIG, "size": {"shortest_edge": 900}, "max_pixels": 90000}
+    op = recipes.preprocessor(half)["ops"][1]["patches"]
+    assert (op["min_pixels"], op["max_pixels"]) == (900, 90000)
     op = recipes.preprocessor(siglip2)["ops"][1]["patches"]
     assert op == {
         "style": "siglip2",
@@ -206,6 +287,7 @@ def test_configs_of_models(tmp_path: Path) -> None:
         ({"do_resize": False}, "do_resize=False of Qwen2VL.*whole patches"),
         ({"size": {"height": 3, "width": 3}}, "size=.*shortest_edge and longest_edge"),
         ({"size": {"shortest_edge": 3}}, "size=.*shortest_edge and longest_edge"),
+        ({"do_pad": True}, "do_pad=True of .*unknown"),
         ({"min_pixels": 0}, "min_pixels=0 of .*at least 1"),
         ({"max_num_patches": 9}, "max_num_patches=9 of .*unknown"),
         ({"data_format": "channels_last"}, "data_format"),

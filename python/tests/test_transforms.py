@@ -1009,7 +1009,6 @@ def test_what_hugging_face_says_and_recipes_cannot_is_refused(tmp_path: Path) ->
             )
         ],
         ({**vit, "bogus": 3}, "bogus=3 of ViTImageProcessor"),
-        ({"image_processor_type": "Siglip2ImageProcessor"}, "Siglip2.*patches.*SiglipImage"),
         ({**vit, "do_flip_channel_order": True}, "do_flip_channel_order of ViT.*MobileViT"),
         ({**vit, "include_top": True}, "include_top of ViT.*EfficientNet"),
         ({**vit, "rescale_offset": True}, "rescale_offset of ViT.*EfficientNet"),

@@ -168,8 +168,14 @@ impl FromStr for CaptionRule {
         if !text.trim_start().starts_with('{') {
             return Ok(Self::of_column(text));
         }
-        serde_json::from_str(text)
-            .map_err(|e| Error::option("captions", format!("captions are no JSON object: {e}")))
+        let refused = |what: String| Error::option("captions", format!("captions: {what}"));
+        let rule: Self = serde_json::from_str(text).map_err(|e| refused(e.to_string()))?;
+        match rule.column {
+            Some(_) => Ok(rule),
+            None => Err(refused(
+                "`column` is missing: add it, such as \"column\": \"caption\"".into(),
+            )),
+        }
     }
 }
 
@@ -184,7 +190,7 @@ mod tests {
             ..CaptionRule::default()
         };
         let of = |json: &str| -> String {
-            let rule: CaptionRule = json.parse().unwrap();
+            let rule: CaptionRule = serde_json::from_str(json).unwrap();
             rule.check().unwrap_err().to_string()
         };
         for (json, name) in [
@@ -220,10 +226,8 @@ mod tests {
                 separator: ";".into(),
                 ..tags
             },
-            r#"{"separator": ";", "secondary_separator": ";;"}"#
-                .parse()
-                .unwrap(),
-            r#"{"drop": 1, "tag_drop": 1, "keep": 1}"#.parse().unwrap(),
+            serde_json::from_str(r#"{"separator": ";", "secondary_separator": ";;"}"#).unwrap(),
+            serde_json::from_str(r#"{"drop": 1, "tag_drop": 1, "keep": 1}"#).unwrap(),
         ] {
             rule.check().unwrap();
         }
@@ -240,5 +244,7 @@ mod tests {
         let e = of(r#"{"colum": "a"}"#).unwrap_err().to_string();
         assert!(e.contains("colum") && e.contains("tag_drop"), "{e}");
         assert!(of(r#"{"choose": "longest"}"#).is_err());
+        let e = of(r#"{"drop": 0.1}"#).unwrap_err().to_string();
+        assert!(e.contains("`column` is missing"), "{e}");
     }
 }

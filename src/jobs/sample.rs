@@ -93,6 +93,8 @@ pub(crate) struct SampleDecoder {
     parts: Vec<PartMaker>,
     /// If a device makes the crops of a sample.
     hulls: Option<HullWriter>,
+    /// Most bytes of buffers after a sample so far.
+    most_held: usize,
     /// Height and width of the last upright image, without the sample's box.
     image: (u32, u32),
     /// The size of what the steps of the last image began with: the image, or its box.
@@ -159,6 +161,7 @@ impl SampleDecoder {
             canvas: PictureCanvas::default(),
             parts: program.crop_programs().iter().map(PartMaker::new).collect(),
             hulls: program.hulls.clone().map(HullWriter::new),
+            most_held: 0,
             image: (0, 0),
             source: (0, 0),
             pair: PairSteps::default(),
@@ -237,8 +240,13 @@ impl SampleDecoder {
         let fill = || self.fill_by_policy(bytes, meter, fill);
         match catch_panic(fill) {
             Some(filled) => {
-                if self.held_bytes() > KEEP {
+                let held = self.held_bytes();
+                if held > KEEP {
                     self.free_buffers();
+                } else if held > self.most_held {
+                    // A buffer that has grown leaves its old place as a hole in the heap.
+                    self.most_held = held;
+                    memory::trim_heap();
                 }
                 filled
             }
@@ -644,7 +652,7 @@ impl SampleDecoder {
             }
             if rest.is_empty() {
                 if let (CanvasPixels::Floats(view), placement) = self.canvas.pixels() {
-                    let out = &mut out[..emitter.row_bytes(view.width, view.height)];
+                    let out = emitter.image_part(view.width, view.height, out);
                     emitter.emit_floats(view, placement, out);
                 }
                 break;
@@ -653,14 +661,6 @@ impl SampleDecoder {
             let steps = rest.iter().map(|s| &s.step);
             done += self.canvas.apply(steps, fuses, &mut self.resampler);
             meter.lap(stage);
-        }
-        if program.output_format.patches.is_some() {
-            let (width, height) = match self.canvas.pixels().0 {
-                CanvasPixels::Bytes(view) => (view.width, view.height),
-                CanvasPixels::Floats(view) => (view.width, view.height),
-            };
-            // A row may have patches after those of its image.
-            out[emitter.row_bytes(width, height)..].fill(0);
         }
         meter.lap(stages::EMIT);
         Ok(())
@@ -687,7 +687,7 @@ fn emit_levels(
         },
         _ => return false,
     };
-    let out = &mut out[..emitter.row_bytes(view.width, view.height)];
+    let out = emitter.image_part(view.width, view.height, out);
     match scaling {
         Some(scaling) => emitter.emit_normalised(view, scaling, placement, out),
         None => emitter.emit_rows(view, placement, out),

@@ -439,8 +439,8 @@ impl LoaderBuilder {
         }
         if program.extent.is_of_data() {
             return refused(&format!(
-                "rows of own sizes and rows of patches have no {what} yet: end the recipe with a \
-                 resize or a crop"
+                "rows of own sizes and rows of patches have no {what} yet: remove `patches`, and \
+                 end the recipe with a resize or a crop"
             ));
         }
         Ok(())

@@ -33,7 +33,9 @@ use crate::loader::sampler_table;
 use crate::loader::source::{DeadAddresses, Source};
 use crate::loader::upload::{UploadChoice, UploadPlanner};
 use crate::memory_plan::batch_sizes::BatchSizes;
-use crate::memory_plan::run_memory::{MemoryInputs, MixingBytes, RingDepth, ScratchSurvey};
+use crate::memory_plan::run_memory::{
+    MemoryInputs, MixingBytes, RingDepth, SEVERAL_SIZES, ScratchSurvey,
+};
 use crate::memory_plan::{MemoryLimit, RunMemory};
 use crate::order::{BucketBatches, EpochPlan, OrderOptions, Sampler, SamplerTable};
 use crate::picture::PictureLimits;
@@ -468,6 +470,12 @@ impl PreparedRun {
         };
         let pages = (self.rasters.iter().map(|raster| pages_of(&raster.files)))
             .fold(pages_of(&self.index), u64::saturating_add);
+        let has_several_sizes =
+            self.plan.scales().next().is_some() || self.program.extent.is_of_data();
+        let of_sizes = match workers > 0 && has_several_sizes {
+            true => SEVERAL_SIZES,
+            false => 0,
+        };
         MemoryInputs {
             workers,
             batch: self.plan.most_rows(),
@@ -475,7 +483,8 @@ impl PreparedRun {
             row_bytes: packing.row_bytes(),
             scratch_bytes: worst
                 .map_or(0, ScratchSurvey::scratch_bytes)
-                .saturating_add(self.object_scratch()),
+                .saturating_add(self.object_scratch())
+                .saturating_add(of_sizes),
             input_bytes: worst
                 .filter(|_| !of_shards)
                 .map_or(0, |w| w.input_bytes)
@@ -566,8 +575,8 @@ fn check_feed(request: &RunRequest<'_>) -> Result<()> {
     if request.program.extent.is_of_data() {
         return refused(
             "recipe",
-            "the rows of this recipe have the sizes of their images, for which memory is made: end \
-             it with a resize or a crop"
+            "memory for the rows of this recipe follows from the sizes of all images: remove \
+             `patches`, and end the recipe with a resize or a crop"
                 .into(),
         );
     }

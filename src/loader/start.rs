@@ -311,8 +311,9 @@ fn what_is_large(shape: RingShape, packing: &SlotPacking, index: &Index) -> Stri
         return String::new();
     };
     format!(
-        ", or leave out the largest images, or add a resize to the recipe. Each of {} slots \
+        ", or leave out the largest images, or {}. Each of {} slots \
          takes {}, so that any {} rows fit. Largest: {named}",
+        packing.smaller_rows(),
         shape.slots,
         error::size(shape.slot_bytes),
         shape.rows,
@@ -328,10 +329,11 @@ fn what_is_uneven(shape: RingShape, packing: &SlotPacking, index: &Index) -> Opt
     }
     Some(format!(
         "a few images make the ring large: each of {} slots takes {}, and {} without the \
-         {NAMED} largest. Leave them out, lower max_pixels, or add a resize to the recipe: {}",
+         {NAMED} largest. Leave them out, or {}: {}",
         shape.slots,
         error::size(shape.slot_bytes),
         error::size(without),
+        packing.smaller_rows(),
         largest(packing, index)?
     ))
 }

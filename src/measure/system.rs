@@ -81,7 +81,7 @@ pub fn ring_bytes(recipe: &Recipe, batch_size: u32, depth: u32, workers: u32) ->
     let program = SampleProgram::compile(recipe)?;
     if program.extent.is_of_data() {
         return Err(Error::config(format!(
-            "the ring of recipe '{}' depends on the sizes of the images, not on the recipe alone",
+            "the ring of recipe '{}' depends on the images, not on the recipe alone",
             recipe.name
         )));
     }

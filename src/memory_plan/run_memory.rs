@@ -35,6 +35,9 @@ use crate::sys::{cgroup, memory};
 pub(crate) const CONSUMER: u64 = 8 << 20;
 pub(crate) const COORDINATOR: u64 = 2 << 20;
 const WORKER: u64 = 3 << 20;
+/// Memory of a worker whose rows have several sizes, in bytes: buffers that grow leave holes in its
+/// heap, and more of the resizer's code runs. Measured (`bench_data/runs/2026-11-30-xeon2`).
+pub(crate) const SEVERAL_SIZES: u64 = 512 << 10;
 
 /// The sample that takes the most memory in a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -3,14 +3,17 @@
 //!
 //! Runs in the worker, and in the consumer when there are no workers. A `u8` image has 256 levels a
 //! channel, so every value comes from a table built once for a recipe: exact, and the same on every
-//! CPU. An `f32` image is computed by the same formula. Never in here: other arithmetic on pixels,
-//! allocation after `new`, `unsafe` outside of `planes`.
+//! CPU. An `f32` image is computed by the same formula. `emit_source` has the rows of an upright
+//! image, `patches` the order of patches, `planes` the fast path of `u8`. Never in here: other
+//! arithmetic on pixels, allocation after `new`, `unsafe` outside of `planes`.
 
+mod emit_source;
 mod patches;
 mod planes;
 
 use half::{bf16, f16};
 
+use self::emit_source::{CHANNELS, EmitSource};
 use self::patches::write_patches;
 use self::planes::write_planes;
 use super::level::ChannelLevel;
@@ -18,9 +21,6 @@ use super::pixel_view::{PixelView, RgbPixel};
 use crate::recipe::{
     ChannelScaling, ColorOrder, DataType, MemoryLayout, OutputFormat, PixelPlacement,
 };
-
-/// Channels of a source pixel.
-const CHANNELS: usize = 3;
 
 /// The bytes of one element, for each level of each source channel.
 type ElementTable<const N: usize> = [[[u8; N]; 256]; CHANNELS];
@@ -75,6 +75,20 @@ impl RowEmitter {
     /// Bytes of an output image of `width` x `height`.
     pub fn row_bytes(&self, width: usize, height: usize) -> usize {
         width * height * self.emission.values_per_pixel() * self.emission.dtype.size()
+    }
+
+    /// The bytes of an image in the row `out`, which may be longer. Clears the patches after it.
+    pub(crate) fn image_part<'a>(
+        &self,
+        width: usize,
+        height: usize,
+        out: &'a mut [u8],
+    ) -> &'a mut [u8] {
+        let (image, after) = out.split_at_mut(self.row_bytes(width, height));
+        if self.emission.patches.is_some() {
+            after.fill(0);
+        }
+        image
     }
 
     /// Fills `out` from tight rows of RGB. `out` needs no alignment.
@@ -260,59 +274,6 @@ fn table<const N: usize>(value: impl Fn(usize, u8) -> [u8; N]) -> Box<ElementTab
         }
     }
     table
-}
-
-/// An image, with its orientation.
-#[derive(Clone, Copy)]
-struct EmitSource<'a, T> {
-    pixels: PixelView<'a, T>,
-    placement: PixelPlacement,
-}
-
-impl<'a, T: Copy> EmitSource<'a, T> {
-    /// Width and height of the upright image.
-    fn output_size(self) -> (usize, usize) {
-        let PixelView { width, height, .. } = self.pixels;
-        self.placement.output_size(width, height)
-    }
-
-    /// The source pixels of output row `y` from `x` on, as many as `buffer` holds. Borrows them if
-    /// they are in order in memory, else copies them to `buffer`.
-    #[inline(always)]
-    fn run<'b>(self, y: usize, x: usize, buffer: &'b mut [RgbPixel<T>]) -> &'b [RgbPixel<T>]
-    where
-        'a: 'b,
-    {
-        let PixelPlacement {
-            flip_x,
-            flip_y,
-            transpose,
-        } = self.placement;
-        let PixelView {
-            pixels,
-            width,
-            height,
-            stride,
-        } = self.pixels;
-        let n = buffer.len();
-        if transpose {
-            let column = if flip_x { width - 1 - y } else { y };
-            for (i, pixel) in (x..).zip(buffer.iter_mut()) {
-                let row = if flip_y { height - 1 - i } else { i };
-                *pixel = pixels[row * stride + column];
-            }
-            return buffer;
-        }
-        let row = self.pixels.row(if flip_y { height - 1 - y } else { y });
-        if flip_x {
-            let from = &row[width - x - n..width - x];
-            for (pixel, &v) in buffer.iter_mut().rev().zip(from) {
-                *pixel = v;
-            }
-            return buffer;
-        }
-        &row[x..x + n]
-    }
 }
 
 /// Pixels in a run. A whole run is written to one plane before the next plane: alternating stores

@@ -62,13 +62,8 @@ pub(crate) fn check(recipe: &Recipe) -> Result<CheckedRecipe, RecipeFault> {
         before.push(known);
         let was_resized = std::mem::take(&mut known.resized);
         op.check(&mut known).map_err(fault)?;
-        match (op, makes_patches) {
-            (Op::Patches(_), _) => {}
-            (_, true) => check_beside_patches(op, &known).map_err(fault)?,
-            (_, false) if known.patches.is_some() => {
-                return Err(fault("contains patches: write it outside".into()));
-            }
-            (_, false) => {}
+        if makes_patches && !matches!(op, Op::Patches(_)) {
+            check_beside_patches(op, &known).map_err(fault)?;
         }
         known.resized |= was_resized;
     }
@@ -108,9 +103,11 @@ fn check_beside_patches(op: &Op, known: &PixelState) -> Result<(), String> {
     match op {
         Op::Layout(_) => Err("has no effect, since patches sets the order: remove it".into()),
         Op::ZeroChannel(_) => Err("adds a channel, and patches have three: remove it".into()),
-        _ if known.is_grey() => Err("leaves one channel, and patches have three: use \
-                                     num_output_channels: 3"
-            .into()),
+        _ if known.is_grey() => Err(
+            "leaves one channel, and patches have three: decode to rgb, and use \
+             num_output_channels: 3 in grayscale"
+                .into(),
+        ),
         _ => Ok(()),
     }
 }

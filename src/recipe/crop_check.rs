@@ -124,12 +124,19 @@ pub(super) fn check_format(
     crop: &CropFormat<'_>,
     first: Option<&CropFormat<'_>>,
 ) -> Result<(), CropFault> {
-    if crop.extent.is_of_data() {
+    let own = match crop.extent {
+        RowExtent::Fixed { .. } => None,
+        RowExtent::Own => {
+            Some("keeps the size of each image, and the crops of a batch need one size: add")
+        }
+        RowExtent::Patches(_) => {
+            Some("makes patches of each image, and crops are images: replace patches by")
+        }
+    };
+    if let Some(own) = own {
         return Err((
             None,
-            "has another size for each image, and the crops of a batch need one size: add \
-             random_resized_crop, center_crop or a resize to [height, width]"
-                .into(),
+            format!("{own} random_resized_crop, center_crop or a resize to [height, width]"),
         ));
     }
     if let Some(name) = crop.size_dependent_op {

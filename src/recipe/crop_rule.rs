@@ -65,8 +65,10 @@ impl CropRule {
         fuses: bool,
         order: &[MoveUnit],
     ) -> Result<Self, String> {
-        let RowExtent::Fixed { height, width } = extent else {
-            return Err("rows keep the sizes of their images".into());
+        let (height, width) = match extent {
+            RowExtent::Fixed { height, width } => (height, width),
+            RowExtent::Own => return Err("rows keep the sizes of their images".into()),
+            RowExtent::Patches(_) => return Err("workers make patches".into()),
         };
         if recipe.mixing.as_ref().is_some_and(|m| m.mixer().is_some()) {
             return Err("mixing needs finished rows".into());

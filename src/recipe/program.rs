@@ -522,8 +522,7 @@ impl SampleProgram {
         let RowExtent::Patches(rule) = self.extent else {
             return self.row_bytes(self.extent.of(picture));
         };
-        let numbers = rule.row_patches(rule.grid(picture).ok()) * rule.patch_values() as u64;
-        numbers * self.output_format.dtype.size() as u64
+        rule.row_values(rule.grid(picture).ok()) * self.output_format.dtype.size() as u64
     }
 
     /// Whether a batch may set the size of its rows.

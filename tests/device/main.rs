@@ -14,6 +14,7 @@ mod gpu_crops;
 mod gpu_jpegs;
 mod jpegs;
 mod loader;
+mod patches;
 mod preview;
 mod run;
 mod upload;

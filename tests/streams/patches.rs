@@ -12,12 +12,13 @@ use featherload::recipe::{
 use featherload::tests_support::unpack_goldens;
 use featherload::{
     Batch, DataType, EpochTail, FaultKind, InstanceMasks, Loader, LoaderBuilder, MemoryLayout,
-    ObjectOptions, ObjectRule, OnError, Recipe, RowStatus, State,
+    ObjectOptions, ObjectRule, OnError, Rank, Recipe, RowStatus, Sampler, State,
 };
 use serde::Deserialize;
 
 use crate::common::rows::{assert_same, stream, take};
 use crate::common::{Picture, builder};
+use crate::full::with_orientation;
 
 const IMAGES: u64 = 23;
 
@@ -152,7 +153,7 @@ fn images_that_fail_keep_the_places_of_the_others() {
     let dir = data();
     // Its header can be read, and the rest cannot.
     let whole = Picture::rgb(60, 40, 1).encode();
-    fs::write(dir.path().join("broken.jpg"), &whole[..whole.len() / 3]).unwrap();
+    fs::write(dir.path().join("broken.jpg"), &whole[..whole.len() * 2 / 3]).unwrap();
     fs::write(dir.path().join("text.jpg"), "no picture").unwrap();
     fs::write(
         dir.path().join("thin.jpg"),
@@ -212,6 +213,66 @@ fn images_that_fail_keep_the_places_of_the_others() {
     let refused = loader.on_error(OnError::Substitute).num_workers(1).build();
     let text = refused.unwrap_err().to_string();
     assert!(text.contains("skip or stop"), "{text}");
+}
+
+#[test]
+fn ranks_share_the_images() {
+    let dir = data();
+    let mut seen = Vec::new();
+    for rank in 0..3 {
+        let loader = make(dir.path(), PatchStyle::Qwen, DataType::U8);
+        let loader = loader.rank(Rank::new(rank, 3)).num_workers(1);
+        for batch in loader.build().unwrap().epoch() {
+            let batch = batch.unwrap();
+            let rows = batch.rows().filter(|row| row.status() == RowStatus::Ok);
+            seen.extend(rows.map(|row| row.id()));
+        }
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, (0..IMAGES).collect::<Vec<_>>());
+}
+
+/// The grid is that of the upright image.
+#[test]
+fn patches_follow_the_orientation_of_the_image() {
+    let dir = tempfile::tempdir().unwrap();
+    let picture = Picture::rgb(90, 30, 7).encode();
+    for orientation in 1..=8 {
+        let turned = with_orientation(&picture, orientation);
+        fs::write(dir.path().join(format!("{orientation}.jpg")), turned).unwrap();
+    }
+    for style in STYLES {
+        let loader = make(dir.path(), style, DataType::U8).sampler(Sampler::Sequential);
+        let mut rows = 0;
+        for batch in loader.num_workers(1).build().unwrap().epoch() {
+            let batch = batch.unwrap();
+            for (row, grid) in batch.rows().zip(grids(&batch)) {
+                let upright = if row.id() < 4 { (30, 90) } else { (90, 30) };
+                assert_eq!(grid, rule(style).grid(upright).ok());
+                rows += 1;
+            }
+        }
+        assert_eq!(rows, 8);
+    }
+}
+
+#[test]
+fn a_batch_may_have_no_patch() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a.jpg"), "no picture").unwrap();
+    for (style, workers) in [(STYLES[0], 0), (STYLES[0], 1), (STYLES[1], 1)] {
+        let loader = make(dir.path(), style, DataType::U8).on_error(OnError::Skip);
+        let mut loader = loader.num_workers(workers).build().unwrap();
+        let batch = loader.epoch().next().unwrap().unwrap();
+        let wanted: &[usize] = match style {
+            PatchStyle::Qwen => &[0, 2 * 3 * 49],
+            PatchStyle::Siglip2 => &[1, 30, 3 * 64],
+        };
+        assert_eq!(batch.patches().unwrap().shape(), wanted);
+        assert_eq!(batch.faults().len(), 1);
+        let batch = batch.detach().unwrap();
+        assert!(batch.patch_values::<u8>().unwrap().iter().all(|v| *v == 0));
+    }
 }
 
 /// Boxes are in pixels of the resized image.
@@ -298,7 +359,7 @@ fn what_patches_cannot_be_is_refused() {
                 transforms: vec![op.into()],
                 p: 0.5,
             }),
-            "write it outside",
+            "patches in transforms: changes the size of images",
         ),
         (
             Recipe::new("r").then(Patches {
@@ -320,7 +381,7 @@ fn what_patches_cannot_be_is_refused() {
         ),
         (
             Recipe::new("r").with_crop(Recipe::new("c").then(op), 2),
-            "another size for each image",
+            "makes patches of each image",
         ),
     ];
     for (recipe, wanted) in recipes {

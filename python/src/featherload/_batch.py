@@ -114,6 +114,8 @@ class Batch(tuple[Any, Any]):
     # Makes images and targets, which take the place of these labels.
     _view: TargetView | None
     _labels: Any
+    # Made when they are read first.
+    _patches: Patches | None
     # Rows of images for each sample: the images of all samples, then those of all again, ...
     _splits: int
 
@@ -135,6 +137,7 @@ class Batch(tuple[Any, Any]):
         batch._objects, batch._splits = objects, splits
         batch._view, batch._labels = view, labels
         batch._rasters, batch._captions = rasters or {}, captions
+        batch._patches = None
         return batch
 
     def __getitem__(self, key: Any) -> Any:
@@ -300,13 +303,15 @@ class Batch(tuple[Any, Any]):
     @property
     def patches(self) -> Patches:
         """The patches of the rows with their grids, where the recipe has ``patches``."""
-        found = self._of_loader.patches()
-        if found is None:
-            raise AttributeError(
-                "this batch has no patches: give the loader a recipe with patches, such as "
-                "recipe={'ops': [{'patches': {'style': 'qwen'}}]}"
-            )
-        return patches_of_batch(found, self[0])
+        if self._patches is None:
+            found = self._of_loader.patches()
+            if found is None:
+                raise AttributeError(
+                    "this batch has no patches: give the loader a recipe with patches, such as "
+                    "recipe={'ops': [{'patches': {'style': 'qwen'}}]}"
+                )
+            self._patches = patches_of_batch(found, self[0])
+        return self._patches
 
     @property
     def original_size(self) -> npt.NDArray[np.int64]:
@@ -343,7 +348,8 @@ class Batch(tuple[Any, Any]):
         return np.array(found, dtype=np.int64).reshape(-1, 6)
 
     def good_rows(self) -> list[int]:
-        """The rows of ``images`` with pixels of a sample: all but padding and failed ones.
+        """The rows with pixels of a sample: all but padding and failed ones. They are rows of
+        ``images``, except with ``patches``.
 
         With timm's splits these are rows of all splits.
         """

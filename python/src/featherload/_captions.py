@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from numbers import Real
+from threading import RLock
 from typing import Any, Literal
 
 from ._columns import HeldColumns
@@ -145,12 +146,15 @@ class BatchCaptions:
     def __init__(self, rule: Captions, held: HeldColumns | None) -> None:
         self._rule, self._held = rule, held
         self._made: Any = _UNREAD
+        # Threads may read captions at the same time.
+        self._lock = RLock()
 
     def read(self, raw: RawBatch) -> Any:
-        if self._made is _UNREAD:
-            captions = self._texts(raw)
-            self._made = captions if self._rule.map is None else self._rule.map(captions)
-        return self._made
+        with self._lock:
+            if self._made is _UNREAD:
+                captions = self._texts(raw)
+                self._made = captions if self._rule.map is None else self._rule.map(captions)
+            return self._made
 
     def _texts(self, raw: RawBatch) -> list[str]:
         column = self._rule.column

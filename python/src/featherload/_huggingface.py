@@ -45,6 +45,8 @@ _INSTEAD = {
 _OF_DETECTORS = {"do_convert_annotations", "format", "pad_and_return_pixel_mask"}
 # Keys of processors that pad a batch.
 _OF_PADDING = {"max_size", "pad_size"}
+# Steps that processors of patches do not have. Their saved configs may have the keys.
+_OFF = {"do_pad", "do_center_crop"}
 _READ = {
     "crop_pct",
     "crop_size",
@@ -139,7 +141,8 @@ def _patched(given: Mapping[str, Any], name: str, kind: PatchKind) -> Recipe:
     read = {"data_format", "do_normalize", "do_rescale", "do_resize", "image_mean", "image_std"}
     read |= {"resample", "rescale_factor", *_NO_PIXELS, *kind.keys}
     for key, value in given.items():
-        if key not in read:
+        is_off = key in _OFF and value is False
+        if key not in read and not is_off and key != "default_to_square":
             raise _cannot(f"{key}={value!r} of {name}", "the key is unknown")
     if not _flag(given, "do_resize", True):
         raise _cannot(f"do_resize=False of {name}", "images must be resized to whole patches")

@@ -743,7 +743,9 @@ class Loader:
                 objects = replace(objects, masks=own_masks)
             raw = raw.without_pixels()
         if self._then is not None:
-            images = _then.run(self._then, pair[0], len(raw))
+            # A batch of patches has as many rows as patches.
+            samples = len(raw) if raw.patches() is None else len(pair[0])
+            images = _then.run(self._then, pair[0], samples)
             if images is not pair[0]:
                 # The result uses memory of its own, or holds that of the batch itself.
                 pair, raw = (images, pair[1]), raw.without_pixels()

@@ -43,12 +43,16 @@ class NamedBatches(Iterator[dict[str, Any]]):
                     option="masks",
                 )
             labels = batch._masks
+        named: dict[str, Any] = {}
+        if batch._raw is not None and batch._raw.patches() is not None:
+            # Before the patches: trainers read the number of rows from the first tensor.
+            inputs = batch.patches.inputs()
+            named |= {name: value for name, value in inputs.items() if name != "pixel_values"}
         if isinstance(labels, Mapping):
-            named = {self._names[0]: images, **labels}
-            return named | _further(batch)
+            return {**named, self._names[0]: images, **labels} | _further(batch)
         pairs = zip(self._names, (images, labels), strict=False)
-        entries = {name: value for name, value in pairs if value is not None}
-        return entries | _further(batch)
+        named |= {name: value for name, value in pairs if value is not None}
+        return named | _further(batch)
 
 
 def _further(batch: Batch) -> dict[str, Any]:

@@ -55,13 +55,17 @@ def parameters(given: Mapping[str, Any], kind: PatchKind) -> dict[str, Any]:
     if kind.style != "qwen":
         return found
     size = given.get("size", {})
-    names = {edge for edge, _ in _AREAS.values()}
-    if not isinstance(size, Mapping) or set(size) not in (set(), names):
-        raise ValueError(
-            f"size={size!r}", "it is not shortest_edge and longest_edge, each a number of pixels"
-        )
+    edges = {key: edge for key, (edge, _) in _AREAS.items()}
+    is_known = isinstance(size, Mapping) and set(size) <= {*edges, *edges.values()}
     for key, (edge, default) in _AREAS.items():
-        found[key] = _whole(key, given.get(key, size.get(edge, default)))
+        # A number beside `size` comes before it. transformers needs both edges, or neither.
+        inside = size.get(edge, size.get(key)) if is_known else None
+        if not is_known or (size and inside is None and key not in given):
+            raise ValueError(
+                f"size={size!r}",
+                "it is not shortest_edge and longest_edge, each a number of pixels",
+            )
+        found[key] = _whole(key, given.get(key, default if inside is None else inside))
     return found
 
 

@@ -22,6 +22,7 @@ from . import _overlay, _values
 from ._batch import Batch, RowStatus
 from ._featherload import printable
 from ._objects import Objects
+from ._patches import of_batch as patches_of_batch
 
 Levels = npt.NDArray[np.uint8]
 """Height x width x 3."""
@@ -129,6 +130,11 @@ def of_batch(
     None. ``skeleton``: pairs of keypoints.
     """
     images, labels = batch.numpy()
+    is_nchw = batch.layout == "nchw"
+    raw = batch._raw
+    if raw is not None and (found := raw.patches()) is not None:
+        patches, is_nchw = patches_of_batch(found, images), False
+        images = [patches.image(row) for row in range(len(batch.ids))]
     why = {fault.row: fault.reason for fault in batch.faults}
     ids, paths, statuses = batch.ids, batch.paths(), batch.status
     # Each crop: its number, its images and its recipe.
@@ -145,7 +151,7 @@ def of_batch(
 
     def row(i: int, crop: int | None, image: Any, of: Mapping[str, Any]) -> Row:
         image = np.asarray(image)
-        image = image.transpose(1, 2, 0) if batch.layout == "nchw" else image
+        image = image.transpose(1, 2, 0) if is_nchw else image
         if statuses[i] in (RowStatus.PADDING, RowStatus.FAILED):
             # Black. At least one pixel, because a row with its own size may have no pixel.
             height, width = (max(1, side) for side in image.shape[:2])

@@ -101,10 +101,10 @@ class IbotMasks:
         """
         images = batch.images
         views = images if isinstance(images, list) else [images]
-        if isinstance(images, list) and images and len(images[0].shape) != 4:
+        if views and len(views[0].shape) != 4:
             raise ConfigError(
-                "the images of this batch have different sizes, and masks are for crops of one "
-                "size: give a recipe with a crop",
+                "the images of this batch have different sizes, or are patches, and masks are for "
+                "crops of one size: give a recipe with a crop",
                 option="recipe",
             )
         if whole("crops", crops, 1) > len(views):

@@ -82,7 +82,10 @@ impl ColumnReader for TextFiles {
 fn text(path: &Path) -> Result<Option<String>> {
     let file = match regular_file::open(path) {
         Ok((file, _)) => file,
-        Err(e) if matches!(e.kind(), ErrorKind::NotFound) => return Ok(None),
+        // No file can have a name that is too long.
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::InvalidFilename) => {
+            return Ok(None);
+        }
         Err(e) => return Err(Error::io_at("open", path, e)),
     };
     let refused = |what| Error::dataset(path, what);
@@ -180,6 +183,8 @@ mod tests {
             assert_eq!(text(&path).unwrap().as_deref(), Some(want));
         }
         assert_eq!(text(&dir.path().join("b.txt")).unwrap(), None);
+        let long = "n".repeat(256);
+        assert_eq!(text(&dir.path().join(long)).unwrap(), None);
         let failed = |path: &Path| {
             let e = text(path).unwrap_err().to_string();
             let name = path.file_name().unwrap().to_str().unwrap();

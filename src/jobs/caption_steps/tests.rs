@@ -9,7 +9,7 @@ fn random(position: u64) -> PositionRandom {
 }
 
 fn rule(json: &str) -> CaptionRule {
-    let rule: CaptionRule = json.parse().unwrap();
+    let rule: CaptionRule = serde_json::from_str(json).unwrap();
     rule.check().unwrap();
     rule
 }

@@ -99,7 +99,8 @@ fn to_usize(bytes: u64) -> usize {
 pub(crate) fn slot_bytes(program: &SampleProgram, picture: (u32, u32), rows: u32) -> u64 {
     match CropSections::of(program) {
         Some(sections) => sections.slot_bytes(rows),
-        None => sample_bytes(program, picture).saturating_mul(u64::from(rows)),
+        // A picture without patches has no bytes, and a slot has some.
+        None => (sample_bytes(program, picture).saturating_mul(u64::from(rows))).max(1),
     }
 }
 

@@ -12,7 +12,7 @@
 //! - `device_pool`, `device_batches`: batches on a device; `jpeg_batches`, `coded_batch`: with
 //!   JPEGs that the device decodes; `replay`: measures the device stage alone;
 //! - `run`: from filled rows to a batch; `mix`, `batch_mixing`: mixes the rows of batches;
-//! - `size_condition`: how images were cropped to their buckets;
+//! - `size_condition`: how images were cropped to their buckets; `patch_rows`: the patches of rows;
 //! - `on_error`: what happens to a row whose sample fails; [`batch`], `pixel_views`,
 //!   `crop_views`, `raster_views`: batches and views of their pixels; `crop_extents`: the crops of a
 //!   batch;

@@ -61,8 +61,8 @@ enum PackingRule {
 enum OwnRow {
     /// The image, with this number of bytes per pixel.
     Picture { pixel: u64 },
-    /// Its patches, with this number of bytes per number.
-    Patches { rule: PatchRule, number: u64 },
+    /// Its patches, with this number of bytes per value.
+    Patches { rule: PatchRule, value: u64 },
 }
 
 impl OwnRow {
@@ -73,21 +73,11 @@ impl OwnRow {
     fn bytes(self, image: (u32, u32), limits: &PictureLimits) -> Result<usize, SampleFault> {
         match self {
             Self::Picture { pixel } => measure(image, pixel, limits),
-            Self::Patches { rule, .. } => {
+            Self::Patches { rule, value } => {
                 limits.check_pixels("a picture", (image.1, image.0))?;
                 let grid = rule.grid(image);
                 let grid = grid.map_err(|text| FaultKind::TooLarge.fault(text))?;
-                Ok(self.patch_bytes(rule.row_patches(Some(grid))))
-            }
-        }
-    }
-
-    /// Bytes of this number of patches.
-    fn patch_bytes(self, patches: u64) -> usize {
-        match self {
-            Self::Picture { .. } => 0,
-            Self::Patches { rule, number } => {
-                (patches * rule.patch_values() as u64 * number) as usize
+                Ok((rule.row_values(Some(grid)) * value) as usize)
             }
         }
     }
@@ -95,8 +85,8 @@ impl OwnRow {
     /// Bytes of each row, also without an image. None: rows differ.
     fn equal_bytes(self) -> Option<usize> {
         match self {
-            Self::Patches { rule, .. } if rule.style == PatchStyle::Siglip2 => {
-                Some(self.patch_bytes(rule.row_patches(None)))
+            Self::Patches { rule, value } if rule.style == PatchStyle::Siglip2 => {
+                Some((rule.row_values(None) * value) as usize)
             }
             _ => None,
         }
@@ -198,7 +188,7 @@ impl SlotPacking {
                     sizes,
                     row: OwnRow::Patches {
                         rule,
-                        number: program.output_format.dtype.size() as u64,
+                        value: program.output_format.dtype.size() as u64,
                     },
                     limits,
                     table: 0,
@@ -256,6 +246,8 @@ impl SlotPacking {
             }
             PackingRule::Own { table, row, .. } => {
                 let rows = u64::from(self.plan.most_rows());
+                // At least some, also if no image has a row.
+                let least = ROW_ALIGNMENT as u64;
                 let pixels = match row.equal_bytes() {
                     Some(bytes) => (bytes as u64).saturating_mul(rows),
                     None => {
@@ -263,7 +255,7 @@ impl SlotPacking {
                         self.bound(*table, largest.into_iter().map(|(bytes, _)| bytes))
                     }
                 };
-                self.with_records(pixels, None, self.plan.most_rows())
+                self.with_records(pixels.max(least), None, self.plan.most_rows())
             }
         }
     }
@@ -408,6 +400,17 @@ impl SlotPacking {
         let next = largest.get(few)?.0;
         let pixels = self.bound(*table, largest.iter().map(|&(bytes, _)| bytes.min(next)));
         Some(self.with_records(pixels, None, self.plan.most_rows()))
+    }
+
+    /// How a recipe makes smaller rows, if those of the largest images need much memory.
+    pub(crate) fn smaller_rows(&self) -> &'static str {
+        match &self.rule {
+            PackingRule::Own {
+                row: OwnRow::Patches { .. },
+                ..
+            } => "lower max_pixels of patches in the recipe",
+            _ => "add a resize to the recipe",
+        }
     }
 
     /// The `count` samples with the largest rows, largest first: bytes and id. Empty if all rows
@@ -662,22 +665,22 @@ impl SlotPacking {
         else {
             return None;
         };
-        let OwnRow::Patches { rule, number } = *own else {
+        let OwnRow::Patches { rule, value } = *own else {
             return None;
         };
-        let describe = |(number, row): (u32, &RowPlan)| {
-            let size = match row.status {
+        let describe = |(row, stands): (u32, &RowPlan)| {
+            let size = match stands.status {
                 RowStatus::Padding => None,
-                _ => sizes.get(row.id),
+                _ => sizes.get(stands.id),
             };
             let size = size.filter(|size| own.bytes(*size, limits).is_ok());
             PatchRow {
-                start: self.place(packed, at, number).start,
+                start: self.place(packed, at, row).start,
                 grid: size.and_then(|size| rule.grid(size).ok()),
             }
         };
         let rows = (0..).zip(rows).map(describe).collect();
-        Some(BatchPatches::new(rule, rows, number as usize))
+        Some(BatchPatches::new(rule, rows, value as usize))
     }
 
     /// The table of a batch with these rows. None if rows are equal, or patches.
@@ -782,7 +785,7 @@ fn measure(
 mod tests {
     use super::*;
     use crate::order::{EpochTail, MultiScale, OrderOptions};
-    use crate::recipe::{DataType, Recipe};
+    use crate::recipe::{DataType, Patches, Recipe};
     use proptest::prelude::*;
 
     fn packing(
@@ -857,6 +860,62 @@ mod tests {
                     end = place.end;
                 }
                 prop_assert_eq!(p.batch_bytes(&mut packed, at, rows), end.max(table_bytes(batch)));
+            }
+        }
+    }
+
+    proptest! {
+        /// Also of images without a size, over a limit and too long.
+        #[test]
+        fn patches_of_any_batch_follow_each_other_within_the_bound(
+            sizes in prop::collection::vec((0u32..60, 0u32..60), 1..60),
+            long in prop::collection::vec(any::<u8>(), 0..4),
+            batch in 1u32..20, seed: u64, epoch: u64,
+            (rank, world) in (1u32..4).prop_flat_map(|world| (0..world, Just(world))),
+            tail in prop_oneof![Just(EpochTail::Short), Just(EpochTail::Pad)],
+            dtype in prop::sample::select(&DataType::ALL[..]),
+            is_padded: bool,
+        ) {
+            let mut sizes: Vec<[u32; 2]> = sizes.into_iter().map(|(h, w)| [h, w]).collect();
+            for at in long {
+                let at = usize::from(at) % sizes.len();
+                sizes[at] = [1, 2900 + at as u32];
+            }
+            let op = match is_padded {
+                true => Patches::siglip2(5, 40),
+                false => Patches::qwen(5).between(300, 1500),
+            };
+            let recipe = Recipe::new("patches").then(op).with_dtype(dtype);
+            let program = SampleProgram::compile(&recipe).unwrap();
+            let options = OrderOptions { rank, world, ..options(batch, seed, tail) };
+            let plan = EpochPlan::new(sizes.len() as u64, options).unwrap();
+            let limits = PictureLimits { max_pixels: 2950, ..PictureLimits::default() };
+            let p = SlotPacking::new(
+                &program, plan, 0, limits, Some(SampleSizes::seal(&sizes).unwrap()),
+            ).unwrap();
+            let most = p.slot_bytes() as usize;
+            let mut packed = PackedBatch::default();
+            for b in 0..p.plan.batches() {
+                let at = p.plan.mark(epoch, b);
+                let rows: Vec<RowPlan> =
+                    (0..p.plan.rows_at(at)).map(|row| p.plan.row_at(at, row)).collect();
+                let patches = p.patches(&mut packed, at, &rows).unwrap();
+                let mut end = 0;
+                for (number, row) in (0..).zip(&rows) {
+                    let place = p.place(&mut PackedBatch::default(), at, number);
+                    prop_assert_eq!(patches.place(number as usize), place.clone());
+                    prop_assert_eq!(place.start, end);
+                    end = place.end;
+                    let [height, width] = sizes[row.id as usize];
+                    let is_known = height > 0 && width > 0 && height * width <= 2950;
+                    let fits = is_padded || height.max(width) <= 200 * height.min(width);
+                    let has_grid = row.status != RowStatus::Padding && is_known && fits;
+                    let grid = patches.grids().nth(number as usize).unwrap();
+                    prop_assert_eq!(grid.is_some(), has_grid);
+                }
+                prop_assert_eq!(patches.bytes(), end);
+                prop_assert!(end <= most);
+                prop_assert_eq!(p.batch_bytes(&mut packed, at, rows.len() as u32), end);
             }
         }
     }

@@ -18,13 +18,13 @@ pub(crate) struct PatchRow {
 pub struct BatchPatches {
     rule: PatchRule,
     rows: Vec<PatchRow>,
-    /// Bytes of a number.
-    number: usize,
+    /// Bytes of a value.
+    value: usize,
 }
 
 impl BatchPatches {
-    pub(crate) fn new(rule: PatchRule, rows: Vec<PatchRow>, number: usize) -> Self {
-        Self { rule, rows, number }
+    pub(crate) fn new(rule: PatchRule, rows: Vec<PatchRow>, value: usize) -> Self {
+        Self { rule, rows, value }
     }
 
     /// The rule, with the defaults of its style.
@@ -34,7 +34,8 @@ impl BatchPatches {
     }
 
     /// Rows and columns of the patches of each image. A failed row has the grid of its sample, and
-    /// zeros as patches. None for padding, and for an image without a readable header.
+    /// zeros as patches. None for padding, and for an image whose size is unknown, over a limit or
+    /// refused by the rule.
     pub fn grids(&self) -> impl ExactSizeIterator<Item = Option<PatchGrid>> {
         self.rows.iter().map(|row| row.grid)
     }
@@ -60,7 +61,7 @@ impl BatchPatches {
 
     /// Bytes of all rows.
     pub(crate) fn bytes(&self) -> usize {
-        self.shape().iter().product::<usize>() * self.number
+        self.shape().iter().product::<usize>() * self.value
     }
 
     /// Patches in a row, with those after the image.
@@ -74,9 +75,25 @@ impl BatchPatches {
 
     /// The bytes of a row in the slot. `row` exists.
     pub(crate) fn place(&self, row: usize) -> Range<usize> {
-        let bytes = self.patches_in(row) * self.rule.patch_values() * self.number;
+        let bytes = self.rule.row_values(self.rows[row].grid) as usize * self.value;
         let start = self.rows[row].start;
         start..start + bytes
+    }
+
+    /// A row as an image: its first value for each channel of each pixel, by row, column and channel.
+    /// Empty without a grid. `values`: those of the row.
+    ///
+    /// # Panics
+    /// There is no such row, or it has fewer values.
+    pub fn image<T: Copy>(&self, row: usize, values: &[T]) -> Vec<T> {
+        let (height, width) = self.size(row);
+        let order = self.rule.order();
+        let columns = (width as u32) / self.rule.patch_size;
+        let pixels = (0..height as u32).flat_map(|y| (0..width as u32).map(move |x| (y, x)));
+        let pixels = pixels.flat_map(|(y, x)| (0..3).map(move |c| (y, x, c)));
+        pixels
+            .map(|(y, x, c)| values[order.index(columns, y, x, c)])
+            .collect()
     }
 
     /// Height and width of a row's resized image. 0 x 0 without a grid. `row` exists.

@@ -227,11 +227,15 @@ impl ImageRun {
 
     /// Height and width of a batch's rows, if they follow from the recipe or the plan.
     pub(crate) fn row_size(&self, place: &BatchRequest) -> (u32, u32) {
+        self.row_size_at(place.key.into())
+    }
+
+    fn row_size_at(&self, at: EpochMark) -> (u32, u32) {
         let usual = match self.program.extent {
             RowExtent::Fixed { height, width } => (height, width),
             RowExtent::Own | RowExtent::Patches(_) => (0, 0),
         };
-        self.plan.size_at(place.key.into()).unwrap_or(usual)
+        self.plan.size_at(at).unwrap_or(usual)
     }
 
     /// Moves to the next batch after one was returned.
@@ -293,10 +297,10 @@ impl ImageRun {
             repeated,
             faults,
             objects,
-            size_conditions: match self.plan.buckets().and(self.image_sizes.as_ref()) {
-                Some(sizes) => size_conditions((&self.plan, &self.program), sizes, at, &rows)?,
-                None => None,
-            },
+            // With buckets, a run has sizes for `cover_crop` alone.
+            size_conditions: (self.plan.buckets().and(self.image_sizes.as_ref()))
+                .map(|sizes| size_conditions((&self.plan, &self.program), sizes, at, &rows))
+                .transpose()?,
         })
     }
 
@@ -393,19 +397,16 @@ impl ImageRun {
         if let Some(patches) = self.packing.patches(packed, at, rows) {
             return RowsExtent::Patches(patches);
         }
-        match self.program.extent {
-            RowExtent::Fixed { height, width } => {
-                let size = self.plan.size_at(at);
-                let (height, width) = size.unwrap_or((height, width));
+        match self.packing.descriptors(packed, at, rows) {
+            None => {
+                let (height, width) = self.row_size_at(at);
                 RowsExtent::Equal {
                     rows: rows.len(),
                     height: height as usize,
                     width: width as usize,
                 }
             }
-            RowExtent::Own | RowExtent::Patches(_) => {
-                let described = self.packing.descriptors(packed, at, rows);
-                let table = described.unwrap_or_default();
+            Some(table) => {
                 let unused = self.plan.most_rows() as usize - table.len();
                 let (head, rest) = bytes.split_at_mut(table.len() * RowDescriptor::BYTES);
                 head.copy_from_slice(bytemuck::cast_slice(&table));

@@ -19,7 +19,7 @@ pub struct SizeCondition {
     pub target: (u32, u32),
 }
 
-/// The condition of each row. Zeros for a masked row. None if no `cover_crop` sets the size.
+/// The condition of each row, by the `cover_crop` of the program. Zeros for a masked row.
 ///
 /// # Errors
 /// A row has an image without a crop: another process wrote into the memory of the run, since
@@ -29,10 +29,7 @@ pub(crate) fn size_conditions(
     sizes: &SampleSizes,
     at: EpochMark,
     rows: &[RowPlan],
-) -> Result<Option<Vec<SizeCondition>>> {
-    if !program.sets_size_by_cover() {
-        return Ok(None);
-    }
+) -> Result<Vec<SizeCondition>> {
     let of_row = |row: &RowPlan| {
         let (original, target) = (sizes.get(row.id)?, row.size?);
         let picture = DrawnPicture::of_size(original).in_row(Some(target));
@@ -53,5 +50,5 @@ pub(crate) fn size_conditions(
             ))
         }),
     };
-    rows.iter().map(of_row).collect::<Result<_>>().map(Some)
+    rows.iter().map(of_row).collect()
 }

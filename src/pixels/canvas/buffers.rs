@@ -87,8 +87,11 @@ pub(super) fn ensure_len<T: Copy + Default>(v: &mut Vec<T>, len: usize) {
     if v.len() < len {
         // The old content is not needed. Both blocks at once would leave a hole in the heap.
         // Reserving exactly keeps to the computed memory.
-        *v = Vec::new();
-        v.reserve_exact(len);
+        v.clear();
+        if v.capacity() < len {
+            *v = Vec::new();
+            v.reserve_exact(len);
+        }
         v.resize(len, T::default());
     }
 }

@@ -1,6 +1,6 @@
 //! Rows of patches: the order of a vision-language model's processor.
 
-use super::{CHANNELS, EmitSource};
+use super::emit_source::{CHANNELS, EmitSource};
 use crate::pixels::pixel_view::RgbPixel;
 use crate::recipe::{ColorOrder, MOST_PATCH_SIZE, PatchOrder};
 
@@ -23,26 +23,30 @@ pub(super) fn write_patches<T: Copy + Default, const N: usize>(
         ColorOrder::Rgb | ColorOrder::Grey => [0, 1, 2],
     };
     let value = |pixel: &RgbPixel<T>, c: usize| encode(channels[c], pixel[channels[c]]);
+    let copies = 1..order.temporal as usize;
     for y in 0..height {
         for x in (0..width).step_by(side) {
             let run = source.run(y, x, &mut buffer[..side]);
-            let mut write = |first: usize, values: usize, value: &dyn Fn(usize) -> [u8; N]| {
-                let elements = &mut *elements;
-                for (i, to) in elements[first..first + values].iter_mut().enumerate() {
-                    *to = value(i);
-                }
-                for copy in 1..order.temporal as usize {
-                    let to = first + copy * order.frame_stride();
-                    elements.copy_within(first..first + values, to);
-                }
-            };
             let first = |c: u32| order.index(columns, y as u32, x as u32, c);
             if order.channels_last {
-                let all = CHANNELS * side;
-                write(first(0), all, &|i| value(&run[i / CHANNELS], i % CHANNELS));
-            } else {
-                for c in 0..CHANNELS {
-                    write(first(c as u32), side, &|i| value(&run[i], c));
+                let to = &mut elements[first(0)..][..CHANNELS * side];
+                for (to, pixel) in to.as_chunks_mut::<CHANNELS>().0.iter_mut().zip(run) {
+                    *to = [0, 1, 2].map(|c| value(pixel, c));
+                }
+                for copy in copies.clone() {
+                    let to = first(0) + copy * order.frame_stride();
+                    elements.copy_within(first(0)..first(0) + CHANNELS * side, to);
+                }
+                continue;
+            }
+            for c in 0..CHANNELS {
+                let first = first(c as u32);
+                for (to, pixel) in elements[first..][..side].iter_mut().zip(run) {
+                    *to = value(pixel, c);
+                }
+                for copy in copies.clone() {
+                    let to = first + copy * order.frame_stride();
+                    elements.copy_within(first..first + side, to);
                 }
             }
         }

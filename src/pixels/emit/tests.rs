@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::pixels::rounding::{elements, numbers, step};
+use crate::recipe::PatchOrder;
 
 const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
 const STD: [f32; 3] = [0.229, 0.224, 0.225];
@@ -327,4 +328,74 @@ fn exif_orientations_come_out_upright() {
 fn an_output_of_another_size_is_refused() {
     let emitter = RowEmitter::new(of_dtype(DataType::F32));
     emitter.emit(&[0; 12], 2, 2, PixelPlacement::default(), &mut [0; 47]);
+}
+
+#[test]
+fn patches_have_the_elements_of_rows_in_another_order() {
+    // Sides that are whole blocks, also turned.
+    let (width, height) = (24, 12);
+    let (levels, fractions) = (image(width, height), floats(width, height));
+    for (merge_size, temporal, channels_last) in [(1, 1, true), (2, 2, false), (1, 3, false)] {
+        let order = PatchOrder {
+            patch_size: 3,
+            merge_size,
+            temporal,
+            channels_last,
+        };
+        for rows in emissions() {
+            if rows.layout == MemoryLayout::Nchw || rows.order == ColorOrder::Grey {
+                continue;
+            }
+            let patches = OutputFormat {
+                patches: Some(order),
+                ..rows
+            };
+            let (mut rows, mut patches) = (RowEmitter::new(rows), RowEmitter::new(patches));
+            let size = rows.emission.dtype.size();
+            for p in placements() {
+                let (ow, oh) = p.output_size(width, height);
+                let mut made = vec![vec![0; rows.row_bytes(width, height)]; 3];
+                let mut cut = vec![vec![0; patches.row_bytes(width, height)]; 3];
+                assert_eq!(cut[0].len(), made[0].len() * temporal as usize);
+                for (emitter, out) in [(&mut rows, &mut made), (&mut patches, &mut cut)] {
+                    let view = PixelView::tight(&levels, width, height);
+                    emitter.emit_rows(view, p, &mut out[0]);
+                    if emitter.normalises() {
+                        emitter.emit_normalised(view, emitter.scaling, p, &mut out[1]);
+                    }
+                    let view = PixelView::tight(&fractions, width, height);
+                    emitter.emit_floats(view, p, &mut out[2]);
+                }
+                for (made, cut) in made.iter().zip(&cut) {
+                    for (at, element) in made.chunks_exact(size).enumerate() {
+                        let (pixel, c) = (at / 3, at % 3);
+                        let (y, x) = ((pixel / ow) as u32, (pixel % ow) as u32);
+                        assert!(y < oh as u32);
+                        let first = order.index(ow as u32 / 3, y, x, c as u32);
+                        for copy in 0..temporal as usize {
+                            let at = (first + copy * order.frame_stride()) * size;
+                            assert_eq!(&cut[at..at + size], element, "{order:?} {p:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_has_zeros_after_its_patches() {
+    let order = PatchOrder {
+        patch_size: 2,
+        merge_size: 1,
+        temporal: 1,
+        channels_last: true,
+    };
+    let emitter = RowEmitter::new(OutputFormat {
+        patches: Some(order),
+        ..of_dtype(DataType::F16)
+    });
+    let mut row = [0xa5; 100];
+    assert_eq!(emitter.image_part(4, 2, &mut row).len(), 48);
+    assert!(row[..48].iter().all(|v| *v == 0xa5) && row[48..].iter().all(|v| *v == 0));
 }

@@ -61,7 +61,7 @@ impl Mixing {
         if extent.is_of_data() {
             return Err(whole(format!(
                 "{mixer} needs rows of one size, and each picture has its own here: \
-                 add a resize to [height, width] or a crop"
+                 remove patches, and add a resize to [height, width] or a crop"
             )));
         }
         if dtype == DataType::U8 {

@@ -5,15 +5,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::FaultKind;
-use crate::recipe::crop_sizes::check_result;
 use crate::recipe::operation::{
     DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState, SampleFault, Step,
 };
 use crate::recipe::operation_docs::described;
 use crate::recipe::patches::{PatchRule, PatchStyle};
 use crate::recipe::ranges::MAX_SIDE;
-use crate::recipe::size_bounds::SizeBounds;
-use crate::recipe::steps::StepBounds;
+use crate::recipe::steps::StepSink;
 use crate::recipe::values::InterpolationMode;
 
 described! {
@@ -153,11 +151,6 @@ impl Operation for Patches {
         self.check_fields()?;
         let rule = self.rule();
         rule.check()?;
-        if known.is_grey() {
-            return Err("makes patches of three channels: decode to rgb, and use \
-                        num_output_channels: 3 in grayscale"
-                .into());
-        }
         if known.patches.is_some() {
             return Err("is written twice: remove one".into());
         }
@@ -171,7 +164,17 @@ impl Operation for Patches {
         let grid = rule.grid(on.size);
         let grid = grid.map_err(|text| FaultKind::TooLarge.fault(text))?;
         let to = grid.resized(rule.patch_size);
-        check_result("patches", on.size, to)?;
+        if to.0.max(to.1) > MAX_SIDE {
+            let limit = match self.style {
+                PatchStyle::Qwen => "max_pixels",
+                PatchStyle::Siglip2 => "max_num_patches",
+            };
+            return Err(FaultKind::TooLarge.fault(format!(
+                "the image is {} x {}, patches makes it {} x {}, and a side has at most {MAX_SIDE} \
+                 pixels: use a smaller {limit}",
+                on.size.1, on.size.0, to.1, to.0
+            )));
+        }
         on.steps.push(self.resize(to));
         Ok(to)
     }
@@ -185,23 +188,7 @@ impl Operation for Patches {
         let rule = self.rule();
         // An image without a grid fails.
         let to = (rule.grid(size)).map_or(size, |grid| grid.resized(rule.patch_size));
-        let is_fixed = most.reach().is_fixed();
-        let by_rule = || {
-            let side = u64::from(rule.patch_size);
-            let pixels = rule.most_patches().saturating_mul(side * side);
-            let longest = u32::try_from(pixels / side).unwrap_or(MAX_SIDE);
-            let longest = longest.min(MAX_SIDE);
-            SizeBounds {
-                low: (rule.patch_size, rule.patch_size),
-                high: (longest, longest),
-                area: pixels,
-            }
-        };
-        let over = StepBounds {
-            size_after: (!is_fixed).then(by_rule),
-            ..StepBounds::default()
-        };
-        most.add(self.resize(to), over);
+        most.push(self.resize(to));
         to
     }
 }

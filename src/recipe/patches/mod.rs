@@ -16,7 +16,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-pub use patch_grid::{HeightWidth, PatchGrid};
+pub use patch_grid::PatchGrid;
 pub use patch_order::PatchOrder;
 use qwen::{MOST_RATIO, QwenLimits};
 
@@ -191,7 +191,7 @@ impl PatchRule {
     ///
     /// # Errors
     /// The processor refuses the image, or a side is above 2^24. The text has the image's size.
-    pub fn grid(&self, image: HeightWidth) -> Result<PatchGrid, String> {
+    pub fn grid(&self, image: (u32, u32)) -> Result<PatchGrid, String> {
         let (height, width) = image;
         let refused = |why: String| {
             Err(format!(
@@ -251,6 +251,11 @@ impl PatchRule {
             PatchStyle::Qwen => grid.map_or(0, |grid| grid.patches()),
             PatchStyle::Siglip2 => u64::from(self.max_num_patches),
         }
+    }
+
+    /// Values in the row of an image with this grid, as [`PatchRule::row_patches`].
+    pub(crate) fn row_values(&self, grid: Option<PatchGrid>) -> u64 {
+        self.row_patches(grid) * self.patch_values() as u64
     }
 
     /// The order of patches and of their values.

@@ -1,8 +1,5 @@
 //! The patches of one image, as rows and columns.
 
-/// Height and width.
-pub type HeightWidth = (u32, u32);
-
 /// The patches of one image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PatchGrid {
@@ -14,7 +11,7 @@ pub struct PatchGrid {
 
 impl PatchGrid {
     /// The size that the image is resized to, in pixels.
-    pub fn resized(&self, patch_size: u32) -> HeightWidth {
+    pub fn resized(&self, patch_size: u32) -> (u32, u32) {
         (self.rows * patch_size, self.columns * patch_size)
     }
 

@@ -3,8 +3,6 @@
 //! A block is `merge_size` x `merge_size` patches, and the sides of the resized image are whole
 //! blocks. All sizes here are in blocks, or in pixels where the name says so.
 
-use super::patch_grid::HeightWidth;
-
 /// The largest ratio of the longer side to the shorter side.
 pub(super) const MOST_RATIO: u32 = 200;
 
@@ -20,12 +18,12 @@ pub(super) struct QwenLimits {
 impl QwenLimits {
     /// Whether the sides have a ratio that is allowed. Python compares the rounded quotient. For
     /// sides of 32 bits it is above 200 exactly when the ratio is.
-    pub(super) fn allows((height, width): HeightWidth) -> bool {
+    pub(super) fn allows((height, width): (u32, u32)) -> bool {
         u64::from(height.max(width)) <= u64::from(height.min(width)) * u64::from(MOST_RATIO)
     }
 
     /// Rows and columns of blocks. Each operation is one of Python's, in the same order.
-    pub(super) fn blocks(&self, (height, width): HeightWidth) -> (u32, u32) {
+    pub(super) fn blocks(&self, (height, width): (u32, u32)) -> (u32, u32) {
         let (block, min, max) = (
             f64::from(self.block),
             self.min_pixels as f64,

@@ -1,6 +1,6 @@
 //! `get_image_size_for_max_num_patches` of SigLIP2.
 
-use super::patch_grid::{HeightWidth, PatchGrid};
+use super::patch_grid::PatchGrid;
 
 const PRECISION: f64 = 1e-5;
 const MOST_SCALE: f64 = 100.0;
@@ -9,7 +9,7 @@ const MOST_SCALE: f64 = 100.0;
 /// scale is at most 100, so a small image may have fewer patches. An image may have more than
 /// `max_patches` only if the least scale has.
 pub(super) fn search_grid(
-    (height, width): HeightWidth,
+    (height, width): (u32, u32),
     patch_size: u32,
     max_patches: u32,
 ) -> PatchGrid {

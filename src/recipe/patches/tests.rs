@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{HeightWidth, PatchGrid, PatchOrder, PatchRule, PatchStyle};
+use super::{PatchGrid, PatchOrder, PatchRule, PatchStyle};
 use crate::tests_support::golden;
 
 #[derive(Debug, Deserialize)]
@@ -26,7 +26,7 @@ struct PixelFloats {
 
 #[derive(Debug, Deserialize)]
 struct PixelImage {
-    size: HeightWidth,
+    size: (u32, u32),
     at: usize,
     rows: Vec<PixelRow>,
 }
@@ -179,7 +179,7 @@ fn rows_have_the_pixels_of_their_images() {
 
 /// Images that have many patches: those near the limits of the ratio, near a whole number of
 /// blocks, and of the area of each limit.
-fn demanding_image(draw: &mut Draw, rule: &PatchRule) -> HeightWidth {
+fn demanding_image(draw: &mut Draw, rule: &PatchRule) -> (u32, u32) {
     let block = u64::from(rule.patch_size * rule.merge_size);
     let near = |draw: &mut Draw, side: u64| (side + draw.below(5)).saturating_sub(2).max(1);
     let (height, width) = match draw.below(5) {

@@ -38,6 +38,11 @@ impl ScreenLevels {
             DataType::Bf16 => floats::<bf16>(of, bf16::to_f32)?,
             DataType::F32 => floats::<f32>(of, |value| value)?,
         };
+        if let Some(patches) = batch.patches() {
+            let size = batch.row(row)?.size();
+            let pixels = patches.image(row, &values);
+            return Ok(self.of_values(pixels, MemoryLayout::Nhwc, size));
+        }
         let layout = batch.layout();
         let size = match crop {
             None => batch.row(row)?.size(),

@@ -584,7 +584,7 @@ fn op() -> impl Strategy<Value = Op> {
         5 => policy(),
         1 => cutout(),
         4 => geometric(),
-        27 => other(),
+        28 => other(),
     ]
     .boxed();
     let held = holding(alone.clone()).boxed();
@@ -918,7 +918,7 @@ fn the_recipes_above_have_every_operation() {
     let all = crate::recipe::operations();
     let all: BTreeSet<String> = all.iter().map(|op| op.name.to_owned()).collect();
     let mut runner = TestRunner::deterministic();
-    let drawn: BTreeSet<String> = (0..2000)
+    let drawn: BTreeSet<String> = (0..3000)
         .map(|_| {
             op().new_tree(&mut runner)
                 .unwrap()
