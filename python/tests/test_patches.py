@@ -29,7 +29,7 @@ def size(number: int) -> tuple[int, int]:
 
 
 def pixels(number: int) -> Any:
-    """Edges, but none beside levels near 0 or 255: torchvision also clips between the two passes."""
+    """Edges, but none near 0 or 255: torchvision also clips between the two passes."""
     height, width = size(number)
     rows, columns = np.mgrid[0:height, 0:width]
     waves = [(rows * 3 + number) % 196 + 30, columns * 2, (rows + columns) * 5 % 196 + 30]

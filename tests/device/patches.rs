@@ -21,8 +21,11 @@ fn data(dir: &Path) {
     fs::write(dir.join("none.jpg"), "no picture").unwrap();
 }
 
-/// The rows of two epochs, with the shape of each batch and all of its values.
-fn stream(builder: LoaderBuilder) -> (Vec<Row>, Vec<(Vec<usize>, Vec<u8>)>) {
+/// The shape of a batch, and all of its values.
+type PatchTensor = (Vec<usize>, Vec<u8>);
+
+/// The rows of two epochs, and their batches.
+fn stream(builder: LoaderBuilder) -> (Vec<Row>, Vec<PatchTensor>) {
     let mut loader: Loader = builder.epochs(2).build().unwrap();
     let (mut all, mut values) = (Vec::new(), Vec::new());
     for _ in 0..2 {

@@ -103,7 +103,7 @@ impl BucketSampler {
         };
         let bucket = |group| Some((groups.span(group).1, groups.size(group)?));
         let buckets: Vec<_> = (0..groups.len()).map(bucket).collect::<Option<_>>()?;
-        let batches = BucketBatches::new(buckets.into_iter(), rows, tail);
+        let batches = BucketBatches::new(buckets, rows, tail);
         Some(Self { table, batches })
     }
 
