@@ -173,6 +173,7 @@ fn emit() {
             ] {
                 let emitter = RowEmitter::new(OutputFormat {
                     zero_channels: 0,
+                    patches: None,
                     unit: 255.0,
                     mean: [0.485, 0.456, 0.406],
                     std: [0.229, 0.224, 0.225],
