@@ -28,7 +28,7 @@ use crate::picture::PictureLimits;
 use crate::pool::coordinator::launch::LaunchMethod;
 use crate::pool::sandbox::Sandbox;
 use crate::pool::worker_options::WorkerOptions;
-use crate::recipe::{Recipe, SampleProgram};
+use crate::recipe::{Recipe, RowExtent, SampleProgram};
 
 /// Why workers finish rows for a device.
 const WITH_PAIRS: &str = "the images have paired images, which workers make by the same steps";
@@ -437,13 +437,15 @@ impl LoaderBuilder {
                 "a method gives the bytes of images, and no {what}: use image files"
             ));
         }
-        if program.extent.is_of_data() {
-            return refused(&format!(
-                "rows of own sizes and rows of patches have no {what} yet: remove `patches`, and \
-                 end the recipe with a resize or a crop"
-            ));
+        match program.extent {
+            RowExtent::Fixed { .. } => Ok(()),
+            RowExtent::Own => refused(&format!(
+                "rows of own sizes have no {what} yet: end the recipe with a resize or a crop"
+            )),
+            RowExtent::Patches(_) => refused(&format!(
+                "rows of patches have no {what} yet: make images of one size instead"
+            )),
         }
-        Ok(())
     }
 
     /// Rejects rasters that cannot be made.

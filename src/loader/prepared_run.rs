@@ -572,15 +572,21 @@ fn check_feed(request: &RunRequest<'_>) -> Result<()> {
             format!("{sampler} needs labels or sizes of all samples"),
         );
     }
-    if request.program.extent.is_of_data() {
-        return refused(
+    match request.program.extent {
+        RowExtent::Fixed { .. } => Ok(()),
+        RowExtent::Own => refused(
             "recipe",
-            "memory for the rows of this recipe follows from the sizes of all images: remove \
-             `patches`, and end the recipe with a resize or a crop"
+            "this recipe keeps the sizes of images, for which memory is made: end it with a resize \
+             or a crop"
                 .into(),
-        );
+        ),
+        RowExtent::Patches(_) => refused(
+            "recipe",
+            "this recipe makes patches, whose number follows from the sizes of all images: give \
+             files, or make images of one size"
+                .into(),
+        ),
     }
-    Ok(())
 }
 
 /// Rejects options that rows of patches do not have.
