@@ -112,7 +112,12 @@ def with_processor(paths: list[Path], processor: Any, workers: int) -> Iterator[
         return {key: torch.cat([row[key] for row in rows]) for key in rows[0]}
 
     loader = torch.utils.data.DataLoader(
-        Photos(), BATCH, shuffle=True, num_workers=workers, collate_fn=collate
+        Photos(),
+        BATCH,
+        shuffle=True,
+        num_workers=workers,
+        collate_fn=collate,
+        multiprocessing_context="fork",
     )
     for batch in loader:
         yield len(batch.get("image_grid_thw", batch.get("spatial_shapes")))
