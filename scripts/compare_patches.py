@@ -42,9 +42,7 @@ def processors() -> dict[str, Any]:
 
 
 def files(photos: Path) -> list[Path]:
-    found = (
-        path for path in photos.rglob("*") if path.suffix.lower() in {".jpg", ".jpeg"}
-    )
+    found = (path for path in photos.rglob("*") if path.suffix.lower() in {".jpg", ".jpeg"})
     return sorted(found)
 
 
@@ -123,16 +121,12 @@ def with_processor(paths: list[Path], processor: Any, workers: int) -> Iterator[
         yield len(batch.get("image_grid_thw", batch.get("spatial_shapes")))
 
 
-def with_featherload(paths: list[Path], processor: Any, workers: int) -> Iterator[int]:
+def with_recipe(paths: list[Path], recipe: Any, workers: int) -> Iterator[int]:
+    """``recipe``: also a processor."""
     import featherload
 
     loader = featherload.Loader(
-        paths,
-        processor,
-        batch_size=BATCH,
-        framework="torch",
-        num_workers=workers,
-        epochs=1,
+        paths, recipe, batch_size=BATCH, framework="torch", num_workers=workers, epochs=1
     )
     for batch in loader:
         batch.patches.inputs()
@@ -141,27 +135,16 @@ def with_featherload(paths: list[Path], processor: Any, workers: int) -> Iterato
 
 def scaled(paths: list[Path], processor: Any, workers: int) -> Iterator[int]:
     """Like the others, but large JPEGs may be decoded at a smaller scale."""
-    import featherload
     from featherload import recipes
 
     recipe: Any = recipes.preprocessor(processor)
     del recipe["ops"][0]["decode"]["mode"]
-    loader = featherload.Loader(
-        paths,
-        recipe,
-        batch_size=BATCH,
-        framework="torch",
-        num_workers=workers,
-        epochs=1,
-    )
-    for batch in loader:
-        batch.patches.inputs()
-        yield len(batch.ids)
+    return with_recipe(paths, recipe, workers)
 
 
 SIDES = {
     "DataLoader": with_processor,
-    "featherload": with_featherload,
+    "featherload": with_recipe,
     "scaled": scaled,
 }
 
@@ -187,9 +170,7 @@ def pss(process: int) -> int:
             if line.startswith("Pss:"):
                 total += int(line.split()[1]) * 1024
         for thread in os.listdir(f"/proc/{process}/task"):
-            children = (
-                Path(f"/proc/{process}/task/{thread}/children").read_text().split()
-            )
+            children = Path(f"/proc/{process}/task/{thread}/children").read_text().split()
             total += sum(pss(int(child)) for child in children)
     except OSError:
         pass
