@@ -28,6 +28,9 @@ type GeometryBytes<'py> = Vec<(
     Bound<'py, PyBytes>,
 )>;
 
+/// The name of a sample, and its key.
+type SampleName<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
 /// A batch that Python holds. It is counted while any of its tensors is alive.
 pub struct HeldBatch {
     pub batch: Batch,
@@ -77,6 +80,8 @@ struct Facts {
     patches: Option<BatchPatches>,
     /// Index with the names of the samples. It stays after the loader is gone.
     index: Arc<Index>,
+    /// False in a run without images.
+    reads_images: bool,
     /// Reads further values of the samples.
     columns: BatchColumns,
     /// `None` if the loader has no captions.
@@ -160,6 +165,7 @@ impl RawBatch {
                     .transpose()?,
                 size_conditions: batch.size_conditions().map(<[_]>::to_vec),
                 patches: batch.patches().cloned(),
+                reads_images: batch.has_pixels(),
                 index,
                 columns: batch.columns().clone(),
                 captions: batch.caption_rows().cloned(),
@@ -248,6 +254,26 @@ impl RawBatch {
     #[getter]
     fn has_pixels(&self) -> bool {
         self.held.is_some()
+    }
+
+    /// Whether the run reads images.
+    #[getter]
+    fn reads_images(&self) -> bool {
+        self.facts.reads_images
+    }
+
+    /// Name and key of the sample of each row, see `Index::sample_name`. None for padding.
+    fn sample_names<'py>(&self, py: Python<'py>) -> Vec<Option<SampleName<'py>>> {
+        let facts = &self.facts;
+        let rows = facts.ids.iter().zip(&facts.status);
+        rows.map(|(id, status)| {
+            (*status != RowStatus::Padding).then(|| {
+                let name = PyBytes::new(py, &facts.index.sample_name(*id));
+                let key = facts.index.sample_key(*id).to_le_bytes();
+                (name, PyBytes::new(py, &key))
+            })
+        })
+        .collect()
     }
 
     /// The pixels as one tensor. None if rows have different sizes, or several crops.

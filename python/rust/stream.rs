@@ -7,6 +7,7 @@ use featherload::order::EpochMark;
 use featherload::{Loader, Result, State};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::batch::{BatchForm, RawBatch};
 use crate::feed::RawFeed;
@@ -311,6 +312,16 @@ impl Stream {
             Ok(Some((index.path(id), class, vector)))
         })?;
         of_it.ok_or_else(|| PyIndexError::new_err(format!("there is no sample {id}")))
+    }
+
+    /// The key of each sample, 16 bytes each: see `Index::sample_key`.
+    fn sample_keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let keys = self.with(py, |loader| {
+            let index = loader.index();
+            let keys = (0..index.len()).flat_map(|id| index.sample_key(id).to_le_bytes());
+            Ok(keys.collect::<Vec<u8>>())
+        })?;
+        Ok(PyBytes::new(py, &keys))
     }
 
     /// Number of batches whose memory Python holds, and the largest number that it may hold. None

@@ -29,6 +29,9 @@ RENAMED = {
     "sampler": {"sampler", "sample_weights"},
     "framework": set(),
     "targets": set(),
+    "images": {"no_images"},
+    # Python reads them.
+    "stored": set(),
     "then": set(),
 }
 # Where a run begins and who runs it: state_dict, set_epoch and the package say so.

@@ -58,6 +58,8 @@ pub struct LoaderBuilder {
     pub(super) limits: PictureLimits,
     columns: Vec<String>,
     captions: Option<CaptionRule>,
+    /// Whether rows have pixels.
+    has_images: bool,
     pub(super) masks: Option<MaskOptions>,
     pub(super) rasters: RasterList,
     pub(super) objects: Option<ObjectOptions>,
@@ -88,6 +90,7 @@ impl LoaderBuilder {
             limits: PictureLimits::default(),
             columns: Vec::new(),
             captions: None,
+            has_images: true,
             masks: None,
             rasters: RasterList::default(),
             objects: None,
@@ -328,6 +331,15 @@ impl LoaderBuilder {
         self
     }
 
+    /// Reads no image: batches have ids, labels, columns and captions, in the order of the same run
+    /// with images. The recipe still decides the buckets of
+    /// [`Sampler::Buckets`](crate::order::Sampler::Buckets), for which headers are read. Not with a
+    /// device, objects, masks, rasters, mixing or a feed.
+    pub fn without_images(mut self) -> Self {
+        self.has_images = false;
+        self
+    }
+
     /// The columns that the run opens.
     ///
     /// # Errors
@@ -393,6 +405,10 @@ impl LoaderBuilder {
             return Err(Error::option("epochs", "`epochs` is 0: use at least 1"));
         }
         let program = SampleProgram::compile(&self.recipe)?;
+        if !self.has_images {
+            self.check_without_images(&program)?;
+            return Ok(program.without_pixels());
+        }
         if let Some(op) = program.box_reader().filter(|_| self.objects.is_none()) {
             return Err(Error::option(
                 "objects",
@@ -427,6 +443,48 @@ impl LoaderBuilder {
                 program
             }),
         })
+    }
+
+    /// Rejects options that need the pixels of images.
+    fn check_without_images(&self, program: &SampleProgram) -> Result<()> {
+        let used = [
+            (self.device != Device::Cpu, "device", "a device makes rows"),
+            (
+                self.feed.is_some(),
+                "images",
+                "a method gives the bytes of images",
+            ),
+            (
+                self.masks.is_some(),
+                "masks",
+                "masks move with their images",
+            ),
+            (
+                !self.rasters.0.is_empty(),
+                "rasters",
+                "rasters move with their images",
+            ),
+            (
+                self.objects.is_some(),
+                "objects",
+                "objects move with their images",
+            ),
+            (
+                program.recipe().mixing.is_some(),
+                "recipe",
+                "mixing makes images",
+            ),
+        ];
+        match used.iter().find(|(is_used, ..)| *is_used) {
+            Some((_, option, why)) => Err(Error::option(
+                option,
+                format!(
+                    "{why}, and this run reads no images: remove it, or remove no_images (in Python \
+                     images=False)"
+                ),
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Rejects runs whose images cannot have masks or other rasters. `what`: the option.

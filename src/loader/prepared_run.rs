@@ -226,6 +226,8 @@ impl PreparedRun {
         if request.plans_memory && request.feed.is_some() {
             // No header is known before the run.
             worst = Some(ScratchSurvey::at_limit(&limits));
+        } else if request.plans_memory && !program.has_pixels {
+            worst = Some(ScratchSurvey::default());
         } else if request.plans_memory {
             let files = (&index, &rasters[..], objects.as_ref());
             let (most, all) = read_headers(program, files, &plan, &limits)?;

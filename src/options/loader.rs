@@ -72,6 +72,10 @@ pub struct LoaderOptions {
     #[cfg_attr(feature = "cli", arg(long, value_name = "COLUMN", value_parser = CaptionRule::from_str, help_heading = cli::SOURCE))]
     pub captions: Option<CaptionRule>,
 
+    /// Read no images: batches have labels, columns and captions, in the same order.
+    #[cfg_attr(feature = "cli", arg(long, help_heading = cli::SOURCE))]
+    pub no_images: bool,
+
     /// Masks of the images: a pattern of paths such as ../masks/{stem}.png, a column of a table, of
     /// Parquet or of Arrow files, or `cache`: those that a cache was built with.
     ///

@@ -184,6 +184,9 @@ impl LoaderOptions {
         if let Some(upload) = self.upload.upload() {
             b = b.upload(upload);
         }
+        if self.no_images {
+            b = b.without_images();
+        }
         if !self.rasters.is_empty() {
             b = b.rasters(RasterList::joined(self.rasters.iter().cloned()));
         }

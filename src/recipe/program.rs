@@ -94,6 +94,8 @@ pub(crate) struct SampleProgram {
     pub(crate) output_format: OutputFormat,
     /// Whether the first operations are merged into the decoding.
     pub(crate) fuses: bool,
+    /// False if rows have no pixels: no image is read.
+    pub(crate) has_pixels: bool,
     /// Set if a device makes the rows: workers hand over crops instead of rows.
     pub(crate) crops: Option<CropRule>,
     /// Set if a sample has several crops and a device makes them: workers hand over hulls.
@@ -355,6 +357,7 @@ impl SampleProgram {
                 patches: checked.known.patches.map(|rule| rule.order()),
             },
             fuses: reorder != ReorderMode::Off,
+            has_pixels: true,
             crops: None,
             hulls: None,
             sizer: sizer(&recipe.ops),
@@ -450,6 +453,25 @@ impl SampleProgram {
         }
     }
 
+    /// The same program for a run that reads no image: rows are empty.
+    pub(crate) fn without_pixels(&self) -> Self {
+        Self {
+            has_pixels: false,
+            extent: match self.extent {
+                RowExtent::Fixed { .. } => self.extent,
+                RowExtent::Own | RowExtent::Patches(_) => RowExtent::Fixed {
+                    height: 0,
+                    width: 0,
+                },
+            },
+            crops: None,
+            hulls: None,
+            set: None,
+            joined: None,
+            ..self.clone()
+        }
+    }
+
     /// The same program with rows of three bytes for each label, decoded at full size.
     pub(super) fn with_label_rows(&self) -> Self {
         Self {
@@ -512,6 +534,9 @@ impl SampleProgram {
 
     /// The bytes of a row of this height and width. Of patches: without those after the image.
     pub(crate) fn row_bytes(&self, (height, width): (u32, u32)) -> u64 {
+        if !self.has_pixels {
+            return 0;
+        }
         let elements =
             self.output_format.values_per_pixel() as u64 * u64::from(height) * u64::from(width);
         elements * self.output_format.dtype.size() as u64
@@ -847,6 +872,7 @@ struct ProgramMessage {
     recipe: String,
     crops: Option<CropRule>,
     hulls: Option<HullRule>,
+    has_pixels: bool,
 }
 
 impl Serialize for SampleProgram {
@@ -856,6 +882,7 @@ impl Serialize for SampleProgram {
             recipe,
             crops: self.crops,
             hulls: self.hulls.clone(),
+            has_pixels: self.has_pixels,
         }
         .serialize(s)
     }
@@ -867,6 +894,9 @@ impl<'de> Deserialize<'de> for SampleProgram {
         let tree = toml::read(&sent.recipe).map_err(serde::de::Error::custom)?;
         let recipe = tree::read(&tree).map_err(serde::de::Error::custom)?;
         let program = Self::compile(&recipe).map_err(|e: Error| serde::de::Error::custom(e))?;
+        if !sent.has_pixels {
+            return Ok(program.without_pixels());
+        }
         Ok(Self {
             crops: sent.crops,
             hulls: sent.hulls,

@@ -18,6 +18,7 @@ mod kept_pictures;
 mod labels;
 mod masks;
 mod mixing;
+mod no_images;
 mod objects;
 mod patches;
 mod rasters;

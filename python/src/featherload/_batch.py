@@ -195,6 +195,11 @@ class Batch(tuple[Any, Any]):
 
     @property
     def images(self) -> Any:
+        if self._raw is not None and not self._raw.reads_images:
+            raise AttributeError(
+                "this batch has no images: make the loader without images=False, or read the "
+                "columns of the batch"
+            )
         return self[0]
 
     @property
@@ -536,14 +541,17 @@ def as_numpy(raw: RawBatch, pixels: bool = True) -> tuple[Any, Any]:
     labels = raw.labels()
     images: Any = None
     if pixels:
-        images = _of_each(raw, array)
+        images = _of_each(raw, array) if raw.reads_images else np.empty((len(raw), 0), np.float32)
     return images, None if labels is None else np.asarray(labels)
 
 
 def as_torch(raw: RawBatch) -> tuple[Any, Any]:
     from torch.utils.dlpack import from_dlpack
 
-    images = _of_each(raw, from_dlpack)
+    if raw.reads_images:
+        images = _of_each(raw, from_dlpack)
+    else:
+        images = importlib.import_module("torch").empty(len(raw), 0)
     found = raw.labels()
     if found is None:
         return images, None
@@ -557,7 +565,7 @@ def as_jax(raw: RawBatch) -> tuple[Any, Any]:
     import jax
     import jax.numpy as jnp
 
-    images = _of_each(raw, jax.dlpack.from_dlpack)
+    images = _of_each(raw, jax.dlpack.from_dlpack) if raw.reads_images else jnp.empty((len(raw), 0))
     found = raw.labels()
     return images, None if found is None else jnp.asarray(np.asarray(found))
 

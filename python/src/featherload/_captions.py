@@ -5,7 +5,7 @@ The library makes captions. Never in here: random numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from numbers import Real
 from threading import RLock
@@ -186,12 +186,18 @@ def texts(column: str, values: Any) -> list[Any]:
 
 
 def held_columns(
-    items: Items | AskedItems, names: Sequence[str], rule: Captions | None
-) -> HeldColumns:
-    """The columns of samples that Python lists: ``names``, which batches have, and that of
-    captions. Text files beside the images are not among them.
+    items: Items | AskedItems | None,
+    names: Sequence[str],
+    rule: Captions | None,
+    stored: Collection[str],
+) -> HeldColumns | None:
+    """The columns that Python has: of samples that Python lists ``names``, which batches have, and
+    that of captions. Text files beside the images are not among them. ``stored``: names of stored
+    values, which are opened later. None if the library reads all columns.
     """
-    wanted = [*names]
+    if items is None:
+        return HeldColumns({}, names) if stored else None
+    wanted = [name for name in names if name not in stored]
     if rule is not None and rule.column not in wanted:
         wanted.append(rule.column)
     known = items._column_names()
@@ -202,14 +208,17 @@ def held_columns(
 
 
 def library(
-    names: Sequence[str] | None, rule: Captions | None, held: HeldColumns | None
+    names: Sequence[str] | None,
+    rule: Captions | None,
+    held: HeldColumns | None,
+    stored: Collection[str],
 ) -> dict[str, Any]:
     """The keywords ``columns`` and ``captions`` for the library, without the columns that Python
     holds.
     """
     options = None if rule is None else rule._options()
     if held is not None:
-        names = [name for name in names or () if not held.has(name)]
+        names = [name for name in names or () if not held.has(name) and name not in stored]
         if options is not None and held.has(options["column"]):
             del options["column"]
     return {"columns": names, "captions": options}

@@ -48,6 +48,10 @@ class Held(ABC):
     def read(self, rows: Rows) -> Any:
         """The values of these samples: an array, a list, or ``Ragged``."""
 
+    def in_epoch(self, epoch: int) -> Held:
+        """The column in this epoch, if values differ from epoch to epoch."""
+        return self
+
     def itself(self) -> Held:
         """This column, where a function that makes one is wanted."""
         return self
@@ -63,6 +67,10 @@ class HeldColumns:
 
     def names(self) -> list[str]:
         return [*self._names]
+
+    def add(self, columns: Mapping[str, Held]) -> None:
+        """Adds columns that are among ``names``."""
+        self._columns = {**self._columns, **columns}
 
     def has(self, name: str) -> bool:
         """Whether Python holds this column."""
@@ -80,7 +88,7 @@ class HeldColumns:
             None if status == _PADDING else sample
             for sample, status in zip(ids, raw.status(), strict=True)
         ]
-        return self._columns[name].read(rows)
+        return self._columns[name].in_epoch(raw.epoch).read(rows)
 
 
 def missing(name: str, columns: Iterable[str], where: str) -> ConfigError:
@@ -142,6 +150,10 @@ def beside(values: Any, images: Any) -> Any:
         return values
     if isinstance(values, Ragged):
         return Ragged(*(torch.from_numpy(array).to(first.device) for array in values))
+    if isinstance(values, list) and values and isinstance(values[0], torch.Tensor):
+        return [tensor.to(first.device) for tensor in values]
+    if isinstance(values, torch.Tensor):
+        return values.to(first.device)
     return torch.from_numpy(values).to(first.device) if isinstance(values, np.ndarray) else values
 
 

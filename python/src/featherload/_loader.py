@@ -34,6 +34,7 @@ from . import (
     _preview,
     _progress,
     _rasters,
+    _stored_values,
     _then,
 )
 from ._batch import TAKEN, Batch, Framework, masks_of
@@ -48,7 +49,7 @@ from ._preview import Preview
 from ._processes import private_bytes
 from ._target_plan import TargetView
 from ._turn import Turn
-from ._values import LAST, shown, whole
+from ._values import LAST, shown, whole, yes_or_no
 from .samplers import Sampler
 
 _log = logging.getLogger("featherload")
@@ -108,6 +109,13 @@ class Loader:
         The captions of batches: a column of texts, such as ``"caption"`` or ``".txt"``, or
         ``featherload.Captions`` with how texts become captions. ``batch.captions`` is a list of
         ``str``, one for each row. ``docs/columns.md`` describes them.
+    ``stored``
+        Folders with values that ``featherload.cache.Writer`` stored, such as latents, or
+        ``featherload.cache.Stored(folder, crop="center")``. Their columns are named by ``columns``.
+        ``docs/stored-values.md`` describes them.
+    ``images``
+        False: read no images. Batches have ids, labels, columns and captions, in the same order,
+        and ``images`` is an array N x 0.
     ``masks``
         Masks of the images: a pattern of paths such as ``"../masks/{stem}.png"``, a column of a
         table, of Parquet or of Arrow files, ``"cache"`` for those of a cache, or a list of paths or
@@ -254,6 +262,8 @@ class Loader:
         allow_redirects: bool | None = None,
         columns: Sequence[str] | None = None,
         captions: str | _captions.Captions | None = None,
+        stored: _stored_values.Source | None = None,
+        images: bool = True,
         masks: _masks.Masks | None = None,
         rasters: _rasters.Rasters | None = None,
         objects: _object_lists.ObjectSource | None = None,
@@ -272,6 +282,12 @@ class Loader:
         del keywords["framework"], keywords["targets"], keywords["then"]
         _then.check(then)
         self._then = then
+        self._reads_images = yes_or_no("images", images)
+        if then is not None and not images:
+            raise ConfigError(
+                "then is a function on images, and images=False reads none: remove one of them",
+                option="then",
+            )
         if num_workers == 0:
             raise ConfigError(
                 "num_workers=0 would decode in this process: give at least 1 (workers start in "
@@ -282,11 +298,12 @@ class Loader:
         self._captions = keywords["captions"] = _captions.checked(captions)
         self._items = _items.taken(keywords)
         of_column = getattr(self._items, "_objects", None)
-        self._columns: _columns.HeldColumns | None = None
+        folders = _stored_values.opened(keywords.pop("stored"))
+        owners = _stored_values.owners(folders, named or [])
+        self._columns = _captions.held_columns(self._items, named or [], self._captions, owners)
         if self._items is not None:
-            self._columns = _captions.held_columns(self._items, named or [], self._captions)
             self._items = self._items._without_columns()
-        keywords |= _captions.library(named, self._captions, self._columns)
+        keywords |= _captions.library(named, self._captions, self._columns, owners)
         self._has_masks = masks is not None
         keywords["masks"] = _huggingface.with_labels(recipe, masks)
         self._rasters = _rasters.taken(keywords)
@@ -331,6 +348,8 @@ class Loader:
         self._place: tuple[int, int] = plan["rank"], plan["world"]
         # A method of a data set gives labels with the images.
         self.dataset = Dataset(self._stream, not isinstance(self._items, AskedItems))
+        if self._columns is not None and owners:
+            self._columns.add(self._stored_columns(owners))
         if self._given is not None:
             try:
                 self._given.check_ranks(*self._place, len(self.dataset))
@@ -406,6 +425,18 @@ class Loader:
         if feeder is not None:
             feeder.start()
         return stream, feeder
+
+    def _stored_columns(
+        self, owners: Mapping[str, _stored_values.StoredFolder]
+    ) -> dict[str, _columns.Held]:
+        """The columns of folders of stored values, for the samples of this loader."""
+        try:
+            return _stored_values.columns(
+                owners, self._stream.sample_keys(), lambda id: self.dataset[id][0], self.framework
+            )
+        except BaseException:
+            self._stream.close()
+            raise
 
     def _target_view(self, view: TargetView | None) -> TargetView | None:
         """What makes the targets of batches. ``view``: that of the keyword ``targets``."""
@@ -609,6 +640,12 @@ class Loader:
         self._check_process()
         whole("rows", rows, 1)
         source, loader = self._said
+        if not self._reads_images:
+            raise ConfigError(
+                "images=False reads no images, so there is nothing to draw: preview a loader with "
+                "images",
+                option="images",
+            )
         of_the_run = ("upload", "gpu_memory_limit", "memory_limit", "epochs", "decode_on")
         here = {name: value for name, value in loader.items() if name not in of_the_run}
         alone = {**here, "num_workers": 1, "depth": 2, "device": "cpu"}

@@ -11,7 +11,16 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from . import _captions, _columns, _featherload, _items, _object_lists, _options, _rasters
+from . import (
+    _captions,
+    _columns,
+    _featherload,
+    _items,
+    _object_lists,
+    _options,
+    _rasters,
+    _stored_values,
+)
 from ._errors import ConfigError
 from ._given_order import GivenOrder
 from ._helper import run_json
@@ -100,8 +109,10 @@ def plan(
     named = _columns.checked(keywords["columns"])
     rule = keywords["captions"] = _captions.checked(keywords["captions"])
     items = _items.taken(keywords)
-    held = None if items is None else _captions.held_columns(items, named or [], rule)
-    keywords |= _captions.library(named, rule, held)
+    folders = _stored_values.opened(keywords.pop("stored"))
+    stored = _stored_values.owners(folders, named or [])
+    held = _captions.held_columns(items, named or [], rule, stored)
+    keywords |= _captions.library(named, rule, held, stored)
     rasters = _rasters.taken(keywords)
     objects = _object_lists.taken(keywords, items is not None, getattr(items, "_objects", None))
     text = _options.text(*_options.library(keywords))

@@ -11,16 +11,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
-from . import _columns, _progress, _rasters
+from . import _columns, _progress, _rasters, _stored_values
 from ._errors import ConfigError
 from ._helper import run_json
 from ._reports import CacheReport
+from ._stored_values import Stored
 from ._tools import _flags
 from ._values import argument_text, shown, whole, whole_or_none
+from ._writer import Writer
 
-__all__ = ["build", "info", "verify"]
+__all__ = ["Stored", "Writer", "build", "info", "verify"]
 
 _Path = str | os.PathLike[str]
 
@@ -105,14 +108,20 @@ def build(
 
 
 def info(dst: _Path) -> CacheReport:
-    """The contents of a cache, how it was built, and its reading speed."""
+    """The contents of a cache, how it was built, and its reading speed. Of a folder that ``Writer``
+    wrote: its columns, crops and bytes.
+    """
+    if _stored_values.is_folder(dst):
+        return CacheReport(_stored_values.describe(Path(dst)))
     return _report(["cache", "info", argument_text("dst", dst)])
 
 
 def verify(dst: _Path) -> CacheReport:
     """Compares every byte with its checksum. If the cache is damaged or unfinished, ``.ok`` is
-    False. ``["findings"]`` lists the damage.
+    False. ``["findings"]`` lists the damage. Also of a folder that ``Writer`` wrote.
     """
+    if _stored_values.is_folder(dst):
+        return CacheReport(_stored_values.verify(Path(dst)))
     return _report(["cache", "verify", argument_text("dst", dst)])
 
 

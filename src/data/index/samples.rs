@@ -220,6 +220,38 @@ impl Index {
         }
     }
 
+    /// The name of a sample, which it keeps when the data set moves: the path below the root, after
+    /// the path of its shard if it has one. Samples of one file of other kinds have the offset of
+    /// their bytes after it, and boxes follow. Of a sample in memory: its place in the list.
+    pub fn sample_name(&self, id: u64) -> Vec<u8> {
+        let name = self.relative_path(id).as_os_str().as_bytes();
+        let mut text = Vec::new();
+        if let Some(part) = self.part(id).filter(|_| !self.is_in_memory()) {
+            let shard = self.shard_path(part.shard);
+            let below = shard.strip_prefix(self.root()).unwrap_or(&shard);
+            text.extend_from_slice(below.as_os_str().as_bytes());
+            text.push(b'/');
+            text.extend_from_slice(name);
+            if !self.has_tars() {
+                text.extend(format!("@{}", part.at).into_bytes());
+            }
+        } else {
+            text.extend_from_slice(name);
+        }
+        if let Some(of) = self.pixel_box(id) {
+            let of = [of.left, of.top, of.right, of.bottom];
+            text.extend(format!("{of:?}").into_bytes());
+        }
+        text
+    }
+
+    /// xxh3-128 of [`Index::sample_name`].
+    pub fn sample_key(&self, id: u64) -> u128 {
+        let mut hasher = Hasher::new();
+        hasher.write(&self.sample_name(id));
+        hasher.finish_128()
+    }
+
     /// The same index of single objects of a store, whose names begin at `address`.
     pub(super) fn named_by(self, address: &str) -> Self {
         Self {

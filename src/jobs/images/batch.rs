@@ -16,7 +16,7 @@ use crate::jobs::images::crop_extents::{CropExtents, several_crops};
 use crate::jobs::images::objects::BatchObjects;
 pub use crate::jobs::images::patch_rows::BatchPatches;
 pub use crate::jobs::images::pixel_views::{BatchPixels, DensePixels, PackedPixels, PixelElement};
-use crate::jobs::images::pixel_views::{cast, no_tensor, rows_of_patches};
+use crate::jobs::images::pixel_views::{cast, no_pixels, no_tensor, rows_of_patches};
 use crate::jobs::images::raster_extent::BatchRaster;
 pub use crate::jobs::images::size_condition::SizeCondition;
 use crate::jobs::raster_rule::NamedRaster;
@@ -118,6 +118,8 @@ pub(crate) enum RowsExtent {
     },
     /// Each row has patches.
     Patches(BatchPatches),
+    /// The run reads no image.
+    NoPixels,
 }
 
 /// The memory of the pixels.
@@ -193,13 +195,15 @@ impl Batch {
     ///
     /// # Errors
     /// A batch on a device (use [`Batch::on_device`] or [`Batch::to_host`]); a forked copy of the
-    /// process; several crops of each sample (use [`Batch::crop`]).
+    /// process; several crops of each sample (use [`Batch::crop`]); a run
+    /// [without images](crate::LoaderBuilder::without_images).
     pub fn pixels(&self) -> Result<BatchPixels<'_>> {
         let bytes = self.host_bytes()?;
         let (dtype, layout) = (self.dtype, self.layout);
         Ok(match &self.extent {
             RowsExtent::Crops(_) => return Err(several_crops()),
             RowsExtent::Patches(_) => return Err(rows_of_patches()),
+            RowsExtent::NoPixels => return Err(no_pixels()),
             RowsExtent::Equal { .. } => {
                 let shape = self.shape()?;
                 let used = shape.iter().product::<usize>() * dtype.size();
@@ -260,7 +264,15 @@ impl Batch {
             RowsExtent::Own { .. } => Err(no_tensor()),
             RowsExtent::Crops(_) => Err(several_crops()),
             RowsExtent::Patches(_) => Err(rows_of_patches()),
+            RowsExtent::NoPixels => Err(no_pixels()),
         }
+    }
+
+    /// Whether rows have pixels. False in a run
+    /// [without images](crate::LoaderBuilder::without_images).
+    #[must_use]
+    pub fn has_pixels(&self) -> bool {
+        !matches!(self.extent, RowsExtent::NoPixels)
     }
 
     /// The grids of the images, and the shape of all patches, if the recipe makes
@@ -269,7 +281,10 @@ impl Batch {
     pub fn patches(&self) -> Option<&BatchPatches> {
         match &self.extent {
             RowsExtent::Patches(patches) => Some(patches),
-            RowsExtent::Equal { .. } | RowsExtent::Crops(_) | RowsExtent::Own { .. } => None,
+            RowsExtent::Equal { .. }
+            | RowsExtent::Crops(_)
+            | RowsExtent::Own { .. }
+            | RowsExtent::NoPixels => None,
         }
     }
 
@@ -296,6 +311,7 @@ impl Batch {
             RowsExtent::Own { bytes, .. } => *bytes,
             RowsExtent::Crops(extents) => extents.bytes,
             RowsExtent::Patches(patches) => patches.bytes(),
+            RowsExtent::NoPixels => 0,
         })
     }
 
@@ -304,7 +320,10 @@ impl Batch {
     #[must_use]
     pub fn descriptors(&self) -> Option<&[RowDescriptor]> {
         match &self.extent {
-            RowsExtent::Equal { .. } | RowsExtent::Crops(_) | RowsExtent::Patches(_) => None,
+            RowsExtent::Equal { .. }
+            | RowsExtent::Crops(_)
+            | RowsExtent::Patches(_)
+            | RowsExtent::NoPixels => None,
             RowsExtent::Own { table, .. } => Some(table),
         }
     }
@@ -524,7 +543,8 @@ impl<'a> BatchRow<'a> {
 
     /// Height and width of the upright image, in pixels. A failed row has the size that its header
     /// had when headers were read. Padding, and an image without a readable header, have 0 x 0. Of
-    /// several crops: the size of the first. Of patches: the size of the resized image.
+    /// several crops: the size of the first. Of patches: the size of the resized image. 0 x 0 in a run
+    /// [without images](crate::LoaderBuilder::without_images).
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
         match &self.batch.extent {
@@ -535,6 +555,7 @@ impl<'a> BatchRow<'a> {
                 (at.height as usize, at.width as usize)
             }
             RowsExtent::Patches(patches) => patches.size(self.index),
+            RowsExtent::NoPixels => (0, 0),
         }
     }
 
@@ -579,6 +600,7 @@ impl<'a> BatchRow<'a> {
                 &all[start..start + at.bytes as usize]
             }
             RowsExtent::Patches(patches) => &all[patches.place(self.index)],
+            RowsExtent::NoPixels => return Err(no_pixels()),
         })
     }
 }

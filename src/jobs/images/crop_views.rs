@@ -15,7 +15,10 @@ impl Batch {
     pub fn crop_count(&self) -> Option<usize> {
         match &self.extent {
             RowsExtent::Crops(extents) => Some(extents.crops.len()),
-            RowsExtent::Equal { .. } | RowsExtent::Own { .. } | RowsExtent::Patches(_) => None,
+            RowsExtent::Equal { .. }
+            | RowsExtent::Own { .. }
+            | RowsExtent::Patches(_)
+            | RowsExtent::NoPixels => None,
         }
     }
 
@@ -82,11 +85,14 @@ impl Batch {
 }
 
 impl<'a> BatchRow<'a> {
-    /// The bytes of the row: one slice, or one for each of its crops.
+    /// The bytes of the row: one slice, or one for each of its crops. None in a run without images.
     ///
     /// # Errors
     /// As [`Batch::pixels`].
     pub fn parts(&self) -> Result<Vec<&'a [u8]>> {
+        if !self.batch().has_pixels() {
+            return Ok(Vec::new());
+        }
         let Some(crops) = self.batch().crop_count() else {
             return Ok(vec![self.bytes()?]);
         };

@@ -80,7 +80,10 @@ impl SlotContents {
             used,
             size: match &batch.extent {
                 RowsExtent::Equal { height, width, .. } => (*height as u32, *width as u32),
-                RowsExtent::Own { .. } | RowsExtent::Crops(_) | RowsExtent::Patches(_) => (0, 0),
+                RowsExtent::Own { .. }
+                | RowsExtent::Crops(_)
+                | RowsExtent::Patches(_)
+                | RowsExtent::NoPixels => (0, 0),
             },
             masks: objects.map_or_else(Vec::new, |objects| objects.place_masks(used)),
         })

@@ -233,12 +233,15 @@ impl SlotPacking {
                     |(size, rows)| RasterSection::end(rasters, row.bytes(size), (size, rows));
                 if let Some(largest) = self.bucket_of_largest_masks() {
                     let most = self.plan.scales().map(pixels).max().unwrap_or(0);
+                    let most = most.max(ROW_ALIGNMENT as u64);
                     return self.with_records(most, Some(largest), self.plan.most_rows());
                 }
                 let of_scale =
                     |(size, rows)| self.with_records(pixels((size, rows)), Some(size), rows);
                 let largest = self.plan.scales().map(of_scale).max();
-                largest.unwrap_or_else(|| of_scale((*size, self.plan.most_rows())))
+                let largest = largest.unwrap_or_else(|| of_scale((*size, self.plan.most_rows())));
+                // Rows without pixels have no bytes, and a slot has some.
+                largest.max(ROW_ALIGNMENT as u64)
             }
             PackingRule::Crops(sections) => sections.slot_bytes(self.plan.most_rows()),
             PackingRule::Hulls { row, .. } => {

@@ -65,6 +65,15 @@ pub(crate) fn rows_of_patches() -> Error {
     )
 }
 
+/// The error if pixels were requested and the run reads no image.
+pub(crate) fn no_pixels() -> Error {
+    Error::option(
+        "images",
+        "this run reads no images, so its rows have no pixels: remove no_images (in Python \
+         images=False)",
+    )
+}
+
 /// The pixels of a batch, where the workers wrote them.
 ///
 /// [`BatchPixels::as_slice`] is enough if all rows have one size. Code for any recipe matches:

@@ -387,6 +387,9 @@ impl ImageRun {
                 }
             }
         }
+        if !self.program.has_pixels {
+            return RowsExtent::NoPixels;
+        }
         if let (Some(sections), Some(rule)) = (self.packing.crop_sections(), &self.program.hulls) {
             let masked: Vec<bool> = rows.iter().map(|row| row.status.is_masked()).collect();
             return RowsExtent::Crops(CropExtents::read_hulls(sections, rule, &masked, bytes));

@@ -82,6 +82,9 @@ pub(crate) struct ImageJobData<'a> {
 /// Whether workers need the sizes of all images: for the sizes of rows, or because the batch of an
 /// image follows from its size.
 pub(crate) fn needs_sizes(program: &SampleProgram, sampler: &Sampler) -> bool {
+    if !program.has_pixels {
+        return false;
+    }
     match program.extent {
         RowExtent::Own | RowExtent::Patches(_) => true,
         RowExtent::Fixed { .. } => {

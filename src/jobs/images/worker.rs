@@ -65,6 +65,8 @@ pub(crate) struct ImageJob {
     max_scratch: u64,
     jpegs: Option<PartLimits>,
     home: HomeShard,
+    /// False if rows are empty.
+    has_pixels: bool,
 }
 
 /// The files of a raster, and what makes rasters of them.
@@ -336,6 +338,7 @@ impl ImageJob {
             packed: PackedBatch::default(),
             max_scratch: spec.limits.max_scratch,
             jpegs: spec.jpegs,
+            has_pixels: spec.program.has_pixels,
         })
     }
 }
@@ -462,6 +465,9 @@ impl Job for ImageJob {
                 FaultKind::Unreadable,
                 "no further sample takes its place",
             ));
+        }
+        if !self.has_pixels {
+            return Ok(());
         }
         self.home.set_current(&self.index, row.id);
         if self.assembler.is_some() {
