@@ -29,7 +29,6 @@ RENAMED = {
     "sampler": {"sampler", "sample_weights"},
     "framework": set(),
     "targets": set(),
-    "images": {"no_images"},
     # Python reads them.
     "stored": set(),
     "then": set(),

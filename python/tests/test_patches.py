@@ -14,7 +14,7 @@ from conftest import need
 from conftest import png as write_png
 
 import featherload
-from featherload import recipes
+from featherload import recipes, samplers
 
 Make = Callable[..., featherload.Loader]
 
@@ -297,3 +297,25 @@ def test_configs_of_models(tmp_path: Path) -> None:
 def test_configs_that_mean_something_else_are_refused(more: dict[str, Any], text: str) -> None:
     with pytest.raises(featherload.ConfigError, match=text):
         recipes.preprocessor({**QWEN_CONFIG, **more})
+
+
+def test_batches_stay_within_a_budget(folder: Path, loader: Make) -> None:
+    made = loader(folder, recipe=recipe(QWEN), sampler=samplers.PatchBudget(250), batch_size=8)
+    seen: list[int] = []
+    rows = set()
+    for batch in made:
+        assert len(batch.images) == batch.patches.counts.sum() <= 250
+        assert len(batch.ids) <= 8
+        rows.add(len(batch.ids))
+        seen += batch.ids.tolist()
+    assert sorted(seen) == list(range(IMAGES))
+    assert len(rows) > 1
+    assert sorted(made.sampler) == list(range(IMAGES))
+    plan = featherload.plan(
+        folder, recipe(QWEN), 8, sampler=samplers.PatchBudget(250), num_workers=1
+    )
+    assert plan["memory"]["slot_bytes"] <= 250 * 2 * 3 * 7 * 7
+    with pytest.raises(featherload.ConfigError, match="patches 0 is too small"):
+        loader(folder, recipe=recipe(QWEN), sampler=samplers.PatchBudget(0))
+    with pytest.raises(featherload.ConfigError, match="the budget of a batch is 20: raise it"):
+        loader(folder, recipe=recipe(QWEN), sampler=samplers.PatchBudget(20))

@@ -127,6 +127,24 @@ def test_with_images_the_values_are_those_of_the_rows(
                 assert np.array_equal(latents(batch.images), batch["latents"])
 
 
+def test_columns_of_a_list_come_beside_stored_ones(
+    folder: Path, loader: Make, tmp_path: Path
+) -> None:
+    known = store(loader(folder, recipe=RANDOM, batch_size=5), tmp_path)
+    items = [
+        {"path": folder / f"{number:02}.png", "caption": f"image {number}", "number": number}
+        for number in range(IMAGES)
+    ]
+    options = {"columns": ["number", "latents"], "captions": "caption", "stored": tmp_path}
+    for batch in loader(items, **options, images=False):
+        assert batch["number"].tolist() == batch.ids.tolist()
+        assert batch.captions == [f"image {number}" for number in batch.ids]
+        for at, row in zip(batch.ids.tolist(), batch["latents"], strict=True):
+            assert np.array_equal(row, known[0, at])
+    plan = featherload.plan(items, **options, images=False, batch_size=4)
+    assert plan["batches"] == 10
+
+
 def test_each_epoch_has_a_crop_of_its_own(folder: Path, loader: Make, tmp_path: Path) -> None:
     known = store(loader(folder, recipe=RANDOM, batch_size=5), tmp_path, epochs=2)
     options = {"columns": ["latents"], "images": False, "batch_size": 8}

@@ -479,8 +479,7 @@ impl LoaderBuilder {
             Some((_, option, why)) => Err(Error::option(
                 option,
                 format!(
-                    "{why}, and this run reads no images: remove it, or remove no_images (in Python \
-                     images=False)"
+                    "{why}, and this run reads no images (`images` is false): remove one of them"
                 ),
             )),
             None => Ok(()),

@@ -213,7 +213,7 @@ impl PreparedRun {
             options,
             request.sample_weights,
             &limits,
-            program.orientation,
+            (program.orientation, program.extent),
         )?;
         let plan = EpochPlan::with_table(index.len(), options.clone(), table)?;
         if let Some(what) = plan
@@ -719,11 +719,7 @@ fn check_sizes(program: &SampleProgram, options: &OrderOptions) -> Result<()> {
 
 /// The warning about buckets that hardly fill batches. None if most batches are full.
 fn short_buckets(buckets: &BucketBatches, plan: &EpochPlan) -> Option<String> {
-    let (count, batches, short) = (
-        buckets.sizes().count(),
-        plan.batches(),
-        buckets.short_batches(),
-    );
+    let (count, batches, short) = (buckets.count(), plan.batches(), buckets.short_batches());
     let left_out = plan.samples().saturating_sub(plan.filled_positions());
     let what = if short > batches / 2 {
         format!("{short} of {batches} batches are short")
@@ -732,9 +728,11 @@ fn short_buckets(buckets: &BucketBatches, plan: &EpochPlan) -> Option<String> {
     } else {
         return None;
     };
-    Some(format!(
-        "there are {count} buckets, and {what}: use a larger step, or a smaller `batch_size`"
-    ))
+    let fix = match buckets.have_sizes() {
+        true => "a larger step, or a smaller `batch_size`",
+        false => "a smaller budget of patches, or a smaller `batch_size`",
+    };
+    Some(format!("there are {count} buckets, and {what}: use {fix}"))
 }
 
 /// Row sizes that batches set.

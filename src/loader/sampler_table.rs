@@ -10,14 +10,15 @@ use crate::data::sample_sizes::SampleSizes;
 use crate::data::survey;
 use crate::error::{Error, Result};
 use crate::order::{
-    EpochPlan, ObjectFrequency, OrderOptions, SampleWeights, Sampler, SamplerTable, bucket_table,
-    identity_table, inverse_class_frequency, size_table, weight_table,
+    EpochPlan, ObjectFrequency, OrderOptions, PatchTableFault, SampleWeights, Sampler,
+    SamplerTable, bucket_table, identity_table, inverse_class_frequency, patch_table, size_table,
+    weight_table,
 };
 use crate::picture::PictureLimits;
-use crate::recipe::OrientationMode;
+use crate::recipe::{OrientationMode, PatchStyle, RowExtent};
 
 /// Returns the sampler's table, if the sampler needs one. Also returns the sizes of all images in
-/// this orientation, if they were read for it.
+/// this orientation, if they were read for it. `extent`: that of the recipe's rows.
 ///
 /// # Errors
 /// The index lacks what the sampler needs; weights that are given and not used, or needed and not
@@ -27,13 +28,18 @@ pub(super) fn prepare(
     options: &OrderOptions,
     weights: Option<&[f64]>,
     limits: &PictureLimits,
-    upright: OrientationMode,
+    (upright, extent): (OrientationMode, RowExtent),
 ) -> Result<(Option<SamplerTable>, Option<SampleSizes>)> {
     let sizes = match options.sampler.reads_sizes() {
         true => Some(survey::read_sizes(index, limits, upright)?),
         false => None,
     };
-    let table = table((index, objects), options, weights, sizes.as_ref())?;
+    let table = match (options.sampler, &sizes) {
+        (Sampler::PatchBudget { patches }, Some(sizes)) => {
+            Some(budget_table(index, sizes, patches, extent)?)
+        }
+        _ => table((index, objects), options, weights, sizes.as_ref())?,
+    };
     Ok((table, sizes))
 }
 
@@ -44,17 +50,67 @@ pub(super) fn prepare(
 pub(crate) fn plan(index: &Index, options: &OrderOptions) -> Result<EpochPlan> {
     let options = &options.with_shard_samples(index.samples_per_shard());
     options.check(index.len())?;
-    if matches!(options.sampler, Sampler::Buckets(_)) {
+    if options.sampler.has_bucket_batches() {
         return Err(Error::option(
             "sampler",
-            "buckets follow from the orientation that a recipe has: build a loader",
+            format!(
+                "the batches of {} follow from a recipe: build a loader",
+                options.sampler
+            ),
         ));
     }
     // Only areas are used, and a rotation does not change them.
-    let upright = OrientationMode::default();
+    let rows = (OrientationMode::default(), RowExtent::Own);
     let limits = PictureLimits::default();
-    let (table, _) = prepare((index, None), options, None, &limits, upright)?;
+    let (table, _) = prepare((index, None), options, None, &limits, rows)?;
     EpochPlan::with_table(index.len(), options.clone(), table)
+}
+
+/// The table of a budget of patches.
+///
+/// # Errors
+/// Rows that are no patches of style qwen; an image with more patches than the budget.
+fn budget_table(
+    index: &Index,
+    sizes: &SampleSizes,
+    patches: u64,
+    extent: RowExtent,
+) -> Result<SamplerTable> {
+    let rule = match extent {
+        RowExtent::Patches(rule) if rule.style == PatchStyle::Qwen => rule,
+        RowExtent::Patches(_) => {
+            return Err(Error::option(
+                "sampler",
+                "rows of style siglip2 have max_num_patches each, so `batch_size` is their budget: \
+                 use another sampler",
+            ));
+        }
+        RowExtent::Fixed { .. } | RowExtent::Own => {
+            return Err(Error::option(
+                "sampler",
+                "a budget of patches needs a recipe with patches of style qwen: use such a recipe, \
+                 or another sampler",
+            ));
+        }
+    };
+    let count = |size| rule.grid(size).ok().map(|grid| grid.patches());
+    // Sizes are in memory, and their number is known.
+    let counts: Vec<_> = sizes.iter().map(|size| size.and_then(count)).collect();
+    patch_table(counts.into_iter(), patches).map_err(|fault| match fault {
+        PatchTableFault::TooLarge(id, count) => Error::option(
+            "sampler",
+            format!(
+                "sample {id} ({}) has {count} patches, and the budget of a batch is {patches}: raise \
+                 it, or lower max_pixels of patches in the recipe",
+                index.path(id).display()
+            ),
+        ),
+        PatchTableFault::NoPatches => Error::option(
+            "sampler",
+            "no image has patches: each cannot be read, or is refused by the recipe",
+        ),
+        PatchTableFault::Memory(error) => error,
+    })
 }
 
 /// Checks that a sampler works with labels that an operation draws for each sample.

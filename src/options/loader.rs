@@ -73,8 +73,8 @@ pub struct LoaderOptions {
     pub captions: Option<CaptionRule>,
 
     /// Read no images: batches have labels, columns and captions, in the same order.
-    #[cfg_attr(feature = "cli", arg(long, help_heading = cli::SOURCE))]
-    pub no_images: bool,
+    #[cfg_attr(feature = "cli", arg(long = "no-images", action = clap::ArgAction::SetFalse, help_heading = cli::SOURCE))]
+    pub images: Option<bool>,
 
     /// Masks of the images: a pattern of paths such as ../masks/{stem}.png, a column of a table, of
     /// Parquet or of Arrow files, or `cache`: those that a cache was built with.

@@ -184,7 +184,7 @@ impl LoaderOptions {
         if let Some(upload) = self.upload.upload() {
             b = b.upload(upload);
         }
-        if self.no_images {
+        if self.images == Some(false) {
             b = b.without_images();
         }
         if !self.rasters.is_empty() {

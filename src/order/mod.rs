@@ -40,7 +40,8 @@ pub use position::{EpochMark, Position, Rank};
 pub(crate) use random::PositionRandom;
 pub use row_status::RowStatus;
 pub(crate) use sampler::{
-    BucketBatches, bucket_table, identity_table, inverse_class_frequency, size_table, weight_table,
+    BucketBatches, PatchTableFault, bucket_table, identity_table, inverse_class_frequency,
+    patch_table, size_table, weight_table,
 };
 pub use sampler::{
     IdentityProb, IdentityRatio, MultiScale, ObjectFrequency, SampleWeights, Sampler,

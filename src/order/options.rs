@@ -92,7 +92,9 @@ impl OrderOptions {
         let changes_rows = scales.is_some_and(|scales| scales.first_epochs.is_empty());
         let refuses = match self.sampler {
             Sampler::Identity { .. } => changes_rows.then_some("changes the rows of batches"),
-            Sampler::Buckets(_) => scales.map(|_| "sets the size of batches"),
+            Sampler::Buckets(_) | Sampler::PatchBudget { .. } => {
+                scales.map(|_| "sets the size of batches")
+            }
             _ => None,
         };
         if let Some(what) = refuses {
@@ -102,6 +104,13 @@ impl OrderOptions {
                     "multi_scale {what}, and the sampler {} needs them unchanged: use one of them",
                     self.sampler
                 ),
+            ));
+        }
+        if matches!(self.sampler, Sampler::PatchBudget { .. }) && self.tail == EpochTail::Pad {
+            return Err(Error::option(
+                "pad_last",
+                "a budget of patches has batches of different numbers of rows, and padding would \
+                 fill all of them: remove it",
             ));
         }
         self.check_identities()?;
@@ -148,8 +157,8 @@ impl OrderOptions {
                 ));
             }
             EpochLength::MultipleOf(_) => (
-                !draws_identities && !matches!(sampler, Sampler::Buckets(_)),
-                "does not fit Sampler::Identity and Sampler::Buckets",
+                !draws_identities && !sampler.has_bucket_batches(),
+                "does not fit Sampler::Identity, Sampler::Buckets and Sampler::PatchBudget",
             ),
             EpochLength::IdentityGroups => (draws_identities, "needs Sampler::Identity"),
         };

@@ -242,7 +242,7 @@ impl EpochPlan {
             None => Step {
                 number: at.samples / (u64::from(batch) * world),
                 rows: batch,
-                size: self.bucket_batch(at).map(|(_, batch)| batch.size),
+                size: self.bucket_batch(at).and_then(|(_, batch)| batch.size),
                 draw: self.draw_of(at.samples / u64::from(batch)),
             },
         }
@@ -273,7 +273,7 @@ impl EpochPlan {
                 (0, false) => RowStatus::Repeated,
                 _ => RowStatus::Substituted,
             },
-            size: Some(batch.size),
+            size: batch.size,
         })
     }
 
@@ -384,9 +384,9 @@ impl EpochPlan {
     }
 
     /// The sizes of all buckets, as sizes of batches that have the same number of rows. None without
-    /// buckets.
+    /// buckets that have sizes.
     pub(crate) fn bucket_scales(&self) -> Option<MultiScale> {
-        let buckets = self.buckets()?;
+        let buckets = self.buckets().filter(|buckets| buckets.have_sizes())?;
         Some(MultiScale::by_epoch((0..).zip(buckets.sizes())))
     }
 
@@ -398,8 +398,17 @@ impl EpochPlan {
         }
     }
 
+    /// Most patches of a batch. None without a budget of patches.
+    pub(crate) fn most_patches(&self) -> Option<u64> {
+        self.buckets()?.most_patches(self.options.world)
+    }
+
     /// Most rows of a batch.
     pub fn most_rows(&self) -> u32 {
+        if let Some(buckets) = self.buckets() {
+            let rows = buckets.most_rows() / u64::from(self.options.world.max(1));
+            return rows.min(self.options.batch.into()) as u32;
+        }
         let of_scales = self.scales().map(|(_, rows)| rows).max();
         of_scales.unwrap_or(self.options.batch)
     }
@@ -459,6 +468,8 @@ impl EpochPlan {
     /// Rows of the batch at a mark, including padding.
     pub fn rows_at(&self, at: EpochMark) -> u32 {
         match self.options.tail {
+            // Buckets of patches have fewer rows in a full batch.
+            EpochTail::Drop if self.has_buckets() => self.filled_rows_at(at),
             EpochTail::Pad | EpochTail::Drop => self.step(at).rows,
             EpochTail::Short => self.filled_rows_at(at),
         }

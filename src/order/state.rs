@@ -16,7 +16,7 @@ use crate::recipe::NumericProfile;
 /// rank is enough. A run may continue with another rank, number of ranks or batch size; each
 /// remaining sample of the epoch still comes once. There are three exceptions, made of whole batches:
 /// [`Sampler::Identity`] keeps its batch size, an [`EpochLength`] in batches also keeps the number of
-/// ranks, and [`Sampler::Buckets`] keeps both until the epoch ends.
+/// ranks, and [`Sampler::Buckets`] and [`Sampler::PatchBudget`] keep both until the epoch ends.
 ///
 /// [`OnError`](crate::OnError) is not included. A run that stopped at a bad sample may continue
 /// with another policy; other runs should keep theirs.
@@ -27,7 +27,7 @@ pub struct State {
     pub version: u32,
     /// Epoch of the next batch.
     pub epoch: u64,
-    /// Samples of that epoch, over all ranks, before the next batch. With [`Sampler::Buckets`], rows
+    /// Samples of that epoch, over all ranks, before the next batch. With buckets, rows
     /// of short batches that no sample fills count, too.
     pub samples: u64,
     /// Options of the rank that wrote the state.
@@ -129,8 +129,7 @@ impl State {
         let is_whole = match then.sampler {
             Sampler::Identity { .. } => true,
             // At the start of an epoch they may become other batches.
-            Sampler::Buckets(_) => self.samples > 0,
-            _ => false,
+            sampler => sampler.has_bucket_batches() && self.samples > 0,
         };
         if !is_whole {
             return Ok(());
@@ -153,7 +152,7 @@ impl State {
                 "an epoch of {length} has that length on each rank, so other ranks change the whole \
                  epoch"
             )),
-            (_, Sampler::Buckets(_)) => {
+            (_, sampler) if sampler.has_bucket_batches() => {
                 Some("ranks share the batches of buckets in this epoch".to_owned())
             }
             _ => None,
@@ -163,7 +162,9 @@ impl State {
         }
         let rows = match then.sampler {
             // All ranks share a batch of a bucket.
-            Sampler::Buckets(_) => u64::from(then.batch) * u64::from(then.world),
+            sampler if sampler.has_bucket_batches() => {
+                u64::from(then.batch) * u64::from(then.world)
+            }
             _ => then.batch.into(),
         };
         if !self.samples.is_multiple_of(rows.max(1)) {

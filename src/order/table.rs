@@ -21,14 +21,14 @@ pub(crate) enum SamplerTable {
 }
 
 /// Samples in consecutive groups: 4 bytes per sample and 4 per group. Groups with their own weights
-/// or sizes take 8 bytes each in addition.
+/// or two numbers take 8 bytes each in addition.
 ///
 /// ```text
 /// number of groups | end of each group | samples of group 0 | of group 1 | ... | of each group
 ///               u32               u32s                   u32s                   pairs of u32
 /// ```
 ///
-/// The pairs are running weights, low half first, or heights and widths.
+/// The pairs are running weights, low half first, or the numbers of buckets.
 #[derive(Debug)]
 pub(crate) struct GroupTable {
     sealed: SealedBytes,
@@ -41,7 +41,8 @@ pub(crate) struct GroupTable {
 enum GroupPairs {
     None,
     Weights,
-    Sizes,
+    /// Of a bucket: height and width of its rows, or its rows and the most patches of one.
+    Numbers,
 }
 
 /// Running sums over all samples in order: 8 bytes per sample.
@@ -75,8 +76,13 @@ impl SamplerTable {
         sizes: &[(u32, u32)],
     ) -> Result<Self> {
         let sizes: Vec<[u32; 2]> = sizes.iter().map(|size| [size.0, size.1]).collect();
-        let sealed = Self::with_pairs(ends, members, &sizes)?;
-        GroupTable::open_sized(sealed, members.len() as u64).map(Self::Groups)
+        Self::paired_groups(ends, members, &sizes)
+    }
+
+    /// The same, with two numbers per group that are not 0.
+    pub(super) fn paired_groups(ends: &[u32], members: &[u32], pairs: &[[u32; 2]]) -> Result<Self> {
+        let sealed = Self::with_pairs(ends, members, pairs)?;
+        GroupTable::open_paired(sealed, members.len() as u64).map(Self::Groups)
     }
 
     fn with_pairs(ends: &[u32], members: &[u32], pairs: &[[u32; 2]]) -> Result<SealedBytes> {
@@ -105,7 +111,7 @@ impl SamplerTable {
         let sealed = SealedBytes::from_fd(fd)?;
         match sampler.table_form() {
             Some(TableForm::Groups) => GroupTable::open(sealed, samples).map(Self::Groups),
-            Some(TableForm::Buckets) => GroupTable::open_sized(sealed, samples).map(Self::Groups),
+            Some(TableForm::Buckets) => GroupTable::open_paired(sealed, samples).map(Self::Groups),
             Some(TableForm::Sums) => SumTable::open(sealed, samples).map(Self::Sums),
             _ => Err(Error::protocol(format!(
                 "the sampler {sampler} has no table, and one was received"
@@ -176,11 +182,11 @@ impl GroupTable {
         Ok(table)
     }
 
-    /// Groups with sizes.
-    fn open_sized(sealed: SealedBytes, samples: u64) -> Result<Self> {
-        let table = Self::parse(sealed, samples, GroupPairs::Sizes)?;
-        let has_size = |group| table.size(group).is_some_and(|(h, w)| h > 0 && w > 0);
-        match (0..table.len()).all(has_size) {
+    /// Groups with two numbers each, which are not 0.
+    fn open_paired(sealed: SealedBytes, samples: u64) -> Result<Self> {
+        let table = Self::parse(sealed, samples, GroupPairs::Numbers)?;
+        let has_pair = |group| table.pair_of(group).is_some_and(|pair| !pair.contains(&0));
+        match (0..table.len()).all(has_pair) {
             true => Ok(table),
             false => Err(Error::protocol("a received bucket has no size")),
         }
@@ -235,7 +241,7 @@ impl GroupTable {
         let all = numbers::<u32>(&self.sealed);
         let end = match self.pairs {
             GroupPairs::None => all.len(),
-            GroupPairs::Weights | GroupPairs::Sizes => all.len().saturating_sub(2 * self.groups),
+            GroupPairs::Weights | GroupPairs::Numbers => all.len().saturating_sub(2 * self.groups),
         };
         all.get(1 + self.groups..end).unwrap_or_default()
     }
@@ -247,10 +253,10 @@ impl GroupTable {
         pairs.as_chunks::<2>().0.get(group).copied()
     }
 
-    /// Height and width of a group's rows. None if groups have no sizes.
-    pub(super) fn size(&self, group: u64) -> Option<(u32, u32)> {
+    /// The two numbers of a group. None if groups have none.
+    pub(super) fn pair_of(&self, group: u64) -> Option<[u32; 2]> {
         match self.pairs {
-            GroupPairs::Sizes => self.pair(usize::try_from(group).ok()?).map(|[h, w]| (h, w)),
+            GroupPairs::Numbers => self.pair(usize::try_from(group).ok()?),
             GroupPairs::None | GroupPairs::Weights => None,
         }
     }

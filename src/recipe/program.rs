@@ -457,13 +457,6 @@ impl SampleProgram {
     pub(crate) fn without_pixels(&self) -> Self {
         Self {
             has_pixels: false,
-            extent: match self.extent {
-                RowExtent::Fixed { .. } => self.extent,
-                RowExtent::Own | RowExtent::Patches(_) => RowExtent::Fixed {
-                    height: 0,
-                    width: 0,
-                },
-            },
             crops: None,
             hulls: None,
             set: None,

@@ -20,6 +20,7 @@ mod masks;
 mod mixing;
 mod no_images;
 mod objects;
+mod patch_budget;
 mod patches;
 mod rasters;
 mod sampler;

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import logging
 
-from . import cache, masks, recipes, samplers
+from . import cache, kohya, masks, recipes, samplers
 from ._batch import Batch, CropGeometry, Fault, RowStatus
 from ._captions import Captions
 from ._columns import Ragged
@@ -92,6 +92,7 @@ __all__ = [
     "cache",
     "doctor",
     "index",
+    "kohya",
     "masks",
     "plan",
     "recipes",

@@ -296,10 +296,9 @@ class Loader:
             )
         named = keywords["columns"] = _columns.checked(columns)
         self._captions = keywords["captions"] = _captions.checked(captions)
+        owners = _stored_values.taken(keywords)
         self._items = _items.taken(keywords)
         of_column = getattr(self._items, "_objects", None)
-        folders = _stored_values.opened(keywords.pop("stored"))
-        owners = _stored_values.owners(folders, named or [])
         self._columns = _captions.held_columns(self._items, named or [], self._captions, owners)
         if self._items is not None:
             self._items = self._items._without_columns()

@@ -241,8 +241,6 @@ def library(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
         **order_options(said.pop("sampler"), said.pop("shuffle")),
         **tail(said.pop("drop_last"), said.pop("pad_last")),
     }
-    if not said.pop("images"):
-        loader["no_images"] = True
     sizes = said.pop("multi_scale")
     if sizes is not None:
         loader["multi_scale"] = scales(sizes)

@@ -186,7 +186,7 @@ class StoredColumn(Held):
                     elif shape != column.shape:
                         raise damaged(part.path, f"row {row} of column {self._name!r} has changed")
                     if each[at].size:
-                        fill(memoryview(each[at].reshape(-1)).cast("B"))
+                        fill(each[at].reshape(-1).view(np.uint8).data)
         if whole is not None:
             return _of_framework(whole, column.kind, self._framework)
         return [_of_framework(array, column.kind, self._framework) for array in each]
@@ -211,7 +211,18 @@ def _of_framework(array: npt.NDArray[Any], kind: str, framework: Framework) -> A
     return array
 
 
-def opened(stored: Any) -> list[StoredFolder]:
+def taken(keywords: dict[str, Any]) -> dict[str, StoredFolder]:
+    """Takes the folders of ``stored=`` out of the keywords of ``Loader``, and their columns out of
+    ``columns``. Returns the folder of each of these columns.
+    """
+    names = keywords["columns"]
+    owners = _owners(_opened(keywords.pop("stored")), names or [])
+    if owners:
+        keywords["columns"] = [name for name in names if name not in owners]
+    return owners
+
+
+def _opened(stored: Any) -> list[StoredFolder]:
     """The folders of ``stored=``."""
     if stored is None:
         return []
@@ -228,7 +239,7 @@ def opened(stored: Any) -> list[StoredFolder]:
     return folders
 
 
-def owners(folders: Sequence[StoredFolder], names: Sequence[str]) -> dict[str, StoredFolder]:
+def _owners(folders: Sequence[StoredFolder], names: Sequence[str]) -> dict[str, StoredFolder]:
     """The folder of each of the columns ``names`` that is stored."""
     found: dict[str, StoredFolder] = {}
     for folder in folders:

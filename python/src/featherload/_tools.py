@@ -106,11 +106,10 @@ def plan(
     sampler = keywords["sampler"]
     if sampler is not None and not isinstance(sampler, (str, Sampler)):
         keywords["sampler"] = GivenOrder(sampler)
-    named = _columns.checked(keywords["columns"])
+    named = keywords["columns"] = _columns.checked(keywords["columns"])
     rule = keywords["captions"] = _captions.checked(keywords["captions"])
+    stored = _stored_values.taken(keywords)
     items = _items.taken(keywords)
-    folders = _stored_values.opened(keywords.pop("stored"))
-    stored = _stored_values.owners(folders, named or [])
     held = _captions.held_columns(items, named or [], rule, stored)
     keywords |= _captions.library(named, rule, held, stored)
     rasters = _rasters.taken(keywords)

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ._values import numbers
+from ._values import numbers, whole
 
 __all__ = [
     "Buckets",
     "Identity",
     "LargestFirst",
     "Pairs",
+    "PatchBudget",
     "Patches",
     "RareObjects",
     "RaySampler",
@@ -158,6 +159,21 @@ class Buckets(Sampler):
             "upscale": self.upscale,
         }
         return {"sampler": {"buckets": rule}}
+
+
+@dataclass(frozen=True)
+class PatchBudget(Sampler):
+    """Batches with at most ``patches`` patches on each rank, and at most ``batch_size`` rows.
+
+    For recipes with ``patches`` of style ``"qwen"``, such as a processor of Qwen2-VL. Images of a
+    batch have about the same number of patches, also on other ranks. Each image comes once an epoch
+    over all ranks. ``drop_last`` leaves out batches that are not full.
+    """
+
+    patches: int
+
+    def _options(self) -> dict[str, Any]:
+        return {"sampler": {"patch_budget": {"patches": whole("patches", self.patches, 1)}}}
 
 
 class RaySampler:

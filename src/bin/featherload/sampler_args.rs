@@ -75,6 +75,10 @@ pub struct SamplerArgs {
     #[arg(long, help_heading = cli::ORDER)]
     bucket_no_upscale: bool,
 
+    /// patch-budget: most patches of a batch. A batch has at most --batch-size rows.
+    #[arg(long, value_name = "N", help_heading = cli::ORDER)]
+    patch_budget: Option<u64>,
+
     /// Output sizes, HEIGHTxWIDTH each, in multiples of 32. Batches cycle through them.
     /// --batch-size is the number of rows at the first size. Not for identity.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_size, help_heading = cli::ORDER)]
@@ -101,6 +105,8 @@ enum Order {
     LargestFirst,
     /// Batches of one size each, by the aspect ratios of images. For recipes with cover_crop.
     Buckets,
+    /// Batches with at most --patch-budget patches. For recipes with patches of style qwen.
+    PatchBudget,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -139,6 +145,7 @@ impl SamplerArgs {
         let name = match sampler {
             Sampler::Identity { .. } => Some("identity"),
             Sampler::Buckets(_) => Some("buckets"),
+            Sampler::PatchBudget { .. } => Some("patch-budget"),
             _ => None,
         };
         if let Some(name) = name {
@@ -206,6 +213,7 @@ impl SamplerArgs {
                 Order::Buckets,
             ),
             ("--bucket-area", self.bucket_area, Order::Buckets),
+            ("--patch-budget", self.patch_budget, Order::PatchBudget),
             (
                 "--bucket-sides",
                 self.bucket_sides.map(|_| 1),
@@ -271,6 +279,14 @@ impl SamplerArgs {
                 classes: self.size_classes.unwrap_or(16),
             },
             Order::Buckets => Sampler::Buckets(self.bucket_rule()),
+            Order::PatchBudget => Sampler::PatchBudget {
+                patches: self.patch_budget.ok_or_else(|| {
+                    Error::config(
+                        "--sampler patch-budget needs --patch-budget, the most patches of a batch: \
+                         give it",
+                    )
+                })?,
+            },
         })
     }
 }

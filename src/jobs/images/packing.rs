@@ -146,7 +146,15 @@ impl SlotPacking {
     ) -> Result<Self> {
         let sizes_fit =
             |sizes: &SampleSizes| sizes.len() == plan.samples() && plan.buckets().is_some();
-        let rule = match (program.extent, sizes) {
+        let extent = match program.has_pixels {
+            true => program.extent,
+            // Rows are empty.
+            false => RowExtent::Fixed {
+                height: 0,
+                width: 0,
+            },
+        };
+        let rule = match (extent, sizes) {
             (RowExtent::Fixed { height, width }, sizes) if sizes.as_ref().is_none_or(sizes_fit) => {
                 match CropSections::of(program) {
                     Some(sections) => match &program.hulls {
@@ -253,10 +261,15 @@ impl SlotPacking {
                 let least = ROW_ALIGNMENT as u64;
                 let pixels = match row.equal_bytes() {
                     Some(bytes) => (bytes as u64).saturating_mul(rows),
-                    None => {
-                        let largest = self.largest(self.least_samples_per_slot());
-                        self.bound(*table, largest.into_iter().map(|(bytes, _)| bytes))
-                    }
+                    None => match (self.plan.most_patches(), row) {
+                        (Some(patches), OwnRow::Patches { rule, value }) => {
+                            patches.saturating_mul(rule.patch_values() as u64 * value)
+                        }
+                        _ => {
+                            let largest = self.largest(self.least_samples_per_slot());
+                            self.bound(*table, largest.into_iter().map(|(bytes, _)| bytes))
+                        }
+                    },
                 };
                 self.with_records(pixels.max(least), None, self.plan.most_rows())
             }
@@ -396,7 +409,7 @@ impl SlotPacking {
         let PackingRule::Own { table, row, .. } = &self.rule else {
             return None;
         };
-        if row.equal_bytes().is_some() {
+        if row.equal_bytes().is_some() || self.plan.most_patches().is_some() {
             return None;
         }
         let largest = self.largest(self.least_samples_per_slot().max(few + 1));
@@ -411,7 +424,10 @@ impl SlotPacking {
             PackingRule::Own {
                 row: OwnRow::Patches { .. },
                 ..
-            } => "lower max_pixels of patches in the recipe",
+            } => match self.plan.most_patches() {
+                Some(_) => "lower the budget of patches",
+                None => "lower max_pixels of patches in the recipe",
+            },
             _ => "add a resize to the recipe",
         }
     }

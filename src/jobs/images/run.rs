@@ -27,7 +27,7 @@ use crate::jobs::images::size_condition::size_conditions;
 use crate::jobs::item_feed::ItemFeed;
 use crate::jobs::raster_rule::NamedRaster;
 use crate::jobs::raster_section::RasterSection;
-use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus, State};
+use crate::order::{BucketBatches, EpochMark, EpochPlan, RowPlan, RowStatus, State};
 use crate::pool::batch_request::BatchRequest;
 use crate::pool::filled_batch::{BadRow, FilledBatch};
 use crate::recipe::{RowExtent, SampleProgram};
@@ -298,7 +298,8 @@ impl ImageRun {
             faults,
             objects,
             // With buckets, a run has sizes for `cover_crop` alone.
-            size_conditions: (self.plan.buckets().and(self.image_sizes.as_ref()))
+            size_conditions: (self.image_sizes.as_ref())
+                .filter(|_| self.plan.buckets().is_some_and(BucketBatches::have_sizes))
                 .map(|sizes| size_conditions((&self.plan, &self.program), sizes, at, &rows))
                 .transpose()?,
         })

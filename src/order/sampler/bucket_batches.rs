@@ -1,15 +1,18 @@
-//! Batches of one bucket each: rows of a batch have one size, and each sample comes once an epoch.
+//! Batches of one bucket each, and each sample comes once an epoch. Rows of a bucket have one size, or
+//! about the same number of patches.
 //!
 //! A bucket has as many batches as its samples need, over all ranks. The last one has fewer samples,
 //! or is left out. In each epoch the samples of a bucket have another order, and so have the batches
 //! of all buckets. Each batch takes a whole number of positions, also if it has fewer samples: the
 //! positions after them have none. So a batch is found from its position alone.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::order::key::{DrawKind, OrderKey};
+use crate::order::sampler::kind::Sampler;
 use crate::order::table::SamplerTable;
 use crate::order::tail::EpochTail;
 use crate::recipe::BucketRule;
@@ -22,15 +25,34 @@ struct BucketGroup {
     samples: u64,
     /// Batches of the buckets before it.
     batches_before: u64,
-    /// Height and width of its rows.
-    size: (u32, u32),
+    /// Rows of a full batch, over all ranks.
+    rows: u64,
+    kind: BucketKind,
+}
+
+/// What the rows of a bucket have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BucketKind {
+    /// Height and width.
+    Size(u32, u32),
+    /// At most this number of patches each.
+    Patches(u32),
+}
+
+impl BucketKind {
+    fn size(self) -> Option<(u32, u32)> {
+        match self {
+            Self::Size(height, width) => Some((height, width)),
+            Self::Patches(_) => None,
+        }
+    }
 }
 
 /// The batches of an epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BucketBatches {
     groups: Vec<BucketGroup>,
-    /// Rows of a full batch, over all ranks.
+    /// Positions of a batch: at least the rows of a full one, over all ranks.
     rows: u64,
     tail: EpochTail,
     batches: u64,
@@ -51,8 +73,8 @@ pub(crate) struct BucketBatch {
     /// Number of its first sample in the bucket's order.
     first: u64,
     pub(crate) samples: u64,
-    /// Height and width of its rows.
-    pub(crate) size: (u32, u32),
+    /// Height and width of its rows. None: the recipe's.
+    pub(crate) size: Option<(u32, u32)>,
 }
 
 /// The table for the sizes of all images: its groups are the buckets, by height and width. An image
@@ -95,14 +117,92 @@ pub(crate) fn bucket_table(
     SamplerTable::sized_groups(&ends, &members, &sizes)
 }
 
+/// The table for the numbers of patches of all images: its groups are buckets of a budget. `patches`:
+/// the most of a batch. The images are sorted by their patches, and cut into batches that the budget
+/// allows for their largest image. Batches of the same number of rows are a bucket, so all but the
+/// last one are full on one rank. An image without patches goes to the bucket with most images.
+///
+/// # Errors
+/// No image has patches; the number of one with more patches than the budget; no memory.
+pub(crate) fn patch_table(
+    counts: impl ExactSizeIterator<Item = Option<u64>>,
+    patches: u64,
+) -> Result<SamplerTable, PatchTableFault> {
+    let mut known = Vec::with_capacity(counts.len());
+    let mut without = Vec::new();
+    for (id, count) in (0u32..).zip(counts) {
+        match count {
+            Some(count) if count > patches => {
+                return Err(PatchTableFault::TooLarge(u64::from(id), count));
+            }
+            Some(count) => known.push((count.max(1), id)),
+            None => without.push(id),
+        }
+    }
+    known.sort_unstable_by_key(|(count, id)| (Reverse(*count), *id));
+    // Of each bucket: rows, most patches of a row, and its images.
+    let mut buckets: Vec<([u32; 2], Vec<u32>)> = Vec::new();
+    let mut rest = &known[..];
+    while let [(most, _), ..] = rest {
+        let rows = patches / most;
+        let (batch, behind) =
+            rest.split_at(rest.len().min(usize::try_from(rows).unwrap_or(usize::MAX)));
+        rest = behind;
+        let rows = u32::try_from(rows).unwrap_or(u32::MAX);
+        let ids = batch.iter().map(|(_, id)| *id);
+        match buckets.last_mut() {
+            Some(([same, _], members)) if *same == rows => members.extend(ids),
+            _ => buckets.push(([rows, *most as u32], ids.collect())),
+        }
+    }
+    let Some((_, most)) = buckets.iter_mut().max_by_key(|(_, ids)| ids.len()) else {
+        return Err(PatchTableFault::NoPatches);
+    };
+    most.append(&mut without);
+    let (pairs, groups): (Vec<_>, Vec<_>) = buckets.into_iter().unzip();
+    let members = groups.concat();
+    let mut end = 0;
+    let ends = groups.iter().map(|ids| {
+        end += ids.len() as u32;
+        end
+    });
+    let ends: Vec<u32> = ends.collect();
+    SamplerTable::paired_groups(&ends, &members, &pairs).map_err(PatchTableFault::Memory)
+}
+
+/// Why there is no table for a budget of patches.
+#[derive(Debug)]
+pub(crate) enum PatchTableFault {
+    /// This image has this number of patches, which is over the budget.
+    TooLarge(u64, u64),
+    /// No image has patches.
+    NoPatches,
+    Memory(Error),
+}
+
 impl BucketSampler {
-    /// `rows`: of a full batch, over all ranks, at least 1. None if the table has no groups.
-    pub(super) fn new(table: Arc<SamplerTable>, rows: u64, tail: EpochTail) -> Option<Self> {
+    /// `batch`: most rows of a batch on each of `world` ranks. None if the table has no groups.
+    pub(super) fn new(
+        table: Arc<SamplerTable>,
+        sampler: &Sampler,
+        (batch, world): (u32, u32),
+        tail: EpochTail,
+    ) -> Option<Self> {
         let SamplerTable::Groups(groups) = &*table else {
             return None;
         };
-        let bucket = |group| Some((groups.span(group).1, groups.size(group)?));
+        let has_patches = matches!(sampler, Sampler::PatchBudget { .. });
+        let bucket = |group| {
+            let [first, second] = groups.pair_of(group)?;
+            let (rows, kind) = match has_patches {
+                true => (first.min(batch), BucketKind::Patches(second)),
+                false => (batch, BucketKind::Size(first, second)),
+            };
+            let rows = u64::from(rows) * u64::from(world);
+            Some((groups.span(group).1, rows, kind))
+        };
         let buckets: Vec<_> = (0..groups.len()).map(bucket).collect::<Option<_>>()?;
+        let rows = u64::from(batch) * u64::from(world);
         let batches = BucketBatches::new(buckets, rows, tail);
         Some(Self { table, batches })
     }
@@ -132,21 +232,23 @@ impl BucketSampler {
 }
 
 impl BucketBatches {
-    /// `buckets`: samples and size of each, in the order of the table. `rows`: of a full batch, over
-    /// all ranks, at least 1.
+    /// `buckets`: of each its samples, the rows of a full batch over all ranks, and what its rows have
+    /// in common, in the order of the table. `most`: the rows of the largest batch.
     fn new(
-        buckets: impl IntoIterator<Item = (u64, (u32, u32))>,
-        rows: u64,
+        buckets: impl IntoIterator<Item = (u64, u64, BucketKind)>,
+        most: u64,
         tail: EpochTail,
     ) -> Self {
-        let rows = rows.max(1);
+        let most = most.max(1);
         let (mut start, mut batches) = (0, 0);
-        let groups = buckets.into_iter().map(|(samples, size)| {
+        let groups = buckets.into_iter().map(|(samples, rows, kind)| {
+            let rows = rows.clamp(1, most);
             let group = BucketGroup {
                 start,
                 samples,
                 batches_before: batches,
-                size,
+                rows,
+                kind,
             };
             start += samples;
             batches += match tail {
@@ -158,7 +260,7 @@ impl BucketBatches {
         let groups = groups.collect();
         Self {
             groups,
-            rows,
+            rows: most,
             tail,
             batches,
         }
@@ -173,7 +275,7 @@ impl BucketBatches {
     /// Samples of an epoch: those of all batches.
     pub(crate) fn samples(&self) -> u64 {
         let of = |group: &BucketGroup| match self.tail {
-            EpochTail::Drop => group.samples - group.samples % self.rows,
+            EpochTail::Drop => group.samples - group.samples % group.rows,
             EpochTail::Short | EpochTail::Pad => group.samples,
         };
         self.groups.iter().map(of).sum()
@@ -183,7 +285,7 @@ impl BucketBatches {
     pub(crate) fn rows_of_rank(&self, world: u32) -> u64 {
         let world = u64::from(world.max(1));
         let of = |group: &BucketGroup| {
-            let rest = group.samples % self.rows;
+            let rest = group.samples % group.rows;
             let full = (group.samples - rest) / world;
             match self.tail {
                 EpochTail::Drop => full,
@@ -195,7 +297,7 @@ impl BucketBatches {
 
     /// Batches of an epoch with fewer samples than a full one.
     pub(crate) fn short_batches(&self) -> u64 {
-        let is_short = |group: &&BucketGroup| !group.samples.is_multiple_of(self.rows);
+        let is_short = |group: &&BucketGroup| !group.samples.is_multiple_of(group.rows);
         match self.tail {
             EpochTail::Drop => 0,
             EpochTail::Short | EpochTail::Pad => self.groups.iter().filter(is_short).count() as u64,
@@ -205,12 +307,37 @@ impl BucketBatches {
     /// The bucket with most images, which also has the images without one: the size of its rows.
     pub(crate) fn largest_bucket(&self) -> Option<(u32, u32)> {
         let largest = self.groups.iter().rev().max_by_key(|group| group.samples);
-        largest.map(|group| group.size)
+        largest.and_then(|group| group.kind.size())
     }
 
-    /// Rows of a full batch, over all ranks.
+    /// Positions of each batch, over all ranks.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// The number of buckets.
+    pub(crate) fn count(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The rows of the largest batch, over all ranks.
+    pub(crate) fn most_rows(&self) -> u64 {
+        self.groups
+            .iter()
+            .map(|group| group.rows)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Most patches of a batch on one of this number of ranks. None if buckets have sizes.
+    pub(crate) fn most_patches(&self, world: u32) -> Option<u64> {
+        let of = |group: &BucketGroup| match group.kind {
+            BucketKind::Size(..) => None,
+            BucketKind::Patches(most) => {
+                Some((group.rows / u64::from(world.max(1))).saturating_mul(most.into()))
+            }
+        };
+        self.groups.iter().filter_map(of).max()
     }
 
     /// Positions of an epoch: those of all batches, also without samples.
@@ -218,9 +345,14 @@ impl BucketBatches {
         self.batches.saturating_mul(self.rows)
     }
 
-    /// The size of each bucket.
+    /// Whether the rows of each bucket have one size.
+    pub(crate) fn have_sizes(&self) -> bool {
+        self.sizes().next().is_some()
+    }
+
+    /// The size of each bucket that has one.
     pub(crate) fn sizes(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.groups.iter().map(|group| group.size)
+        self.groups.iter().filter_map(|group| group.kind.size())
     }
 
     /// The batch with this number in an epoch. None after the last one.
@@ -234,12 +366,12 @@ impl BucketBatches {
         let after = |group: &BucketGroup| group.batches_before <= place;
         let bucket = self.groups.partition_point(after).checked_sub(1)?;
         let group = self.groups[bucket];
-        let first = (place - group.batches_before) * self.rows;
+        let first = (place - group.batches_before) * group.rows;
         Some(BucketBatch {
             bucket: bucket as u64,
             first,
-            samples: group.samples.saturating_sub(first).min(self.rows),
-            size: group.size,
+            samples: group.samples.saturating_sub(first).min(group.rows),
+            size: group.kind.size(),
         })
     }
 
@@ -280,18 +412,26 @@ mod tests {
         #[test]
         fn each_sample_comes_once_in_batches_of_one_bucket(
             counts in prop::collection::vec(0u64..50, 1..12), rows in 1u64..20,
-            tail in tails(), seed: u64, epoch: u64,
+            tail in tails(), of_patches: bool, seed: u64, epoch: u64,
         ) {
             let size = |n: usize| (n as u32 + 1, 7);
-            let buckets = counts.iter().enumerate().map(|(n, count)| (*count, size(n)));
+            let rows_of = |n: usize| if of_patches { rows.div_ceil(n as u64 + 1) } else { rows };
+            let kind = |n| match of_patches {
+                true => BucketKind::Patches(size(n).0),
+                false => BucketKind::Size(size(n).0, size(n).1),
+            };
+            let buckets = counts.iter().enumerate();
+            let buckets = buckets.map(|(n, count)| (*count, rows_of(n), kind(n)));
             let batches = BucketBatches::new(buckets, rows, tail);
             let key = key(seed, epoch);
             let mut seen = Vec::new();
             for number in 0..batches.batches() {
                 let batch = batches.batch(key, number).unwrap();
+                let bucket = batch.bucket as usize;
+                prop_assert_eq!(batch.size, (!of_patches).then(|| size(bucket)));
+                let rows = rows_of(bucket);
                 prop_assert!(batch.samples >= 1 && batch.samples <= rows);
                 prop_assert!(tail != EpochTail::Drop || batch.samples == rows);
-                let bucket = batch.size.0 as usize - 1;
                 let start: u64 = counts[..bucket].iter().sum();
                 // Also those that follow its own stay in the bucket.
                 for n in 0..2 * rows {
@@ -303,19 +443,72 @@ mod tests {
             prop_assert_eq!(batches.batch(key, batches.batches()), None);
             let all: u64 = counts.iter().sum();
             let kept: u64 = match tail {
-                EpochTail::Drop => counts.iter().map(|count| count - count % rows).sum(),
+                EpochTail::Drop => {
+                    let kept = counts.iter().enumerate();
+                    kept.map(|(n, count)| count - count % rows_of(n)).sum()
+                }
                 _ => all,
             };
             prop_assert_eq!(seen.len() as u64, kept);
             seen.sort_unstable();
             seen.dedup();
             prop_assert_eq!(seen.len() as u64, kept, "a sample comes twice");
+            prop_assert_eq!(batches.samples(), kept);
+            let most = counts.iter().enumerate().map(|(n, _)| rows_of(n) * (n as u64 + 1));
+            prop_assert_eq!(batches.most_patches(1), of_patches.then(|| most.max().unwrap()));
+        }
+
+        #[test]
+        fn buckets_of_a_budget_have_all_images_within_it(
+            counts in prop::collection::vec(prop::option::of(1u64..300), 1..200),
+            budget in 300u64..2000, batch in 1u32..50, world in 1u32..4, epoch: u64,
+        ) {
+            let made = patch_table(counts.iter().copied(), budget);
+            if counts.iter().all(Option::is_none) {
+                prop_assert!(matches!(made, Err(PatchTableFault::NoPatches)));
+                return Ok(());
+            }
+            let sampler = Sampler::PatchBudget { patches: budget };
+            let table = Arc::new(made.unwrap());
+            let made = BucketSampler::new(table, &sampler, (batch, world), EpochTail::Short);
+            let made = made.unwrap();
+            let batches = made.batches();
+            let key = key(1, epoch);
+            let mut seen = Vec::new();
+            let most = batches.most_patches(world).unwrap();
+            prop_assert!(most <= budget);
+            for number in 0..batches.batches() {
+                let of = batches.batch(key, number).unwrap();
+                prop_assert!(of.samples <= u64::from(batch) * u64::from(world));
+                for rank in 0..u64::from(world) {
+                    let rows = (rank..of.samples).step_by(world as usize);
+                    let ids = rows.map(|n| made.id_at(key, &of, n, 0).unwrap());
+                    let ids: Vec<u64> = ids.collect();
+                    let patches = ids.iter().map(|id| counts[*id as usize].unwrap_or(0));
+                    prop_assert!(patches.sum::<u64>() <= most);
+                    seen.extend(ids);
+                }
+            }
+            seen.sort_unstable();
+            prop_assert_eq!(seen, (0..counts.len() as u64).collect::<Vec<_>>());
+            // On one rank, with room for all rows, only the last bucket has a batch that is not full.
+            let table = patch_table(counts.iter().copied().flatten().map(Some).collect::<Vec<_>>().into_iter(), budget);
+            let made = BucketSampler::new(Arc::new(table.unwrap()), &sampler, (u32::MAX, 1), EpochTail::Short);
+            prop_assert!(made.unwrap().batches().short_batches() <= 1);
         }
     }
 
     #[test]
+    fn an_image_over_the_budget_is_named() {
+        let counts = [Some(4), None, Some(11), Some(12)];
+        let made = patch_table(counts.into_iter(), 10);
+        assert!(matches!(made, Err(PatchTableFault::TooLarge(2, 11))));
+    }
+
+    #[test]
     fn epochs_differ_in_batches_and_in_samples() {
-        let batches = BucketBatches::new([(40, (1, 1)), (40, (2, 2))], 10, EpochTail::Short);
+        let kinds = [1, 2].map(|side| (40, 10, BucketKind::Size(side, side)));
+        let batches = BucketBatches::new(kinds, 10, EpochTail::Short);
         let epoch = |epoch| {
             let key = key(3, epoch);
             let of = |number| {
@@ -326,7 +519,8 @@ mod tests {
             (0..8).map(of).collect::<Vec<_>>()
         };
         let (first, second) = (epoch(0), epoch(1));
-        let sizes = |all: &[((u32, u32), Vec<u64>)]| all.iter().map(|b| b.0).collect::<Vec<_>>();
+        let sizes =
+            |all: &[(Option<(u32, u32)>, Vec<u64>)]| all.iter().map(|b| b.0).collect::<Vec<_>>();
         assert_ne!(sizes(&first), sizes(&second));
         assert!(first.iter().all(|batch| !second.contains(batch)));
         assert_eq!(first, epoch(0));

@@ -57,6 +57,11 @@ pub enum Sampler {
     /// whose header cannot be read, or that has no bucket, is in the one with most images. Reads all
     /// headers when the loader is built.
     Buckets(BucketRule),
+    /// Batches of images with at most `patches` patches on each rank, and at most the batch size of
+    /// rows. For recipes with [`Patches`](crate::recipe::Patches) of style `qwen`. Images of a batch,
+    /// on all ranks, have about the same number of patches. Each sample comes once an epoch over all
+    /// ranks. Reads all headers when the loader is built.
+    PatchBudget { patches: u64 },
     /// The order that the caller gives before each epoch
     /// ([`Loader::set_order`](crate::Loader::set_order)), for each rank its own. An epoch has
     /// `num_samples` rows on each rank.
@@ -143,7 +148,7 @@ impl Sampler {
             Self::Identity { .. } | Self::LargestFirst { .. } => Some(TableForm::Groups),
             Self::Weighted { .. } => Some(TableForm::Sums),
             Self::Given { .. } => Some(TableForm::Orders),
-            Self::Buckets(_) => Some(TableForm::Buckets),
+            Self::Buckets(_) | Self::PatchBudget { .. } => Some(TableForm::Buckets),
             _ => None,
         }
     }
@@ -155,7 +160,12 @@ impl Sampler {
 
     /// Whether the order depends on the sizes of images.
     pub(crate) fn reads_sizes(&self) -> bool {
-        matches!(self, Self::LargestFirst { .. } | Self::Buckets(_))
+        self.has_bucket_batches() || matches!(self, Self::LargestFirst { .. })
+    }
+
+    /// Whether batches are those of buckets.
+    pub(crate) fn has_bucket_batches(&self) -> bool {
+        matches!(self, Self::Buckets(_) | Self::PatchBudget { .. })
     }
 
     /// Whether the order depends on the classes of samples.
@@ -264,6 +274,15 @@ impl Sampler {
             }
             Self::LargestFirst { classes } => at_least_one("classes", u64::from(classes))?,
             Self::Buckets(rule) => drop(rule.fitter()?),
+            Self::PatchBudget { patches } => {
+                at_least_one("patches", patches)?;
+                if patches > u64::from(u32::MAX) {
+                    return Err(Error::config(format!(
+                        "patches is {patches}: use at most {} (sampler {self})",
+                        u32::MAX
+                    )));
+                }
+            }
         }
         let in_groups = matches!(
             self.table_form(),
@@ -322,6 +341,7 @@ impl fmt::Display for Sampler {
             Self::RepeatedAugmentation { repeats } => write!(f, "repeated (repeats {repeats})"),
             Self::LargestFirst { classes } => write!(f, "largest-first (classes {classes})"),
             Self::Buckets(rule) => write!(f, "buckets ({rule})"),
+            Self::PatchBudget { patches } => write!(f, "patch-budget (patches {patches})"),
         }
     }
 }

@@ -34,7 +34,9 @@ mod shuffled_shards;
 mod tests;
 mod weighted;
 
-pub(crate) use bucket_batches::{BucketBatch, BucketBatches, BucketSampler, bucket_table};
+pub(crate) use bucket_batches::{
+    BucketBatch, BucketBatches, BucketSampler, PatchTableFault, bucket_table, patch_table,
+};
 pub(crate) use identity::{DrawPosition, identity_table};
 pub(crate) use kind::TableForm;
 pub use kind::{IdentityProb, IdentityRatio, ObjectFrequency, SampleWeights, Sampler};

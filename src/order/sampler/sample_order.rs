@@ -95,9 +95,8 @@ impl SampleOrder {
                 world: u64::from(world.max(1)),
             }),
             Sampler::LargestFirst { .. } => Ok(Self::Largest(LargestFirst { table })),
-            Sampler::Buckets(_) => {
-                let rows = u64::from(batch) * u64::from(world);
-                let buckets = BucketSampler::new(table, rows, options.tail);
+            Sampler::Buckets(_) | Sampler::PatchBudget { .. } => {
+                let buckets = BucketSampler::new(table, sampler, (batch, world), options.tail);
                 Ok(Self::Buckets(Arc::new(buckets.ok_or_else(other)?)))
             }
             _ => Ok(Self::Weighted(WeightedSampler { table })),

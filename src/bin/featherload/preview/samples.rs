@@ -187,6 +187,15 @@ fn on_cpu(args: &PreviewArgs) -> Result<RunSetup<'_>> {
              the size of cover_crop is shown",
         ));
     }
+    if matches!(
+        setup.options.loader.sampler,
+        Some(Sampler::PatchBudget { .. })
+    ) {
+        return Err(Error::config(
+            "preview shows chosen rows, and a budget of patches makes batches of all images: remove \
+             --sampler patch-budget",
+        ));
+    }
     setup.options.clear_multi_scale();
     let said = &mut setup.options.loader;
     (said.device, said.upload, said.gpu_memory_limit) = (Device::Cpu, UploadOption::Auto, None);
