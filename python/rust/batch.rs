@@ -28,8 +28,8 @@ type GeometryBytes<'py> = Vec<(
     Bound<'py, PyBytes>,
 )>;
 
-/// The name of a sample, and its key.
-type SampleName<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+/// The name of a sample, its key, and its length.
+type SampleName<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Option<u64>);
 
 /// A batch that Python holds. It is counted while any of its tensors is alive.
 pub struct HeldBatch {
@@ -262,18 +262,28 @@ impl RawBatch {
         self.facts.reads_images
     }
 
-    /// Name and key of the sample of each row, see `Index::sample_name`. None for padding.
-    fn sample_names<'py>(&self, py: Python<'py>) -> Vec<Option<SampleName<'py>>> {
+    /// Name, key and length of the sample of each row: see `Index::sample_name`. None for padding.
+    fn sample_names<'py>(&self, py: Python<'py>, is_listed: bool) -> Vec<Option<SampleName<'py>>> {
         let facts = &self.facts;
         let rows = facts.ids.iter().zip(&facts.status);
         rows.map(|(id, status)| {
             (*status != RowStatus::Padding).then(|| {
-                let name = PyBytes::new(py, &facts.index.sample_name(*id));
-                let key = facts.index.sample_key(*id).to_le_bytes();
-                (name, PyBytes::new(py, &key))
+                let name = PyBytes::new(py, &facts.index.sample_name(*id, is_listed));
+                let key = facts.index.sample_key(*id, is_listed).to_le_bytes();
+                let bytes = facts.index.sample_bytes(*id);
+                (name, PyBytes::new(py, &key), bytes)
             })
         })
         .collect()
+    }
+
+    /// The length of the sample of each row. None for padding, and if it cannot be known.
+    fn sample_bytes(&self) -> Vec<Option<u64>> {
+        let facts = &self.facts;
+        let rows = facts.ids.iter().zip(&facts.status);
+        let has_sample = |status: &RowStatus| *status != RowStatus::Padding;
+        rows.map(|(id, status)| facts.index.sample_bytes(*id).filter(|_| has_sample(status)))
+            .collect()
     }
 
     /// The pixels as one tensor. None if rows have different sizes, or several crops.

@@ -315,13 +315,42 @@ impl Stream {
     }
 
     /// The key of each sample, 16 bytes each: see `Index::sample_key`.
-    fn sample_keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+    fn sample_keys<'py>(&self, py: Python<'py>, is_listed: bool) -> PyResult<Bound<'py, PyBytes>> {
         let keys = self.with(py, |loader| {
             let index = loader.index();
-            let keys = (0..index.len()).flat_map(|id| index.sample_key(id).to_le_bytes());
-            Ok(keys.collect::<Vec<u8>>())
+            let key = |id| index.sample_key(id, is_listed).to_le_bytes();
+            Ok((0..index.len()).flat_map(key).collect::<Vec<u8>>())
         })?;
         Ok(PyBytes::new(py, &keys))
+    }
+
+    /// Samples of an epoch, over all ranks, before the first batch of this rank with a sample that
+    /// is not among the `done` ones: a byte for each sample, 0 or not. None if there is no such
+    /// batch.
+    fn samples_before_first(
+        &self,
+        py: Python<'_>,
+        epoch: u64,
+        done: &[u8],
+    ) -> PyResult<Option<u64>> {
+        self.with(py, |loader| {
+            let plan = loader.plan();
+            let is_done = |id: u64| done.get(id as usize).is_none_or(|done| *done != 0);
+            let mut marks = (0..plan.batches()).map(|number| plan.mark(epoch, number));
+            let first = marks.find(|at| {
+                let mut rows = 0..plan.filled_rows_at(*at);
+                rows.any(|row| !is_done(plan.row_at(*at, row).id))
+            });
+            Ok(first.map(|at| at.samples))
+        })
+    }
+
+    /// Samples of an epoch, over all ranks, before its last batch.
+    fn samples_before_last(&self, py: Python<'_>, epoch: u64) -> PyResult<u64> {
+        self.with(py, |loader| {
+            let plan = loader.plan();
+            Ok(plan.mark(epoch, plan.batches().saturating_sub(1)).samples)
+        })
     }
 
     /// Number of batches whose memory Python holds, and the largest number that it may hold. None

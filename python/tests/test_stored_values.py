@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 import textwrap
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -130,18 +131,18 @@ def test_with_images_the_values_are_those_of_the_rows(
 def test_columns_of_a_list_come_beside_stored_ones(
     folder: Path, loader: Make, tmp_path: Path
 ) -> None:
-    known = store(loader(folder, recipe=RANDOM, batch_size=5), tmp_path)
     items = [
         {"path": folder / f"{number:02}.png", "caption": f"image {number}", "number": number}
         for number in range(IMAGES)
     ]
+    known = store(loader(items, recipe=RANDOM, batch_size=5, labels="none"), tmp_path)
     options = {"columns": ["number", "latents"], "captions": "caption", "stored": tmp_path}
-    for batch in loader(items, **options, images=False):
+    for batch in loader(items, **options, images=False, labels="none"):
         assert batch["number"].tolist() == batch.ids.tolist()
         assert batch.captions == [f"image {number}" for number in batch.ids]
         for at, row in zip(batch.ids.tolist(), batch["latents"], strict=True):
             assert np.array_equal(row, known[0, at])
-    plan = featherload.plan(items, **options, images=False, batch_size=4)
+    plan = featherload.plan(items, **options, images=False, batch_size=4, labels="none")
     assert plan["batches"] == 10
 
 
@@ -160,19 +161,27 @@ def test_each_epoch_has_a_crop_of_its_own(folder: Path, loader: Make, tmp_path: 
 
 def test_crops_have_names(folder: Path, loader: Make, tmp_path: Path) -> None:
     made = loader(folder, recipe=RANDOM, batch_size=5)
-    with Writer(tmp_path, made) as writer:
+    with Writer(tmp_path, made, crops=["plain", "flipped"]) as writer:
         for batch in made:
             whole = latents(batch.images)
             assert not writer.has(batch, crop_name="plain")
             assert writer.write(batch, crop_name="plain", latents=whole) == len(batch.ids)
             assert writer.write(batch, crop_name="flipped", latents=whole[..., ::-1]) > 0
             assert writer.has(batch, crop_name="plain")
-            assert not writer.has(batch)
+            with pytest.raises(featherload.ConfigError, match="crop_name None is none of 'plain'"):
+                writer.has(batch)
             # What is stored is not stored again.
             assert writer.write(batch, crop_name="plain", latents=whole + 1) == 0
     options = {"columns": ["latents"], "images": False}
+    # A part for each crop, in order of their names' lengths.
+    assert len(parts(tmp_path)) == 2
     with pytest.raises(featherload.ConfigError, match="has the crops 'plain', 'flipped': name one"):
         loader(folder, stored=tmp_path, **options)
+    # A further crop needs all images.
+    made = loader(folder, recipe=RANDOM, batch_size=5)
+    with Writer(tmp_path, made, crops=["other"]) as writer:
+        stored = sum(writer.write(batch, latents=latents(batch.images)) for batch in made)
+    assert stored == IMAGES
     plain = read(loader(folder, stored=Stored(tmp_path, "plain"), **options))
     flipped = read(loader(folder, stored=Stored(tmp_path, "flipped"), **options))
     for at, row in plain.items():
@@ -187,7 +196,7 @@ PROGRAM = """
 
     source, folder, batches = sys.argv[1], sys.argv[2], int(sys.argv[3])
     loader = featherload.Loader(source, RANDOM, batch_size=4, num_workers=1)
-    writer = featherload.cache.Writer(folder, loader, part_bytes=1600)
+    writer = featherload.cache.Writer(folder, loader, part_bytes=8000)
     done = 0
     while loader.epoch < 2:
         for batch in loader:
@@ -267,10 +276,11 @@ def test_ranks_write_to_one_folder_and_another_number_of_ranks_continues(
             writer.write(batch, latents=latents(batch.images))
         # As a kill: what waits is lost.
         writer._lock.close()
+        writer.closed = True
     made = loader(folder, recipe=RANDOM, batch_size=5)
     with Writer(shared, made) as writer:
-        # Rank 1 stored a batch more. Its samples are not stored twice.
-        assert made.state_dict()["samples"] == 12
+        # All ranks had two batches of four. Rank 1 stored one more, which is not stored again.
+        assert made.state_dict()["samples"] == 20
         for batch in made:
             writer.write(batch, latents=latents(batch.images))
     assert featherload.cache.info(shared)["crops"] == {"0": IMAGES}
@@ -439,13 +449,22 @@ def test_values_that_cannot_be_stored_are_refused(
         ({"a": np.array(["x"] * 5)}, "values of type 'str"),
         ({"a": good.astype(complex)}, "values of type 'complex"),
         ({"a": [good[0], good[1], good[2], good[3], good]}, "different types or numbers of axes"),
+        *(({name: good}, "is one of the format") for name in ("", "x.ends", "sample.key", "__a")),
     ]:
         with pytest.raises(featherload.ConfigError, match=said):
             writer.write(batch, **values)
     with pytest.raises(featherload.DatasetError, match="a of 04.png has infinite values or NaN"):
-        writer.write(batch, a=np.where(np.arange(5)[:, None] == 4, np.nan, good))
+        writer.write(batch, a=np.where(np.arange(5)[:, None] == 4, np.nan, good.astype(np.float16)))
     assert not writer.has(batch)
+    with pytest.raises(featherload.ConfigError, match="'center' is given, and crops are named by"):
+        writer.write(batch, a=good, crop_name="center")
+    # Nothing was stored, so the type may still be another.
     assert writer.write(batch, a=good) == 5
+    other = loader(
+        [str(folder / f"{n:02}.png") for n in range(10, 15)], recipe=RANDOM, batch_size=5
+    )
+    with pytest.raises(featherload.ConfigError, match="is of another data set"):
+        writer.write(next(iter(other)), a=good)
     following = next(batches)
     with pytest.raises(featherload.ConfigError, match="has the columns a, and this batch has b"):
         writer.write(following, b=good)
@@ -462,6 +481,19 @@ def test_values_that_cannot_be_stored_are_refused(
             Writer(tmp_path, loader(folder, **options))
     with pytest.raises(featherload.ConfigError, match="an epoch of the loader has begun"):
         Writer(tmp_path, made)
+    moved = loader(folder, recipe=RANDOM)
+    moved.set_epoch(2)
+    with pytest.raises(featherload.ConfigError, match="has a position of its own"):
+        Writer(tmp_path, moved)
+    for given, said in [
+        ({"crops": []}, "has no names"),
+        ({"crops": [""]}, "has no names"),
+        ({"part_seconds": float("nan")}, "is no time"),
+        ({"part_bytes": "much"}, "is not a size"),
+        ({"part_bytes": 1.5}, "part_bytes"),
+    ]:
+        with pytest.raises(featherload.ConfigError, match=said):
+            Writer(tmp_path, loader(folder, recipe=RANDOM), **given)
     with pytest.raises(featherload.ConfigError, match="is no featherload.Loader"):
         Writer(tmp_path, [batch])  # type: ignore[arg-type]
     given = loader(folder, recipe=RANDOM, sampler=range(IMAGES))
@@ -531,6 +563,18 @@ def test_damage_is_found(folder: Path, loader: Make, tmp_path: Path) -> None:
             part.write_bytes(len(text).to_bytes(8, "little") + text + whole[-2000:])
             with pytest.raises(featherload.DatasetError, match="remove this file"):
                 loader(folder, **options)
+    for text in (b"[" * 100_000, b'{"a": 1e400}', b"null", b"{}", b'{"__metadata__": 3}'):
+        part.write_bytes(len(text).to_bytes(8, "little") + text + whole[-2000:])
+        with pytest.raises(featherload.DatasetError, match="remove this file"):
+            loader(folder, **options)
+        with pytest.raises(featherload.DatasetError, match="remove this file"):
+            Writer(tmp_path, loader(folder, recipe=RANDOM, batch_size=5))
+    for notes in ({}, {"crop": 3}, {"seed": "x"}, {"recipe": None}, {"featherload": "other"}):
+        header["__metadata__"] = {**header["__metadata__"], **notes} if notes else {}
+        text = json.dumps(header).encode()
+        part.write_bytes(len(text).to_bytes(8, "little") + text + whole[-2000:])
+        with pytest.raises(featherload.DatasetError, match="remove this file"):
+            loader(folder, **options)
     part.write_bytes(whole)
     made = loader(folder, **options)
     batches = iter(made)
@@ -652,7 +696,7 @@ def test_keys_of_samples_are_distinct_and_stay(folder: Path, loader: Make, tmp_p
     counts = [10, IMAGES, IMAGES, 9]
     for source, count in zip(sources, counts, strict=True):
         first, second = (
-            loader(f"{tmp_path}/{place}/{source}", recipe="eval224")._stream.sample_keys()
+            loader(f"{tmp_path}/{place}/{source}", recipe="eval224")._stream.sample_keys(False)
             for place in ("here", "there")
         )
         assert first == second, source
@@ -661,7 +705,128 @@ def test_keys_of_samples_are_distinct_and_stay(folder: Path, loader: Make, tmp_p
     paths = loader([str(file) for file in files], recipe="eval224")
     of_bytes = loader(contents, recipe="eval224")
     for made in (table, paths, of_bytes, loader(folder, recipe="eval224")):
-        keys = made._stream.sample_keys()
+        keys = made._stream.sample_keys(made._lists_samples())
         assert len({keys[16 * n : 16 * n + 16] for n in range(IMAGES)}) == IMAGES
-    # A list of paths below one folder has the names of the folder.
-    assert paths._stream.sample_keys() == loader(folder, recipe="eval224")._stream.sample_keys()
+    # A list in Python has whole paths: names do not follow from its other paths.
+    one = loader([str(files[3])], recipe="eval224")._stream.sample_keys(True)
+    assert one == paths._stream.sample_keys(True)[16 * 3 : 16 * 4]
+    # Samples in memory are found by their bytes, wherever they are in the list.
+    turned = loader(contents[::-1], recipe="eval224")._stream.sample_keys(True)
+    assert turned[:16] == of_bytes._stream.sample_keys(True)[-16:]
+
+
+def test_parts_that_were_removed_are_stored_again(
+    folder: Path, loader: Make, tmp_path: Path
+) -> None:
+    known = store(loader(folder, recipe=RANDOM, batch_size=5), tmp_path, part_bytes=1)
+    parts(tmp_path)[2].unlink()
+    with pytest.raises(featherload.DatasetError, match="5 of 37 samples have no stored values"):
+        loader(folder, columns=["latents"], stored=tmp_path, images=False)
+    made = loader(folder, recipe=RANDOM, batch_size=5)
+    with Writer(tmp_path, made) as writer:
+        stored = 0
+        for batch in made:
+            values = latents(batch.images)
+            stored += writer.write(batch, latents=values, score=values.mean(axis=(1, 2, 3)))
+    assert stored == 5
+    same(read(loader(folder, columns=["latents"], stored=tmp_path, images=False)), known)
+    # All is stored: the loader begins at the last batch, and no other crop begins.
+    made = loader(folder, recipe=RANDOM, batch_size=5)
+    with Writer(tmp_path, made) as writer:
+        left = [writer.has(batch) for batch in made]
+    assert left == [True]
+
+
+def test_threads_share_a_writer(folder: Path, loader: Make, tmp_path: Path) -> None:
+    made = loader(folder, recipe=RANDOM, batch_size=3, depth=20)
+    batches = [*made]
+    made = loader(folder, recipe=RANDOM, batch_size=3, depth=20)
+    with Writer(tmp_path, made, part_bytes=1) as writer:
+        values = {batch.number: latents(batch.images) for batch in batches}
+
+        def run(first: int) -> None:
+            for batch in batches[first::4]:
+                writer.write(batch, latents=values[batch.number])
+
+        threads = [threading.Thread(target=run, args=(first,)) for first in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert featherload.cache.info(tmp_path)["crops"] == {"0": IMAGES}
+
+
+def test_values_of_another_file_of_the_same_name_are_refused(
+    folder: Path, loader: Make, tmp_path: Path
+) -> None:
+    store(loader(folder, recipe=RANDOM, batch_size=20), tmp_path / "stored")
+    other = tmp_path / "other"
+    other.mkdir()
+    for number in range(IMAGES):
+        # Of other lengths, but for image 0.
+        content = (folder / f"{number:02}.png").read_bytes()
+        (other / f"{number:02}.png").write_bytes(content + b"x" * (number > 0))
+    made = loader(
+        other, columns=["latents"], stored=tmp_path / "stored", images=False, shuffle=False
+    )
+    batch = next(iter(made))
+    with pytest.raises(
+        featherload.DatasetError, match="it has changed, or the data set is another"
+    ):
+        _ = batch["latents"]
+
+
+def test_a_list_with_further_images_keeps_its_values(
+    folder: Path, loader: Make, tmp_path: Path
+) -> None:
+    some = [str(folder / f"{number:02}.png") for number in range(9)]
+    store(loader(some, recipe=RANDOM, batch_size=4), tmp_path / "stored")
+    elsewhere = tmp_path / "other.png"
+    elsewhere.write_bytes((folder / "20.png").read_bytes())
+    made = loader([str(elsewhere), *some[::-1]], recipe=RANDOM, batch_size=4)
+    with Writer(tmp_path / "stored", made) as writer:
+        stored = 0
+        for batch in made:
+            values = latents(batch.images)
+            stored += writer.write(batch, latents=values, score=values.mean(axis=(1, 2, 3)))
+    assert stored == 1
+
+
+def test_images_of_other_crops_are_worth_a_warning(
+    folder: Path, loader: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store(loader(folder, recipe=RANDOM, batch_size=20), tmp_path)
+    options: dict[str, Any] = {"columns": ["latents"], "stored": tmp_path}
+    loader(folder, recipe=RANDOM, **options)
+    loader(folder, recipe=RANDOM, images=False, seed=4, **options)
+    assert "other crops" not in caplog.text
+    loader(folder, recipe=RANDOM, seed=4, **options)
+    assert "may belong to other crops than the images of this loader" in caplog.text
+
+
+def test_a_writer_that_is_dropped_tells_its_rows(
+    folder: Path, loader: Make, tmp_path: Path
+) -> None:
+    made = loader(folder, recipe=RANDOM, batch_size=20)
+    writer = Writer(tmp_path, made)
+    batch = next(iter(made))
+    writer.write(batch, latents=latents(batch.images))
+    with pytest.warns(ResourceWarning, match="was dropped with 20 rows that are not on the disk"):
+        del writer
+    # Its lock is free.
+    Writer(tmp_path, loader(folder, recipe=RANDOM)).close()
+
+
+def test_named_batches_without_images_have_no_entry_for_them(
+    folder: Path, loader: Make, tmp_path: Path
+) -> None:
+    need("torch")
+    from featherload._named_batches import NamedBatches
+
+    known = store(loader(folder, recipe=RANDOM, batch_size=20), tmp_path)
+    made = loader(
+        folder, columns=["latents"], stored=tmp_path, images=False, framework="torch", batch_size=8
+    )
+    for named in NamedBatches(iter(made), ("pixel_values", "labels")):
+        assert [*named] == ["labels", "latents"]
+        assert named["latents"].shape[1:] == known[0, 0].shape

@@ -59,6 +59,9 @@ pub struct MemoryPlan {
     pub jpegs: DecodeChoice,
     /// The random values of the requested rows, in the order of the epoch.
     pub drawn: Vec<DrawnRow>,
+    /// False in a run [without images](LoaderBuilder::without_images): the steps of the outline do not
+    /// run.
+    pub reads_images: bool,
 }
 
 /// The random values of one row.
@@ -179,6 +182,7 @@ impl LoaderBuilder {
             profile: NumericProfile::of(program),
             jpegs,
             drawn,
+            reads_images: program.has_pixels,
         };
         Ok((forecast, refusal))
     }

@@ -85,6 +85,7 @@ fn no_image_is_opened_and_rows_have_no_pixels() {
     };
     let plan = make().num_workers(2).memory_plan(0).unwrap();
     assert_eq!(plan.memory.slot_bytes, 64);
+    assert!(!plan.reads_images);
     for workers in [0, 2] {
         let mut loader = make().num_workers(workers).build().unwrap();
         let mut captions = Vec::new();

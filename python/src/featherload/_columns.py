@@ -48,8 +48,8 @@ class Held(ABC):
     def read(self, rows: Rows) -> Any:
         """The values of these samples: an array, a list, or ``Ragged``."""
 
-    def in_epoch(self, epoch: int) -> Held:
-        """The column in this epoch, if values differ from epoch to epoch."""
+    def of_batch(self, raw: RawBatch) -> Held:
+        """The column for a batch, if values do not follow from its samples alone."""
         return self
 
     def itself(self) -> Held:
@@ -88,7 +88,7 @@ class HeldColumns:
             None if status == _PADDING else sample
             for sample, status in zip(ids, raw.status(), strict=True)
         ]
-        return self._columns[name].in_epoch(raw.epoch).read(rows)
+        return self._columns[name].of_batch(raw).read(rows)
 
 
 def missing(name: str, columns: Iterable[str], where: str) -> ConfigError:

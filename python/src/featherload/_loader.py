@@ -430,12 +430,27 @@ class Loader:
     ) -> dict[str, _columns.Held]:
         """The columns of folders of stored values, for the samples of this loader."""
         try:
+            keys = self._stream.sample_keys(self._lists_samples())
+            if self._reads_images:
+                _stored_values.warn_of_other_crops(owners, json.loads(self._stream.state()))
             return _stored_values.columns(
-                owners, self._stream.sample_keys(), lambda id: self.dataset[id][0], self.framework
+                owners, keys, lambda id: self.dataset[id][0], self.framework
             )
         except BaseException:
             self._stream.close()
             raise
+
+    def _lists_samples(self) -> bool:
+        """Whether Python lists the samples. Raises an error if a method gives their bytes: such
+        samples have no names.
+        """
+        if self._feeder is not None:
+            raise ConfigError(
+                "a method of the data set gives the bytes of samples, so stored values cannot be "
+                "found again: give image files",
+                option="stored",
+            )
+        return self._items is not None
 
     def _target_view(self, view: TargetView | None) -> TargetView | None:
         """What makes the targets of batches. ``view``: that of the keyword ``targets``."""

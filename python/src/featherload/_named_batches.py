@@ -16,7 +16,8 @@ from ._values import shown
 class NamedBatches(Iterator[dict[str, Any]]):
     """The batches of an epoch as dicts. Without labels, or with one name, they have no entry for
     labels. Masks are the labels, if images have masks. Targets of objects that are a dict, as with
-    ``targets="detr"``, are entries of their own names. So are columns, and ``captions``.
+    ``targets="detr"``, are entries of their own names. So are columns, and ``captions``. Without
+    images they have no entry for images.
 
     ``failed_label``: the label of samples that failed, in place of -1.
     """
@@ -50,6 +51,8 @@ class NamedBatches(Iterator[dict[str, Any]]):
             named |= {name: value for name, value in inputs.items() if name != "pixel_values"}
         if isinstance(labels, Mapping):
             return {**named, self._names[0]: images, **labels} | _further(batch)
+        if batch._raw is not None and not batch._raw.reads_images:
+            images = None
         pairs = zip(self._names, (images, labels), strict=False)
         named |= {name: value for name, value in pairs if value is not None}
         return named | _further(batch)

@@ -5,6 +5,7 @@ A part has rows of values of samples. Its tensors:
 - ``sample.key``: uint8, rows x 16, the key of each sample (``Index::sample_key``);
 - ``sample.name`` and ``sample.name.ends``: the names of the samples, one after the other, and the
   end of each;
+- ``sample.bytes``: uint64, the length of each sample's file, or the largest number if unknown;
 - for each column: its values, one row after the other; ``COLUMN.ends``, the end of each row, in
   numbers; ``COLUMN.shapes``, rows x axes.
 
@@ -22,7 +23,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -52,8 +52,12 @@ KINDS: dict[str, str] = {
 """Types of numbers, and their names in the format."""
 
 FORMAT = "stored values 1"
+UNKNOWN = (1 << 64) - 1
+"""In place of a length."""
+
+MOST_AXES = 32
 _NAMES = {name: kind for kind, name in KINDS.items()}
-_PART = re.compile(r"part-(\d{5})-(\d{6})-([0-9a-f]{16})\.safetensors")
+_PART = re.compile(r"part-(\d{5,})-(\d{6,})-([0-9a-f]{16})\.safetensors")
 _MOST_HEADER = 64 << 20
 _PIECE = 1 << 20
 
@@ -83,19 +87,23 @@ class Part:
     rank: int
     number: int
     rows: int
-    notes: Mapping[str, str]
-    """Texts of the header: the crop, the state of the loader, the number of ranks."""
+    crop: str
+    recipe: str
+    """The hash of the recipe."""
+    seed: int
     columns: Mapping[str, PartColumn]
     keys_at: int
-
-    @cached_property
-    def crop(self) -> str:
-        return self.notes["crop"]
+    bytes_at: int
 
     def keys(self) -> npt.NDArray[np.bytes_]:
         """The keys of all rows."""
         with self.open() as file:
             return np.frombuffer(self.read(file, self.keys_at, KEY * self.rows), f"S{KEY}")
+
+    def sample_bytes(self, file: BinaryIO, row: int) -> int | None:
+        """The length of the sample of a row when its values were stored."""
+        found = int.from_bytes(self.read(file, self.bytes_at + 8 * row, 8), "little")
+        return None if found == UNKNOWN else found
 
     def shapes(self, name: str) -> npt.NDArray[np.int32]:
         """The shapes of all rows of a column, rows x axes."""
@@ -167,9 +175,16 @@ def _unreadable(path: Path, error: OSError) -> DatasetError:
 def part_names(folder: Path) -> list[str]:
     """The names of the parts in a folder, sorted by rank and number."""
     try:
-        return sorted(name for name in os.listdir(folder) if _PART.fullmatch(name))
+        found = [_PART.fullmatch(name) for name in os.listdir(folder)]
     except OSError as error:
         raise _unreadable(folder, error) from None
+    parts = [part for part in found if part is not None]
+    return [part[0] for part in sorted(parts, key=lambda part: (int(part[1]), int(part[2])))]
+
+
+def part_name(rank: int, number: int, content: str) -> str:
+    """The name of a part with this hash of its bytes."""
+    return f"part-{rank:05}-{number:06}-{content}.safetensors"
 
 
 def read_part(path: Path) -> Part:
@@ -193,7 +208,10 @@ def read_part(path: Path) -> Part:
         if max(tensor["data_offsets"][1] for tensor in header.values()) != size - 8 - length:
             raise damaged(path, "does not end with its last value")
         rows, width = places.shape("sample.key", "uint8", 2)
-        if named is None or width != KEY or not isinstance(notes["crop"], str):
+        lengths = places.shape("sample.bytes", "uint64", 1)
+        crop, recipe = notes["crop"], notes["recipe"]
+        texts = isinstance(crop, str) and isinstance(recipe, str)
+        if named is None or width != KEY or lengths != [rows] or rows < 1 or not texts:
             raise ValueError
         names = [name for name in header if f"{name}.ends" in header and name != "sample.name"]
         return Part(
@@ -201,11 +219,14 @@ def read_part(path: Path) -> Part:
             rank=int(named[1]),
             number=int(named[2]),
             rows=rows,
-            notes=notes,
+            crop=crop,
+            recipe=recipe,
+            seed=int(notes["seed"]),
             columns={name: places.column(name, rows) for name in names},
             keys_at=places.at("sample.key"),
+            bytes_at=places.at("sample.bytes"),
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise damaged(path, "has a header that cache.Writer does not write") from None
 
 
@@ -237,7 +258,7 @@ class _Places:
         kind = self.kind(name)
         (numbers,) = self.shape(name, kind, 1)
         found, axes = self.shape(f"{name}.shapes", "int32", 2)
-        if self.shape(f"{name}.ends", "int64", 1) != [rows] or found != rows:
+        if self.shape(f"{name}.ends", "int64", 1) != [rows] or found != rows or axes > MOST_AXES:
             raise ValueError
         places = (self.at(name), numbers, self.at(f"{name}.ends"), self.at(f"{name}.shapes"))
         return PartColumn(kind, *places, axes)
@@ -267,6 +288,7 @@ class NewRow:
 
     key: bytes
     name: bytes
+    bytes: int | None
     values: Mapping[str, npt.NDArray[Any]]
 
 
@@ -277,10 +299,12 @@ def part_pieces(
     whose rows have the same number of axes.
     """
     names = [row.name for row in rows]
+    lengths = [UNKNOWN if row.bytes is None else row.bytes for row in rows]
     tensors: list[tuple[str, str, Sequence[int], list[Any]]] = [
         ("sample.key", "uint8", (len(rows), KEY), [row.key for row in rows]),
         ("sample.name", "uint8", (sum(map(len, names)),), names),
         ("sample.name.ends", "int64", (len(rows),), [_ends([len(name) for name in names])]),
+        ("sample.bytes", "uint64", (len(rows),), [np.array(lengths, np.uint64)]),
     ]
     for column, kind in kinds.items():
         arrays = [row.values[column] for row in rows]

@@ -8,19 +8,22 @@ Never in here: how parts are written.
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from ._columns import Held, Rows
 from ._errors import ConfigError, DatasetError
+from ._featherload import RawBatch
 from ._stored_parts import (
     KEY,
+    Part,
     content_hash,
     damaged,
     dtype_of,
@@ -29,6 +32,8 @@ from ._stored_parts import (
     read_part,
 )
 from ._values import path_text, shown
+
+_log = logging.getLogger("featherload")
 
 Framework = Literal["numpy", "torch", "jax"]
 
@@ -72,8 +77,8 @@ class StoredFolder:
         self.parts = [part for part in self.parts if part.crop in self._crops]
         self.columns = {name: self._column(name) for name in self.parts[0].columns}
         for part in self.parts:
-            if [*part.columns] != [*self.columns]:
-                raise damaged(part.path, "has other columns than the parts before it")
+            if part.columns.keys() != self.columns.keys():
+                raise self._mixed(part, "other columns")
 
     def _crop_order(self, named: str | None) -> list[str]:
         """The crops that epochs read, one after the other."""
@@ -89,6 +94,12 @@ class StoredFolder:
             )
         return known
 
+    def _mixed(self, part: Part, what: str) -> ConfigError:
+        return self._refused(
+            f"has parts with {what} than those before them, such as {part.path.name}: store them "
+            "in a folder of their own"
+        )
+
     def _refused(self, why: str) -> ConfigError:
         return ConfigError(f"stored: {self.path} {why}", option="stored")
 
@@ -97,14 +108,12 @@ class StoredFolder:
         for part in self.parts:
             column = part.columns.get(name)
             if column is None:
-                raise damaged(part.path, f"has no column {name!r}, unlike the parts before it")
+                raise self._mixed(part, "other columns")
             different = np.unique(part.shapes(name), axis=0)
             shape = tuple(different[0].tolist()) if len(different) == 1 else None
             here = _Column(column.kind, column.axes, shape)
             if known is not None and (known.kind, known.axes) != (here.kind, here.axes):
-                raise damaged(
-                    part.path, f"has another type of column {name!r} than parts before it"
-                )
+                raise self._mixed(part, f"another type or number of axes of column {name!r}")
             known = here if known is None or known == here else _Column(here.kind, here.axes, None)
         if known is None:
             raise self._refused("has no parts")
@@ -139,6 +148,10 @@ class StoredFolder:
             )
         return rows[order[at]]
 
+    def is_of_crops(self, recipe: str, seed: int) -> bool:
+        """Whether the values belong to the crops that a loader with this recipe and seed makes."""
+        return all(part.recipe == recipe and part.seed == seed for part in self.parts)
+
     def rows_in_epoch(self, epoch: int) -> npt.NDArray[np.int32]:
         """The row of each sample in an epoch."""
         return self._rows_of_crop[epoch % len(self._rows_of_crop)]
@@ -157,9 +170,26 @@ class StoredColumn(Held):
     ) -> None:
         self._folder, self._name = folder, name
         self._framework, self._epoch = framework, epoch
+        # Of each row of the batch, the length of its file, if it is known.
+        self._bytes: list[int | None] = []
 
-    def in_epoch(self, epoch: int) -> Held:
-        return StoredColumn(self._folder, self._name, self._framework, epoch)
+    def of_batch(self, raw: RawBatch) -> Held:
+        made = StoredColumn(self._folder, self._name, self._framework, raw.epoch)
+        made._bytes = raw.sample_bytes()
+        return made
+
+    def _check_sample(self, part: Part, file: BinaryIO, row: int, at: int, sample: int) -> None:
+        """Raises an error if the file of a sample has another length than when it was stored."""
+        now = self._bytes[at] if self._bytes else None
+        was = part.sample_bytes(file, row)
+        if now is not None and was is not None and now != was:
+            raise DatasetError(
+                f"{part.path}: the values of sample {sample} are of a file of {was} bytes, and it "
+                f"has {now} now: it has changed, or the data set is another one. Store the values "
+                "of this data set in another folder",
+                path=str(part.path),
+                id=sample,
+            )
 
     def read(self, rows: Rows) -> Any:
         folder, column = self._folder, self._folder.columns[self._name]
@@ -180,6 +210,7 @@ class StoredColumn(Held):
             part = folder.parts[number]
             with part.open() as file:
                 for row, at in sorted(wanted):
+                    self._check_sample(part, file, row, at, int(rows[at] or 0))
                     shape, fill = part.row(file, self._name, row)
                     if column.shape is None:
                         each[at] = np.empty(shape, dtype)
@@ -277,6 +308,18 @@ def columns(
                 option="framework",
             )
     return {name: StoredColumn(folder, name, framework) for name, folder in of.items()}
+
+
+def warn_of_other_crops(of: Mapping[str, StoredFolder], state: Mapping[str, Any]) -> None:
+    """Warns if images and stored values come in one batch, and are of different crops."""
+    recipe, seed = state["recipe_hash"], state["plan"]["seed"]
+    for folder in {id(folder): folder for folder in of.values()}.values():
+        if not folder.is_of_crops(recipe, seed):
+            _log.warning(
+                "%s: its values were stored with another recipe or seed, so they may belong to "
+                "other crops than the images of this loader",
+                folder.path,
+            )
 
 
 def _listed(names: Sequence[str]) -> str:

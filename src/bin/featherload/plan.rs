@@ -88,6 +88,12 @@ pub fn run(args: PlanArgs) -> Result<CommandOutcome> {
                 "--sample has no effect without a data set: give SRC",
             ));
         }
+        if setup.options.loader.images == Some(false) {
+            return Err(Error::option(
+                "images",
+                "a plan without images needs a data set: give SRC, or remove --no-images",
+            ));
+        }
         let picture = args.picture.unwrap_or((1080, 1920));
         let recipe = setup.options.recipe()?;
         let shape = RunShape {
@@ -156,7 +162,10 @@ fn write_chart(args: &PlanArgs, draw: impl FnOnce() -> String) -> Result<()> {
 }
 
 fn print(f: &MemoryPlan, device: Device) -> Result<()> {
-    print_outline(&f.outline)?;
+    match f.reads_images {
+        true => print_outline(&f.outline)?,
+        false => output::line("no image is read, and rows have no pixels")?,
+    }
     if let Some(l) = &f.largest {
         print_beside(
             "largest    ",

@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -223,20 +223,23 @@ impl Index {
     /// The name of a sample, which it keeps when the data set moves: the path below the root, after
     /// the path of its shard if it has one. Samples of one file of other kinds have the offset of
     /// their bytes after it, and boxes follow. Of a sample in memory: its place in the list.
-    pub fn sample_name(&self, id: u64) -> Vec<u8> {
-        let name = self.relative_path(id).as_os_str().as_bytes();
-        let mut text = Vec::new();
-        if let Some(part) = self.part(id).filter(|_| !self.is_in_memory()) {
-            let shard = self.shard_path(part.shard);
-            let below = shard.strip_prefix(self.root()).unwrap_or(&shard);
-            text.extend_from_slice(below.as_os_str().as_bytes());
-            text.push(b'/');
-            text.extend_from_slice(name);
-            if !self.has_tars() {
-                text.extend(format!("@{}", part.at).into_bytes());
-            }
-        } else {
-            text.extend_from_slice(name);
+    /// `is_listed`: a program lists the samples, so their root follows from the list. The paths are
+    /// then whole ones.
+    pub fn sample_name(&self, id: u64, is_listed: bool) -> Vec<u8> {
+        let below = |path: &Path| {
+            let path = path.strip_prefix(self.root()).unwrap_or(path);
+            path.as_os_str().as_bytes().to_vec()
+        };
+        let path = self.path(id);
+        let mut text = match is_listed || self.is_in_memory() {
+            true => path.into_os_string().into_vec(),
+            false => below(&path),
+        };
+        if let Some(part) = self
+            .part(id)
+            .filter(|_| !self.is_in_memory() && !self.has_tars())
+        {
+            text.extend(format!("@{}", part.at).into_bytes());
         }
         if let Some(of) = self.pixel_box(id) {
             let of = [of.left, of.top, of.right, of.bottom];
@@ -245,11 +248,24 @@ impl Index {
         text
     }
 
-    /// xxh3-128 of [`Index::sample_name`].
-    pub fn sample_key(&self, id: u64) -> u128 {
+    /// What a sample is found by: xxh3-128 of [`Index::sample_name`], or of the bytes of a sample in
+    /// memory.
+    pub fn sample_key(&self, id: u64, is_listed: bool) -> u128 {
         let mut hasher = Hasher::new();
-        hasher.write(&self.sample_name(id));
+        match self.bytes_in_memory(id) {
+            Some(bytes) => hasher.write(bytes),
+            None => hasher.write(&self.sample_name(id, is_listed)),
+        }
         hasher.finish_128()
+    }
+
+    /// The length of a sample's file, or of its bytes in another file. None if it cannot be known.
+    pub fn sample_bytes(&self, id: u64) -> Option<u64> {
+        match (self.bytes_in_memory(id), self.part(id)) {
+            (Some(bytes), _) => Some(bytes.len() as u64),
+            (None, Some(part)) => Some(part.bytes),
+            (None, None) => self.path(id).metadata().ok().map(|found| found.len()),
+        }
     }
 
     /// The same index of single objects of a store, whose names begin at `address`.

@@ -201,7 +201,15 @@ impl BucketSampler {
             let rows = u64::from(rows) * u64::from(world);
             Some((groups.span(group).1, rows, kind))
         };
-        let buckets: Vec<_> = (0..groups.len()).map(bucket).collect::<Option<_>>()?;
+        let all: Vec<_> = (0..groups.len()).map(bucket).collect::<Option<_>>()?;
+        let mut buckets: Vec<(u64, u64, BucketKind)> = Vec::with_capacity(all.len());
+        for next in all {
+            match buckets.last_mut() {
+                // The batch size limits both, and the first one has the larger images.
+                Some(last) if has_patches && last.1 == next.1 => last.0 += next.0,
+                _ => buckets.push(next),
+            }
+        }
         let rows = u64::from(batch) * u64::from(world);
         let batches = BucketBatches::new(buckets, rows, tail);
         Some(Self { table, batches })
@@ -492,9 +500,15 @@ mod tests {
             seen.sort_unstable();
             prop_assert_eq!(seen, (0..counts.len() as u64).collect::<Vec<_>>());
             // On one rank, with room for all rows, only the last bucket has a batch that is not full.
-            let table = patch_table(counts.iter().copied().flatten().map(Some).collect::<Vec<_>>().into_iter(), budget);
-            let made = BucketSampler::new(Arc::new(table.unwrap()), &sampler, (u32::MAX, 1), EpochTail::Short);
-            prop_assert!(made.unwrap().batches().short_batches() <= 1);
+            let known: Vec<_> = counts.into_iter().filter(Option::is_some).collect();
+            let table = Arc::new(patch_table(known.into_iter(), budget).unwrap());
+            let of = |batch| {
+                let made = BucketSampler::new(table.clone(), &sampler, (batch, 1), EpochTail::Short);
+                made.unwrap().batches().clone()
+            };
+            prop_assert!(of(u32::MAX).short_batches() <= 1);
+            // A batch size that limits all of them leaves one bucket.
+            prop_assert_eq!(of(1).count(), 1);
         }
     }
 
