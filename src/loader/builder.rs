@@ -333,7 +333,7 @@ impl LoaderBuilder {
 
     /// Reads no image: batches have ids, labels, columns and captions, in the order of the same run
     /// with images. The recipe still decides the buckets of
-    /// [`Sampler::Buckets`](crate::order::Sampler::Buckets), for which headers are read. Not with a
+    /// [`Sampler::Buckets`], for which headers are read. Not with a
     /// device, objects, masks, rasters, mixing or a feed.
     pub fn without_images(mut self) -> Self {
         self.has_images = false;

@@ -533,8 +533,9 @@ mod tests {
             (0..8).map(of).collect::<Vec<_>>()
         };
         let (first, second) = (epoch(0), epoch(1));
-        let sizes =
-            |all: &[(Option<(u32, u32)>, Vec<u64>)]| all.iter().map(|b| b.0).collect::<Vec<_>>();
+        let sizes = |all: &[(_, Vec<u64>)]| -> Vec<Option<(u32, u32)>> {
+            all.iter().map(|batch| batch.0).collect()
+        };
         assert_ne!(sizes(&first), sizes(&second));
         assert!(first.iter().all(|batch| !second.contains(batch)));
         assert_eq!(first, epoch(0));
