@@ -79,7 +79,10 @@ def with_files(photos: Path, folder: Path, workers: int) -> Iterator[int]:
 
         def __getitem__(self, at: int) -> Any:
             found = np.load(self.paths[at])
-            sizes = torch.from_numpy(found["original_size"]), torch.from_numpy(found["crop_ltrb"])
+            sizes = (
+                torch.from_numpy(found["original_size"]),
+                torch.from_numpy(found["crop_ltrb"]),
+            )
             return torch.from_numpy(found["latents"]), *sizes
 
     made = torch.utils.data.DataLoader(
