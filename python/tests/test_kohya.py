@@ -506,3 +506,10 @@ def test_caption_files_that_are_wrong(root: Path) -> None:
 def test_a_dataset_needs_images_for_training(root: Path) -> None:
     with pytest.raises(DatasetError, match="no images for training"):
         read(root, dataset("", "is_reg = true"))
+
+
+@pytest.mark.parametrize("name", ["deep.toml", "deep.json"])
+def test_files_with_too_many_levels_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("a = " * name.endswith("toml") + "[" * 100_000)
+    with pytest.raises(featherload.ConfigError, match=f"{name} is not valid"):
+        kohya.read(tmp_path / name)

@@ -835,3 +835,44 @@ def test_named_batches_without_images_have_no_entry_for_them(
     for named in NamedBatches(iter(made), ("pixel_values", "labels")):
         assert [*named] == ["labels", "latents"]
         assert named["latents"].shape[1:] == known[0, 0].shape
+
+
+def test_the_error_of_a_with_block_comes_through_a_full_disk(
+    folder: Path, loader: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = loader(folder, recipe=RANDOM, batch_size=5)
+
+    def fails(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with (
+        pytest.raises(ValueError, match="the trainer's own") as raised,
+        monkeypatch.context() as patch,
+        Writer(tmp_path, made) as writer,
+    ):
+        batch = next(iter(made))
+        writer.write(batch, latents=latents(batch.images))
+        patch.setattr(os, "fsync", fails)
+        raise ValueError("the trainer's own")
+    assert "rows that waited were lost" in raised.value.__notes__[0]
+    # Its lock is free.
+    Writer(tmp_path, loader(folder, recipe=RANDOM)).close()
+    # Without a full disk the rows are stored.
+    made = loader(folder, recipe=RANDOM, batch_size=5)
+    with pytest.raises(ValueError, match="another"), Writer(tmp_path, made) as writer:
+        batch = next(iter(made))
+        writer.write(batch, latents=latents(batch.images))
+        raise ValueError("another")
+    assert featherload.cache.info(tmp_path)["crops"] == {"0": 5}
+
+
+def test_orders_that_leave_samples_out_are_worth_a_warning(
+    folder: Path, loader: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for options in ({"drop_last": True}, {"sampler": samplers.RepeatedAugmentation()}):
+        Writer(tmp_path, loader(folder, recipe=RANDOM, **options)).close()
+        assert "leaves samples out" in caplog.text
+        caplog.clear()
+    for options in ({"shuffle": False}, {"sampler": samplers.ShardShuffle()}):
+        Writer(tmp_path, loader(folder, recipe=RANDOM, **options)).close()
+        assert "leaves samples out" not in caplog.text

@@ -142,7 +142,9 @@ class StoredFolder:
             raise DatasetError(
                 f"{self.path}: {len(missing)} of {len(keys)} samples have no stored values of crop "
                 f"{crop!r}, the first is sample {missing[0]} ({first}): run cache.Writer to its "
-                "end, or leave these samples out of the data set",
+                "end, in an order that has all samples, name a crop that is complete with "
+                "stored=featherload.cache.Stored(folder, crop=...), or leave these samples out of "
+                "the data set",
                 path=str(self.path),
                 id=int(missing[0]),
             )

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import secrets
 import time
@@ -35,10 +36,13 @@ from ._stored_parts import (
 )
 from ._values import byte_count, path_text, shown
 
+_log = logging.getLogger("featherload")
 _MASKED = (RowStatus.PADDING, RowStatus.FAILED)
 _OWN = ".featherload-"
 _SIZES = ("original_size", "crop", "target_size")
 """How an image was cropped to its bucket, stored with its values."""
+_PARTIAL = ("weighted", "repeated_augmentation", "identity")
+"""Orders whose epochs do not have all samples."""
 _ROW = 512
 """Bytes that a waiting row takes beside its values, about."""
 
@@ -385,8 +389,17 @@ class Writer:
     def __enter__(self) -> Writer:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, *_: object) -> None:
+        if error is None:
+            self.close()
+            return
+        # The error of the with block is what the trainer must see.
+        try:
+            self.close()
+        except PlatformError as failed:
+            error.add_note(f"featherload.cache.Writer: rows that waited were lost: {failed}")
+            self.closed = True
+            self._lock.close()
 
     def __del__(self) -> None:
         if getattr(self, "closed", True):
@@ -415,6 +428,14 @@ def _check_loader(loader: Any) -> None:
             "the loader has a sampler object, whose order is unknown after a kill: use one of "
             "featherload.samplers, 'shuffle' or 'sequential'",
             "sampler",
+        )
+    plan = json.loads(loader._stream.state())["plan"]
+    order = plan["sampler"] if isinstance(plan["sampler"], str) else next(iter(plan["sampler"]))
+    if loader.drop_last or order in _PARTIAL:
+        _log.warning(
+            "an epoch with %s leaves samples out, and a run that reads stored values needs all: "
+            "use another order without drop_last",
+            "drop_last" if loader.drop_last else f"the sampler {order}",
         )
     if loader._running is not None:
         raise _refused("an epoch of the loader has begun: make the writer before", "loader")

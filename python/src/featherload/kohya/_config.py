@@ -39,7 +39,7 @@ def parse_file(file: str) -> dict[str, Any]:
         ) from None
     except UnicodeDecodeError:
         raise ConfigError(f"{file} is not UTF-8: save it as UTF-8", path=file) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         found = re.search(r"line (\d+)", str(error))
         raise ConfigError(
             f"{file} is not valid {suffix[1:].upper()}: {error}: correct it. Paths with "

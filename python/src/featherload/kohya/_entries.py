@@ -161,6 +161,8 @@ def _metadata(subset: Section, file: str) -> dict[str, dict[str, Any]]:
         raise subset.damaged(
             "metadata_file", file, f"is not valid JSON: {error}: correct it", error.lineno
         ) from None
+    except RecursionError:
+        raise subset.damaged("metadata_file", file, "has too many levels: correct it") from None
     except ValueError:
         raise subset.refuse("metadata_file", f"is {shown(file)}: give a path") from None
     if not isinstance(metadata, dict):
@@ -176,9 +178,10 @@ def _json_lines(
     for number, line in enumerate(lines, 1):
         try:
             entry = json.loads(line)
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, RecursionError) as error:
+            why = getattr(error, "msg", "too many levels")
             raise subset.damaged(
-                "metadata_file", file, f"line {number} is not valid JSON: {error.msg}", number
+                "metadata_file", file, f"line {number} is not valid JSON: {why}", number
             ) from None
         if not isinstance(entry, dict) or not isinstance(entry.get("image_path"), str):
             raise subset.damaged(

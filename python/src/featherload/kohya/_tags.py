@@ -177,7 +177,9 @@ class _KeptTags:
 
 def _unused_character(texts: Iterable[Iterable[str]]) -> str:
     """A character for private use that no text has."""
-    used = set().union(*map(set, chain.from_iterable(texts)))
+    used: set[str] = set()
+    for text in chain.from_iterable(texts):
+        used.update(text)
     return next(character for character in map(chr, range(0xE000, 0xF900)) if character not in used)
 
 
