@@ -114,6 +114,7 @@ def run(side: str, photos: Path, folder: Path, workers: int, times: Any) -> None
     import torch
 
     torch.set_num_threads(1)
+    multiprocessing.set_start_method("fork", force=True)
     batches = SIDES[side](photos, folder, workers)
     for _ in range(20):
         next(batches)
