@@ -12,15 +12,16 @@ of PSS over its processes.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from turns import measure, on_one_thread, print_turns
 
 BATCH = 8
 
@@ -42,7 +43,9 @@ def processors() -> dict[str, Any]:
 
 
 def files(photos: Path) -> list[Path]:
-    found = (path for path in photos.rglob("*") if path.suffix.lower() in {".jpg", ".jpeg"})
+    found = (
+        path for path in photos.rglob("*") if path.suffix.lower() in {".jpg", ".jpeg"}
+    )
     return sorted(found)
 
 
@@ -96,7 +99,8 @@ def compare_values(photos: Path, number: int) -> bool:
     return same
 
 
-def with_processor(paths: list[Path], processor: Any, workers: int) -> Iterator[int]:
+def processed(paths: list[Path], processor: Any) -> tuple[Any, Any]:
+    """A data set of torch with the inputs of each image, and what joins them to a batch."""
     import torch
 
     class Photos(torch.utils.data.Dataset[Any]):
@@ -109,13 +113,19 @@ def with_processor(paths: list[Path], processor: Any, workers: int) -> Iterator[
     def collate(rows: list[Any]) -> dict[str, Any]:
         return {key: torch.cat([row[key] for row in rows]) for key in rows[0]}
 
+    return Photos(), collate
+
+
+def with_processor(paths: list[Path], processor: Any, workers: int) -> Iterator[int]:
+    import torch
+
+    data, collate = processed(paths, processor)
     loader = torch.utils.data.DataLoader(
-        Photos(),
+        data,
         BATCH,
         shuffle=True,
         num_workers=workers,
         collate_fn=collate,
-        multiprocessing_context="fork",
     )
     for batch in loader:
         yield len(batch.get("image_grid_thw", batch.get("spatial_shapes")))
@@ -126,7 +136,12 @@ def with_recipe(paths: list[Path], recipe: Any, workers: int) -> Iterator[int]:
     import featherload
 
     loader = featherload.Loader(
-        paths, recipe, batch_size=BATCH, framework="torch", num_workers=workers, epochs=1
+        paths,
+        recipe,
+        batch_size=BATCH,
+        framework="torch",
+        num_workers=workers,
+        epochs=1,
     )
     for batch in loader:
         batch.patches.inputs()
@@ -150,9 +165,7 @@ SIDES = {
 
 
 def run(side: str, name: str, photos: Path, workers: int, times: Any) -> None:
-    import torch
-
-    torch.set_num_threads(1)
+    on_one_thread()
     batches = SIDES[side](files(photos), processors()[name], workers)
     times.send("begins")
     rows = next(batches)
@@ -162,50 +175,18 @@ def run(side: str, name: str, photos: Path, workers: int, times: Any) -> None:
     times.send((rows - BATCH) / (time.perf_counter() - began))
 
 
-def pss(process: int) -> int:
-    """Of a process and its descendants, in bytes."""
-    total = 0
-    try:
-        for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                total += int(line.split()[1]) * 1024
-        for thread in os.listdir(f"/proc/{process}/task"):
-            children = Path(f"/proc/{process}/task/{thread}/children").read_text().split()
-            total += sum(pss(int(child)) for child in children)
-    except OSError:
-        pass
-    return total
-
-
-def measure(side: str, name: str, photos: Path, workers: int) -> tuple[float, int]:
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=run, args=(side, name, photos, workers, there))
-    process.start()
-    there.close()
-    here.recv()
-    most = 0
-    while not here.poll(0.2):
-        most = max(most, pss(process.pid or 0))
-    rate = here.recv()
-    process.join()
-    return rate, most
-
-
 def compare_rates(photos: Path, workers: list[int]) -> None:
     print(f"{len(files(photos))} photos, {os.cpu_count()} processors\n")
     print("| processor | workers | side | images/s | PSS, MiB |")
     print("|---|---|---|---|---|")
     for name in ("Qwen2-VL, 200,704 pixels", "Qwen2-VL", "SigLIP 2, 256"):
         for count in workers:
-            made: dict[str, list[tuple[float, int]]] = {side: [] for side in SIDES}
-            for _ in range(3):
-                for side in SIDES:
-                    made[side].append(measure(side, name, photos, count))
-            for side, runs in made.items():
-                rates = ", ".join(f"{rate:.1f}" for rate, _ in runs)
-                memory = ", ".join(f"{most / 2**20:.0f}" for _, most in runs)
-                print(f"| {name} | {count} | {side} | {rates} | {memory} |", flush=True)
+            once = partial(measured, name=name, photos=photos, workers=count)
+            print_turns(f"{name} | {count}", [*SIDES], 3, once)
+
+
+def measured(side: str, name: str, photos: Path, workers: int) -> tuple[float, int]:
+    return measure(run, side, name, photos, workers)
 
 
 def main() -> int:

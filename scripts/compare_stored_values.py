@@ -12,15 +12,15 @@ cache. Needs torch, in the environment of `scripts/python`.
 
 from __future__ import annotations
 
-import multiprocessing
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from compare_patches import pss
+from turns import measure, on_one_thread, print_turns, rate_of
 
 BATCH = 16
 RECIPE = {
@@ -111,34 +111,12 @@ SIDES = {"npz files, DataLoader": with_files, "featherload": with_parts}
 
 
 def run(side: str, photos: Path, folder: Path, workers: int, times: Any) -> None:
-    import torch
-
-    torch.set_num_threads(1)
-    multiprocessing.set_start_method("fork", force=True)
-    batches = SIDES[side](photos, folder, workers)
-    for _ in range(20):
-        next(batches)
-    times.send("begins")
-    rows, began = 0, time.perf_counter()
-    while time.perf_counter() - began < 4:
-        rows += next(batches)
-    times.send(rows / (time.perf_counter() - began))
+    on_one_thread()
+    rate_of(SIDES[side](photos, folder, workers), 4, 20, times)
 
 
-def measure(side: str, photos: Path, folder: Path, workers: int) -> tuple[float, int]:
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=run, args=(side, photos, folder, workers, there))
-    process.start()
-    there.close()
-    here.recv()
-    most = 0
-    while not here.poll(0.2):
-        most = max(most, pss(process.pid or 0))
-    rate = here.recv()
-    process.terminate()
-    process.join()
-    return rate, most
+def measured(side: str, photos: Path, folder: Path, workers: int) -> tuple[float, int]:
+    return measure(run, side, photos, folder, workers)
 
 
 def main() -> int:
@@ -151,14 +129,8 @@ def main() -> int:
     print("| workers | side | values/s | PSS, MiB |")
     print("|---|---|---|---|")
     for count in [int(count) for count in sys.argv[3:]] or [2]:
-        made: dict[str, list[tuple[float, int]]] = {side: [] for side in SIDES}
-        for _ in range(TURNS):
-            for side in SIDES:
-                made[side].append(measure(side, photos, folder, count))
-        for side, runs in made.items():
-            rates = ", ".join(f"{rate:.0f}" for rate, _ in runs)
-            memory = ", ".join(f"{most / 2**20:.0f}" for _, most in runs)
-            print(f"| {count} | {side} | {rates} | {memory} |", flush=True)
+        once = partial(measured, photos=photos, folder=folder, workers=count)
+        print_turns(str(count), [*SIDES], TURNS, once)
     return 0
 
 

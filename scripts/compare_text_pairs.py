@@ -13,17 +13,17 @@ OPEN_CLIP_WEBDATASET: a folder with the webdataset that open_clip takes, if anot
 from __future__ import annotations
 
 import io
-import multiprocessing
 import os
 import sys
 import tarfile
-import time
 from argparse import Namespace
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from compare_patches import files, pss
+from compare_patches import files
+from turns import measure, on_one_thread, print_turns, rate_of
 
 BATCH, SHARDS = 64, 8
 SECONDS, TURNS = 6.0, 2
@@ -224,35 +224,12 @@ SIDES = {
 
 
 def run(side: str, folder: Path, workers: int, times: Any) -> None:
-    import torch
-
-    torch.set_num_threads(1)
-    # Peers give their workers functions that no other method can send.
-    multiprocessing.set_start_method("fork", force=True)
-    batches = SIDES[side](folder, workers)
-    for _ in range(3):
-        next(batches)
-    times.send("begins")
-    rows, began = 0, time.perf_counter()
-    while time.perf_counter() - began < SECONDS:
-        rows += next(batches)
-    times.send(rows / (time.perf_counter() - began))
+    on_one_thread()
+    rate_of(SIDES[side](folder, workers), SECONDS, 3, times)
 
 
-def measure(side: str, folder: Path, workers: int) -> tuple[float, int]:
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=run, args=(side, folder, workers, there))
-    process.start()
-    there.close()
-    here.recv()
-    most = 0
-    while not here.poll(0.5):
-        most = max(most, pss(process.pid or 0))
-    rate = here.recv()
-    process.terminate()
-    process.join()
-    return rate, most
+def measured(side: str, folder: Path, workers: int) -> tuple[float, int]:
+    return measure(run, side, folder, workers)
 
 
 def main() -> int:
@@ -267,17 +244,8 @@ def main() -> int:
     print("| workers | loader | images/s | PSS, MiB |")
     print("|---|---|---|---|")
     for count in [int(count) for count in sys.argv[3:]] or [2]:
-        made: dict[str, list[tuple[float, int]]] = {side: [] for side in SIDES}
-        for _ in range(TURNS):
-            for side in SIDES:
-                try:
-                    made[side].append(measure(side, folder, count))
-                except EOFError:
-                    print(f"{side} ended with an error", file=sys.stderr)
-        for side, runs in made.items():
-            rates = ", ".join(f"{rate:.1f}" for rate, _ in runs)
-            memory = ", ".join(f"{most / 2**20:.0f}" for _, most in runs)
-            print(f"| {count} | {side} | {rates} | {memory} |", flush=True)
+        once = partial(measured, folder=folder, workers=count)
+        print_turns(str(count), [*SIDES], TURNS, once)
     return 0
 
 

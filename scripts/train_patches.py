@@ -12,14 +12,14 @@ of its own. Needs featherload, torch with a GPU, transformers and torchvision.
 
 from __future__ import annotations
 
-import multiprocessing
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from compare_patches import files, opened, processors, pss
+from compare_patches import files, processed, processors
+from turns import measure, on_one_thread
 
 SECONDS = 10.0
 WARM_UP = 8
@@ -104,18 +104,9 @@ def with_processor(
 ) -> Iterator[Any]:
     import torch
 
-    class Photos(torch.utils.data.Dataset[Any]):
-        def __len__(self) -> int:
-            return len(paths)
-
-        def __getitem__(self, at: int) -> Any:
-            return processor(images=[opened(paths[at])], return_tensors="pt")
-
-    def collate(found: list[Any]) -> dict[str, Any]:
-        return {key: torch.cat([row[key] for row in found]) for key in found[0]}
-
+    data, collate = processed(paths, processor)
     loader = torch.utils.data.DataLoader(
-        Photos(),
+        data,
         rows,
         shuffle=True,
         num_workers=workers,
@@ -123,7 +114,6 @@ def with_processor(
         drop_last=True,
         pin_memory=True,
         persistent_workers=True,
-        multiprocessing_context="fork",
     )
     while True:
         for batch in loader:
@@ -148,7 +138,7 @@ SIDES = {
 def run(side: str, name: str, photos: Path, workers: int, times: Any) -> None:
     import torch
 
-    torch.set_num_threads(1)
+    on_one_thread()
     paths = files(photos) * 40
     rows = ROWS[name]
     batches = SIDES[side](paths, processors()[name], rows, workers)
@@ -168,22 +158,6 @@ def run(side: str, name: str, photos: Path, workers: int, times: Any) -> None:
     times.send(steps * rows / (time.perf_counter() - began))
 
 
-def measure(side: str, name: str, photos: Path, workers: int) -> tuple[float, int]:
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=run, args=(side, name, photos, workers, there))
-    process.start()
-    there.close()
-    here.recv()
-    most = 0
-    while not here.poll(1):
-        most = max(most, pss(process.pid or 0))
-    rate = here.recv()
-    process.terminate()
-    process.join()
-    return rate, most
-
-
 def main() -> int:
     if len(sys.argv) < 3:
         print(__doc__, file=sys.stderr)
@@ -194,7 +168,7 @@ def main() -> int:
     for name in ROWS:
         for workers in [int(count) for count in sys.argv[2:]]:
             for side in SIDES:
-                rate, most = measure(side, name, photos, workers)
+                rate, most = measure(run, side, name, photos, workers)
                 mib = most / 2**20
                 print(
                     f"| {name} | {workers} | {side} | {rate:.1f} | {mib:.0f} |",

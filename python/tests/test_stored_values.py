@@ -338,7 +338,8 @@ def test_types_of_torch_are_kept(folder: Path, loader: Make, tmp_path: Path, kin
         for batch in made:
             values = batch.images[:, 0, :4, :4].to(torch.float32) / 3
             given = values.to(dtype).transpose(1, 2)
-            writer.write(batch, values=given)
+            # A batch that was moved, as to a GPU.
+            writer.write(batch.to("cpu", copy=True), values=given)
             known |= dict(zip(batch.ids.tolist(), given.clone(), strict=True))
     options = {"columns": ["values"], "stored": tmp_path, "images": False}
     for batch in loader(folder, **options, framework="torch", batch_size=4):
@@ -470,6 +471,10 @@ def test_values_that_cannot_be_stored_are_refused(
     )
     with pytest.raises(featherload.ConfigError, match="is of another data set"):
         writer.write(next(iter(other)), a=good)
+    for change in ({"seed": 3}, {"recipe": "eval224"}):
+        options = {"recipe": RANDOM, "batch_size": 5, **change}
+        with pytest.raises(featherload.ConfigError, match="is of another recipe or seed"):
+            writer.write(next(iter(loader(folder, **options))), a=good)
     following = next(batches)
     with pytest.raises(featherload.ConfigError, match="has the columns a, and this batch has b"):
         writer.write(following, b=good)
@@ -496,9 +501,10 @@ def test_values_that_cannot_be_stored_are_refused(
         ({"part_seconds": float("nan")}, "is no time"),
         ({"part_bytes": "much"}, "is not a size"),
         ({"part_bytes": 1.5}, "part_bytes"),
+        ({"folder": ""}, "folder is empty"),
     ]:
         with pytest.raises(featherload.ConfigError, match=said):
-            Writer(tmp_path, loader(folder, recipe=RANDOM), **given)
+            Writer(**{"folder": tmp_path, "loader": loader(folder, recipe=RANDOM), **given})
     with pytest.raises(featherload.ConfigError, match="is no featherload.Loader"):
         Writer(tmp_path, [batch])  # type: ignore[arg-type]
     given = loader(folder, recipe=RANDOM, sampler=range(IMAGES))
@@ -555,7 +561,15 @@ def test_damage_is_found(folder: Path, loader: Make, tmp_path: Path) -> None:
         assert not featherload.cache.verify(tmp_path).ok
         with pytest.raises(featherload.DatasetError, match="remove this file and store its values"):
             loader(folder, **options)
-    header = json.loads(whole[8 : 8 + int.from_bytes(whole[:8], "little")])
+    start = 8 + int.from_bytes(whole[:8], "little")
+    header = json.loads(whole[8:start])
+    # Shapes that would take all memory.
+    first, end = (start + at for at in header["latents.shapes"]["data_offsets"])
+    for number in (1 << 30, -1):
+        shapes = number.to_bytes(4, "little", signed=True) * ((end - first) // 4)
+        part.write_bytes(whole[:first] + shapes + whole[end:])
+        with pytest.raises(featherload.DatasetError, match="has other values than its shapes"):
+            loader(folder, **options)
     for tensor in ("latents", "latents.ends", "sample.key", "score.shapes"):
         for change in (
             {"data_offsets": [0, 1 << 60]},
@@ -609,6 +623,7 @@ def test_keywords_that_do_not_fit_are_refused(folder: Path, loader: Make, tmp_pa
         (featherload.DatasetError, {"stored": folder, "columns": ["a"]}, "has no stored values"),
         (featherload.DatasetError, {"stored": tmp_path / "none"}, "cannot be read"),
         (featherload.ConfigError, {"stored": 3}, "stored 3 is no folder"),
+        (featherload.ConfigError, {"stored": ""}, "stored is empty"),
         (featherload.ConfigError, {"images": "no"}, "neither True nor False"),
         (featherload.ConfigError, {"images": False, "masks": "{stem}.png"}, "reads no images"),
         (featherload.ConfigError, {"images": False, "then": abs}, "then is a function on images"),

@@ -332,9 +332,8 @@ impl LoaderBuilder {
     }
 
     /// Reads no image: batches have ids, labels, columns and captions, in the order of the same run
-    /// with images. The recipe still decides the buckets of
-    /// [`Sampler::Buckets`], for which headers are read. Not with a
-    /// device, objects, masks, rasters, mixing or a feed.
+    /// with images. The recipe still decides the buckets of [`Sampler::Buckets`], for which headers
+    /// are read. Not with a device, objects, masks, rasters, mixing or a feed.
     pub fn without_images(mut self) -> Self {
         self.has_images = false;
         self
@@ -479,7 +478,8 @@ impl LoaderBuilder {
             Some((_, option, why)) => Err(Error::option(
                 option,
                 format!(
-                    "{why}, and this run reads no images (`images` is false): remove one of them"
+                    "{why}, and this run reads no images (--no-images, images=False, \
+                     without_images): remove one of them"
                 ),
             )),
             None => Ok(()),

@@ -217,6 +217,17 @@ pub fn data(classes: u64, each: u64) -> tempfile::TempDir {
     dir
 }
 
+/// A flat folder of this number of JPEGs, `000.jpg` first. `size`: height and width of each.
+pub fn sized_folder(images: u64, size: impl Fn(u64) -> (u16, u16)) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for i in 0..images {
+        let (height, width) = size(i);
+        let picture = Picture::rgb(width, height, i).encode();
+        fs::write(dir.path().join(format!("{i:03}.jpg")), picture).unwrap();
+    }
+    dir
+}
+
 /// A loader over `dir`, by workers that the built executable starts.
 pub fn builder(dir: &Path) -> LoaderBuilder {
     Loader::builder(Source::detect(dir).unwrap())

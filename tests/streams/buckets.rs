@@ -19,7 +19,7 @@ use featherload::{
 use serde::Deserialize;
 
 use crate::common::rows::{assert_same, stream, take};
-use crate::common::{Picture, builder};
+use crate::common::{Picture, builder, sized_folder};
 use crate::full::with_orientation;
 
 const IMAGES: u64 = 61;
@@ -46,13 +46,7 @@ fn size(i: u64) -> (u16, u16) {
 }
 
 fn data() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    for i in 0..IMAGES {
-        let (height, width) = size(i);
-        let picture = Picture::rgb(width, height, i).encode();
-        fs::write(dir.path().join(format!("{i:03}.jpg")), picture).unwrap();
-    }
-    dir
+    sized_folder(IMAGES, size)
 }
 
 fn recipe() -> Recipe {

@@ -9,7 +9,7 @@ use featherload::{
     NumberRule, ObjectOptions, Rank, RasterOptions, RasterRule, Recipe, RowStatus, Sampler,
 };
 
-use crate::common::{Picture, builder, data};
+use crate::common::{builder, data, sized_folder};
 
 /// What a batch tells about its rows.
 type Told = (Vec<u64>, Vec<RowStatus>, BatchLabels, [u64; 3]);
@@ -125,15 +125,9 @@ fn no_image_is_opened_and_rows_have_no_pixels() {
 
 #[test]
 fn batches_of_buckets_stay_those_of_the_headers() {
-    let dir = tempfile::tempdir().unwrap();
-    for number in 0..40u16 {
-        let picture = Picture::rgb(40 + number * 37 % 90, 40 + number * 53 % 110, number.into());
-        fs::write(
-            dir.path().join(format!("{number:02}.jpg")),
-            picture.encode(),
-        )
-        .unwrap();
-    }
+    let dir = sized_folder(40, |i| {
+        (40 + (i * 53 % 110) as u16, 40 + (i * 37 % 90) as u16)
+    });
     let rule = BucketRule {
         area: 64 * 64,
         step: Some(16),

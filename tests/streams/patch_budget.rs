@@ -11,7 +11,7 @@ use featherload::{
 };
 
 use crate::common::rows::{assert_same, stream, take};
-use crate::common::{Picture, builder};
+use crate::common::{Picture, builder, sized_folder};
 
 const IMAGES: u64 = 61;
 const BUDGET: u64 = 400;
@@ -34,13 +34,7 @@ fn patches(i: u64) -> u64 {
 }
 
 fn data() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    for i in 0..IMAGES {
-        let (height, width) = size(i);
-        let picture = Picture::rgb(width, height, i).encode();
-        fs::write(dir.path().join(format!("{i:03}.jpg")), picture).unwrap();
-    }
-    dir
+    sized_folder(IMAGES, size)
 }
 
 fn recipe() -> Recipe {

@@ -118,6 +118,8 @@ class Batch(tuple[Any, Any]):
     _patches: Patches | None
     # Rows of images for each sample: the images of all samples, then those of all again, ...
     _splits: int
+    # Hash of the recipe and seed of its run. None for a batch that no loader made.
+    _crops: tuple[str, int] | None
 
     def __new__(
         cls,
@@ -137,7 +139,7 @@ class Batch(tuple[Any, Any]):
         batch._objects, batch._splits = objects, splits
         batch._view, batch._labels = view, labels
         batch._rasters, batch._captions = rasters or {}, captions
-        batch._patches = None
+        batch._patches, batch._crops = None, None
         return batch
 
     def __getitem__(self, key: Any) -> Any:
@@ -446,7 +448,9 @@ class Batch(tuple[Any, Any]):
         elif not are_same:
             targets = self._view(there, at, masks, objects)[1]
         parts = (masks, objects, self._splits, self._view, at, rasters, self._captions)
-        return Batch((there, targets), raw, self._columns, *parts)
+        moved = Batch((there, targets), raw, self._columns, *parts)
+        moved._crops = self._crops
+        return moved
 
     def numpy(self) -> tuple[Any, Any]:
         """Images and labels as NumPy arrays: views, or copies if they are on a device."""

@@ -343,8 +343,10 @@ class Loader:
                 "another dtype or framework",
                 option="dtype",
             )
-        plan = json.loads(self._stream.state())["plan"]
+        state = json.loads(self._stream.state())
+        plan = state["plan"]
         self._place: tuple[int, int] = plan["rank"], plan["world"]
+        self._crops: tuple[str, int] = state["recipe_hash"], plan["seed"]
         # A method of a data set gives labels with the images.
         self.dataset = Dataset(self._stream, not isinstance(self._items, AskedItems))
         if self._columns is not None and owners:
@@ -432,7 +434,7 @@ class Loader:
         try:
             keys = self._stream.sample_keys(self._lists_samples())
             if self._reads_images:
-                _stored_values.warn_of_other_crops(owners, json.loads(self._stream.state()))
+                _stored_values.warn_of_other_crops(owners, self._crops)
             return _stored_values.columns(
                 owners, keys, lambda id: self.dataset[id][0], self.framework
             )
@@ -815,7 +817,9 @@ class Loader:
         rule = self._captions
         made = None if rule is None else _captions.BatchCaptions(rule, self._columns)
         parts = {"view": self._view, "labels": labels, "rasters": rasters, "captions": made}
-        return Batch(pair, raw, self._columns, masks, objects, **parts)
+        batch = Batch(pair, raw, self._columns, masks, objects, **parts)
+        batch._crops = self._crops
+        return batch
 
 
 def _ops(recipe: Mapping[str, Any]) -> Sequence[dict[str, Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from ._stored_parts import (
     part_names,
     read_part,
 )
-from ._values import path_text, shown
+from ._values import folder_path, shown
 
 _log = logging.getLogger("featherload")
 
@@ -66,7 +67,7 @@ class StoredFolder:
     """A folder of stored values, whose headers were read."""
 
     def __init__(self, stored: Stored) -> None:
-        self.path = Path(path_text("stored", stored.folder))
+        self.path = folder_path("stored", stored.folder)
         self.parts = [read_part(self.path / name) for name in part_names(self.path)]
         if not self.parts:
             raise DatasetError(
@@ -111,6 +112,10 @@ class StoredFolder:
                 raise self._mixed(part, "other columns")
             different = np.unique(part.shapes(name), axis=0)
             shape = tuple(different[0].tolist()) if len(different) == 1 else None
+            if shape is not None and (
+                min(shape, default=0) < 0 or math.prod(shape) * part.rows != column.numbers
+            ):
+                raise damaged(part.path, f"column {name!r} has other values than its shapes")
             here = _Column(column.kind, column.axes, shape)
             if known is not None and (known.kind, known.axes) != (here.kind, here.axes):
                 raise self._mixed(part, f"another type or number of axes of column {name!r}")
@@ -312,11 +317,12 @@ def columns(
     return {name: StoredColumn(folder, name, framework) for name, folder in of.items()}
 
 
-def warn_of_other_crops(of: Mapping[str, StoredFolder], state: Mapping[str, Any]) -> None:
-    """Warns if images and stored values come in one batch, and are of different crops."""
-    recipe, seed = state["recipe_hash"], state["plan"]["seed"]
+def warn_of_other_crops(of: Mapping[str, StoredFolder], crops: tuple[str, int]) -> None:
+    """Warns if images and stored values come in one batch, and are of different crops. ``crops``:
+    hash of the recipe, and seed, of the images.
+    """
     for folder in {id(folder): folder for folder in of.values()}.values():
-        if not folder.is_of_crops(recipe, seed):
+        if not folder.is_of_crops(*crops):
             _log.warning(
                 "%s: its values were stored with another recipe or seed, so they may belong to "
                 "other crops than the images of this loader",
@@ -361,4 +367,4 @@ def verify(folder: Path) -> dict[str, Any]:
             read_part(path)
         except DatasetError as error:
             findings.append({"file": name, "kind": "data", "message": str(error)})
-    return {"folder": str(folder), "complete": True, "shards": len(names), "findings": findings}
+    return {"folder": str(folder), "parts": len(names), "findings": findings}

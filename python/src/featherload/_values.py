@@ -9,6 +9,7 @@ import json
 import operator
 import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -164,3 +165,11 @@ def as_json(options: Mapping[str, Any], names: Mapping[str, str] | None = None) 
         if value is not None
     ]
     return "{" + ", ".join(parts) + "}"
+
+
+def folder_path(option: str, folder: Any) -> Path:
+    """A folder. An empty text is an error: it would be the working directory."""
+    text = path_text(option, folder)
+    if not text:
+        raise ConfigError(f"{option} is empty: give the path of a folder", option=option)
+    return Path(text)

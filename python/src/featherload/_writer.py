@@ -34,7 +34,7 @@ from ._stored_parts import (
     part_pieces,
     read_part,
 )
-from ._values import byte_count, path_text, shown
+from ._values import byte_count, folder_path, shown
 
 _log = logging.getLogger("featherload")
 _MASKED = (RowStatus.PADDING, RowStatus.FAILED)
@@ -94,7 +94,7 @@ class Writer:
     ) -> None:
         _check_loader(loader)
         self.closed = True
-        self.folder = Path(path_text("folder", folder))
+        self.folder = folder_path("folder", folder)
         self._loader, self._allow_nonfinite = loader, allow_nonfinite
         self._crops = _crop_names(crops)
         self._part_bytes = byte_count("part_bytes", part_bytes) or 0
@@ -138,11 +138,11 @@ class Writer:
             self._kinds = {name: (column.kind, column.axes) for name, column in columns}
         own = [part.number for part in parts if part.rank == self._rank]
         self._number = max(own, default=-1) + 1
-        state = json.loads(loader._stream.state())
-        self._recipe, self._seed = state["recipe_hash"], state["plan"]["seed"]
+        self._recipe, self._seed = loader._crops
         self._check_recipe(parts)
         if parts:
             epoch, samples = self._place()
+            state = json.loads(loader._stream.state())
             loader.load_state_dict({**state, "epoch": epoch, "samples": samples})
 
     def _check_recipe(self, parts: Sequence[Part]) -> None:
@@ -248,6 +248,12 @@ class Writer:
             raise _refused(
                 "the batch is of another data set than the writer's loader: give batches of that "
                 "loader",
+                "batch",
+            )
+        if batch._crops != self._loader._crops:
+            raise _refused(
+                "the batch is not one that the writer's loader made, or is of another recipe or "
+                "seed: give batches as that loader returns them",
                 "batch",
             )
         return rows, units

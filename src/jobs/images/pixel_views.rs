@@ -69,8 +69,8 @@ pub(crate) fn rows_of_patches() -> Error {
 pub(crate) fn no_pixels() -> Error {
     Error::option(
         "images",
-        "this run reads no images, so its rows have no pixels (`images` is false): remove this \
-         option",
+        "this run reads no images, so its rows have no pixels: make it without --no-images, \
+         images=False or without_images",
     )
 }
 
