@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Compares rows of patches with the image processors of transformers.
+"""Compares rows of patches and tiles with the image processors of transformers.
 
     compare_patches.py values PHOTOS [NUMBER]   grids, and values in levels
     compare_patches.py rates PHOTOS WORKERS...  images/s and memory beside torch's DataLoader
+
+The variable ONLY chooses processors: those whose names have it.
 
 Needs featherload, transformers, torch, torchvision and Pillow. PHOTOS is a folder. `values` takes its
 first NUMBER images (200). `rates` gives both sides the same files, batches of 8 and f32 rows, and
@@ -27,11 +29,23 @@ BATCH = 8
 
 
 def processors() -> dict[str, Any]:
-    from transformers import Qwen2VLImageProcessor, Siglip2ImageProcessor
+    from transformers import (
+        GotOcr2ImageProcessor,
+        LlavaNextImageProcessor,
+        Pix2StructImageProcessor,
+        Qwen2VLImageProcessor,
+        Siglip2ImageProcessor,
+    )
 
+    tile = {"height": 336, "width": 336}
     qwen3 = {"shortest_edge": 65536, "longest_edge": 16777216}
     halves = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
-    return {
+    all_of_them = {
+        "InternVL": GotOcr2ImageProcessor(
+            size={"height": 448, "width": 448}, crop_to_patches=True
+        ),
+        "LLaVA-NeXT": LlavaNextImageProcessor(size=tile, crop_size=tile),
+        "Pix2Struct": Pix2StructImageProcessor(),
         "Qwen2-VL": Qwen2VLImageProcessor(),
         "Qwen3-VL": Qwen2VLImageProcessor(size=qwen3, patch_size=16, **halves),
         "Qwen2-VL, 200,704 pixels": Qwen2VLImageProcessor(
@@ -40,6 +54,8 @@ def processors() -> dict[str, Any]:
         "SigLIP 2, 256": Siglip2ImageProcessor(),
         "SigLIP 2, 1024": Siglip2ImageProcessor(max_num_patches=1024),
     }
+    wanted = os.environ.get("ONLY", "")
+    return {name: found for name, found in all_of_them.items() if wanted in name}
 
 
 def files(photos: Path) -> list[Path]:
@@ -74,20 +90,33 @@ def compare_values(photos: Path, number: int) -> bool:
             shuffle=False,
         )
         counts, grids, most = np.zeros(4, np.int64), 0, 0.0
-        levels = np.array(processor.image_std) * 255
         for path, batch in zip(paths, loader, strict=True):
-            wanted = processor(images=[opened(path)], return_tensors="pt")
+            image = opened(path)
+            wanted = processor(images=[image], return_tensors="pt")
             found = batch.patches.inputs()
-            keys = set(wanted) - {"pixel_values"}
-            if not all(bool((found[key] == wanted[key]).all()) for key in keys):
+            if "num_patches" in wanted:
+                found["num_patches"] = batch.patches.counts
+            [values] = set(wanted) & {"pixel_values", "flattened_patches"}
+            equal = [
+                bool((found[key] == wanted[key]).all())
+                for key in set(wanted) - {values}
+            ]
+            # LLaVA-NeXT: images x tiles x 3 x height x width.
+            other = wanted[values].reshape(found[values].shape)
+            apart = (found[values] - other).abs().numpy()
+            if values == "flattened_patches":
+                # The places of patches are equal. One deviation for the whole image.
+                equal.append(not apart[..., :2].any())
+                apart = apart[..., 2:] * np.asarray(image).std(ddof=1)
+            else:
+                levels = np.array(processor.image_std) * 255
+                is_last = "spatial_shapes" in found
+                shape = (-1, 1, 3) if is_last else (len(apart), 3, -1)
+                apart = apart.reshape(shape) * (levels if is_last else levels[:, None])
+            if not all(equal):
                 same = False
                 continue
             grids += 1
-            apart = (found["pixel_values"] - wanted["pixel_values"]).abs().numpy()
-            if "image_grid_thw" in found:
-                apart = apart.reshape(len(apart), 3, -1) * levels[:, None]
-            else:
-                apart = apart.reshape(-1, 3) * levels
             most = max(most, float(apart.max()))
             whole = np.minimum(np.rint(apart), 3).astype(np.int64)
             counts += np.bincount(whole.reshape(-1), minlength=4)
@@ -111,6 +140,11 @@ def processed(paths: list[Path], processor: Any) -> tuple[Any, Any]:
             return processor(images=[opened(paths[at])], return_tensors="pt")
 
     def collate(rows: list[Any]) -> dict[str, Any]:
+        for row in rows:
+            values = row.get("pixel_values")
+            # LLaVA-NeXT: the tiles of one image.
+            if values is not None and values.ndim == 5:
+                row["pixel_values"] = values[0]
         return {key: torch.cat([row[key] for row in rows]) for key in rows[0]}
 
     return Photos(), collate
@@ -128,7 +162,14 @@ def with_processor(paths: list[Path], processor: Any, workers: int) -> Iterator[
         collate_fn=collate,
     )
     for batch in loader:
-        yield len(batch.get("image_grid_thw", batch.get("spatial_shapes")))
+        of_images = (
+            "image_grid_thw",
+            "spatial_shapes",
+            "num_patches",
+            "image_sizes",
+            "attention_mask",
+        )
+        yield next(len(batch[key]) for key in of_images if key in batch)
 
 
 def with_recipe(paths: list[Path], recipe: Any, workers: int) -> Iterator[int]:
@@ -179,7 +220,7 @@ def compare_rates(photos: Path, workers: list[int]) -> None:
     print(f"{len(files(photos))} photos, {os.cpu_count()} processors\n")
     print("| processor | workers | side | images/s | PSS, MiB |")
     print("|---|---|---|---|---|")
-    for name in ("Qwen2-VL, 200,704 pixels", "Qwen2-VL", "SigLIP 2, 256"):
+    for name in processors():
         for count in workers:
             once = partial(measured, name=name, photos=photos, workers=count)
             print_turns(f"{name} | {count}", [*SIDES], 3, once)

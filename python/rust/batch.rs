@@ -90,8 +90,16 @@ struct Facts {
     objects: Option<BatchObjects>,
 }
 
-/// Style, patch size, merge size, the grid of each image, and the patches in each row.
-type PatchFacts = (&'static str, u32, u32, Vec<(u32, u32)>, Vec<usize>);
+/// Style, patch size, merge size, the grid of each image, the patches in each row, and the size of
+/// each image before the resize.
+type PatchFacts = (
+    &'static str,
+    u32,
+    u32,
+    Vec<(u32, u32)>,
+    Vec<usize>,
+    Vec<(u32, u32)>,
+);
 
 /// The form of a batch's arrays, if it differs from that of the library's batch.
 #[derive(Debug, Clone, Copy, Default)]
@@ -412,20 +420,22 @@ impl RawBatch {
         Some(all.iter().map(numbers).collect())
     }
 
-    /// Style, patch size and merge size, the grid of each image, and the patches in each row. None
-    /// unless the recipe makes patches.
+    /// Style, patch size, merge size, grids, patches in each row, and image sizes. None unless the
+    /// recipe makes patches or tiles.
     fn patches(&self) -> Option<PatchFacts> {
         let patches = self.facts.patches.as_ref()?;
         let rule = patches.rule();
         let grids = patches.grids();
         let grids = grids.map(|grid| grid.map_or((0, 0), |grid| (grid.rows, grid.columns)));
+        let sizes = patches.image_sizes().map(|size| size.unwrap_or((0, 0)));
         let in_rows = (0..self.facts.status.len()).map(|row| patches.patches_in(row));
         Some((
-            rule.style.name(),
-            rule.patch_size,
-            rule.merge_size,
+            rule.style(),
+            rule.side(),
+            rule.merge_size(),
             grids.collect(),
             in_rows.collect(),
+            sizes.collect(),
         ))
     }
 

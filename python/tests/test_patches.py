@@ -95,6 +95,72 @@ def test_inputs_are_those_of_the_processor(folder: Path, loader: Make, which: in
     assert seen == IMAGES
 
 
+@pytest.mark.parametrize("more", [{}, {"patch_size": {"height": 8, "width": 8}}, {"plain": True}])
+def test_pix2struct_inputs_are_those_of_the_processor(
+    folder: Path, loader: Make, more: dict[str, Any]
+) -> None:
+    need("transformers")
+    from PIL import Image
+    from transformers import Pix2StructImageProcessor
+
+    numbers = {key: value for key, value in more.items() if key != "plain"}
+    processor = Pix2StructImageProcessor(
+        max_patches=40, do_normalize="plain" not in more, **numbers
+    )
+    made = loader(folder, recipe=processor, batch_size=5, framework="torch", dtype="f32")
+    seen = 0
+    for batch in made:
+        images = [Image.open(path).convert("RGB") for path in batch.paths()]
+        wanted = processor(images=images, return_tensors="pt")
+        found = batch.patches.inputs()
+        assert sorted(found) == sorted(wanted)
+        assert found["attention_mask"].equal(wanted["attention_mask"])
+        values, other = found["flattened_patches"], wanted["flattened_patches"]
+        assert values.shape == other.shape and values.dtype == other.dtype
+        # The places of patches, and zeros after them.
+        assert values[..., :2].equal(other[..., :2])
+        unit = 1.0 if "plain" in more else 1 / 60
+        assert float((values - other).abs().max()) < 2e-3 * unit
+        for row, image in enumerate(images):
+            shown = batch.patches.image(row)
+            grid = batch.patches.grid[row] * processor.patch_size["height"]
+            assert shown.shape == (*grid.tolist(), 3), image
+        seen += len(batch.ids)
+    assert seen == IMAGES
+
+
+def test_pix2struct_grids_are_those_of_the_processor(loader: Make, tmp_path: Path) -> None:
+    """Of narrow images, too: a side has at least one patch."""
+    need("transformers")
+    from PIL import Image
+    from transformers import Pix2StructImageProcessor
+
+    sizes = [(1, 1), (1, 300), (300, 1), (2, 500), (16, 16), (31, 97), (100, 100), (7, 2000)]
+    for number, (height, width) in enumerate(sizes):
+        image = np.full((height, width, 3), 90, np.uint8)
+        image[: max(1, height // 2), : max(1, width // 2)] = 160
+        (tmp_path / f"{number}.png").write_bytes(write_png(image))
+    processor = Pix2StructImageProcessor(max_patches=50)
+    batch = next(iter(loader(tmp_path, recipe=processor, batch_size=8, framework="torch")))
+    images = [Image.open(path).convert("RGB") for path in batch.paths()]
+    wanted = processor(images=images, return_tensors="pt")["flattened_patches"]
+    assert batch.images[..., :2].equal(wanted[..., :2])
+    assert float((batch.images - wanted).abs().max()) < 1e-3
+
+
+def test_pix2struct_is_refused_where_its_numbers_do_not_fit(loader: Make, folder: Path) -> None:
+    need("transformers")
+    from transformers import Pix2StructImageProcessor
+
+    processor = Pix2StructImageProcessor(max_patches=300)
+    with pytest.raises(featherload.ConfigError, match="bf16 holds whole numbers up to 256.*f32"):
+        loader(folder, recipe=processor, batch_size=2, dtype="bf16")
+    with pytest.raises(featherload.ConfigError, match="is_vqa=True.*write the question"):
+        recipes.preprocessor(Pix2StructImageProcessor(is_vqa=True))
+    with pytest.raises(featherload.ConfigError, match="image_mean.*the key is unknown"):
+        recipes.preprocessor(processor.to_dict() | {"image_mean": [0.5] * 3})
+
+
 def test_models_take_rows_without_images(folder: Path, loader: Make, tmp_path: Path) -> None:
     need("transformers")
     import torch
@@ -171,6 +237,9 @@ def test_rows_grids_and_offsets(folder: Path, loader: Make, of: dict[str, Any]) 
         assert (patches.counts == patches.grid.prod(axis=1)).all()
         assert len(patches.offsets) == len(batch.ids) + 1
         padding += int((patches.counts == 0).sum())
+        pairs = zip(batch.ids, patches.counts, strict=True)
+        sizes = [list(size(int(id))) if count else [0, 0] for id, count in pairs]
+        assert patches.image_sizes.tolist() == sizes
         if of["style"] == "qwen":
             assert batch.images.shape == (patches.counts.sum(), 2 * 3 * side * side)
             assert (np.diff(patches.offsets) == patches.counts).all()

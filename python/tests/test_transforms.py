@@ -867,6 +867,8 @@ PREPROCESSORS: list[tuple[str, dict[str, Any]]] = [
     ("ConvNext", {"size": {"shortest_edge": 384}, "crop_pct": 0.875, "resample": 3}),
     ("Blip", {}),
     ("Blip", {"size": {"height": 97, "width": 64}}),
+    ("GotOcr2", {}),
+    ("GotOcr2", {"size": {"height": 97, "width": 64}, "max_patches": 4, "resample": 2}),
     ("EfficientNet", {"resample": 3}),
     ("EfficientNet", {"size": 97, "resample": 2, "include_top": False, "image_std": [0.4] * 3}),
     (

@@ -19,7 +19,8 @@ OUT/STYLE.f32    the finished value of each level: [256, 3], f32, little-endian.
                  backend. Those of the Pillow backend differ from it by at most 3e-7.
 
 The rule of a case has the fields of `PatchRule`. Runs Qwen2VLImageProcessor and
-Siglip2ImageProcessor of transformers 5.24.0, and both with the suffix `Pil`. Qwen3-VL has no class
+Siglip2ImageProcessor of transformers 5.24.0, and both with the suffix `Pil`. Of
+Pix2StructImageProcessor it has the grids alone. Qwen3-VL has no class
 of its own: it uses that of Qwen2-VL with other numbers.
 
 The script checks that each finished value is that of its level, that the copies of a frame are
@@ -36,6 +37,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from transformers.image_utils import SizeDict
+from transformers.models.pix2struct.image_processing_pix2struct import (
+    Pix2StructImageProcessor,
+)
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import (
     Qwen2VLImageProcessorPil,
 )
@@ -83,6 +88,8 @@ def siglip2(patch: int, most: int) -> Rule:
 def grid_of(rule: Rule, size: Size) -> list[int] | None:
     """Rows and columns of the patches of an image, by the function of the processor."""
     patch = rule["patch_size"]
+    if rule["style"] == "pix2struct":
+        return pix2struct_grid(patch, rule["max_num_patches"], size)
     if rule["style"] == "siglip2":
         resized = get_image_size_for_max_num_patches(
             *size, patch, rule["max_num_patches"]
@@ -96,6 +103,23 @@ def grid_of(rule: Rule, size: Size) -> list[int] | None:
         except ValueError:
             return None
     return [side // patch for side in resized]
+
+
+def pix2struct_grid(patch: int, most: int, size: Size) -> list[int]:
+    """The grid, from the numbers that the processor gives the last patch of an image. Images have
+    one channel and the stride 0, so that large ones take no memory, and are not resized."""
+    found: list[int] = []
+    processor = Pix2StructImageProcessor()
+
+    def resize(image: torch.Tensor, size: Any, **_: Any) -> torch.Tensor:
+        found[:] = [size.height // patch, size.width // patch]
+        return torch.zeros(1, 1, size.height, size.width)
+
+    processor.resize = resize
+    image = torch.zeros(1, 1, 1, 1).expand(1, 1, *size)
+    patches = SizeDict(height=patch, width=patch)
+    processor.extract_flattened_patches(image, most, patches)
+    return found
 
 
 def sizes(draw: random.Random) -> list[Size]:
@@ -219,6 +243,8 @@ def write_sizes(out: Path) -> None:
         siglip2(16, 256),
         siglip2(16, 1024),
         siglip2(14, 7),
+        siglip2(16, 2048) | {"style": "pix2struct"},
+        siglip2(8, 7) | {"style": "pix2struct"},
     ]
     images = sizes(random.Random(7))
     grids = [[grid_of(rule, size) or [0, 0] for size in images] for rule in rules]

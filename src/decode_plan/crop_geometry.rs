@@ -154,6 +154,7 @@ impl BoxWalk {
             | Step::Noise { .. }
             | Step::Erase { .. }
             | Step::Normalize { .. }
+            | Step::Standardize { .. }
             | Step::Cast(_)
             | Step::Augment(
                 AugmentStep::AutoContrast

@@ -79,7 +79,7 @@ const BEGIN: &str = "was not downloaded: ";
 /// The fault that the bytes of a file give as reason. `None` for any other file.
 pub(crate) fn fault_of(bytes: &[u8]) -> Option<SampleFault> {
     let (mark, advice) = [
-        (MARKS[0], "(a run with `on_error` fail asks for it again)"),
+        (MARKS[0], "(a run with `on_error` stop asks for it again)"),
         (MARKS[1], ASKED_AGAIN),
     ]
     .into_iter()
@@ -102,7 +102,7 @@ mod tests {
     fn a_reason_comes_back_and_has_a_limit() {
         let bytes = |text: &str| bytes_for(text, false, usize::MAX);
         let fault = fault_of(&bytes("there is nothing: 404")).unwrap();
-        let want = "was not downloaded: there is nothing: 404 (a run with `on_error` fail asks for it \
+        let want = "was not downloaded: there is nothing: 404 (a run with `on_error` stop asks for it \
                     again)";
         assert_eq!(fault.reason, want);
         assert!(!reason_may_pass(want));

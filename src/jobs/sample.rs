@@ -5,7 +5,7 @@
 //! the JPEG path allocates nothing, except for coded rows and operations with other buffers.
 //!
 //! - `crop`: the row, if a device finishes the batch's rows;
-//! - `crop_set`: several crops of one image, from one decode;
+//! - `crop_set`: several crops of one image, from one decode; `tiles`: its tiles and its overview;
 //! - `hull_writer`, `level_steps`: the row, if a device makes the crops;
 //! - `raster_maker`: a raster of an image; `mask`: its labels; `numbers`: depths and flows;
 //!   `raster_size`: the size that it must have;
@@ -30,6 +30,7 @@ pub(crate) mod raster_size;
 mod raw;
 mod shared_resize;
 pub(crate) mod stage_labels;
+mod tiles;
 
 use self::crop::CropWriter;
 use self::hull_writer::HullWriter;
@@ -89,8 +90,10 @@ pub(crate) struct SampleDecoder {
     shared_resize: Option<SharedResize>,
     resampler: ImageResampler,
     canvas: PictureCanvas,
-    /// One for each crop of a sample, at least one.
+    /// One for each crop of a sample, or for its canvas and its overview. At least one.
     parts: Vec<PartMaker>,
+    /// Whether the parts are a canvas of tiles and its overview.
+    has_tiles: bool,
     /// If a device makes the crops of a sample.
     hulls: Option<HullWriter>,
     /// Most bytes of buffers after a sample so far.
@@ -160,6 +163,7 @@ impl SampleDecoder {
             resampler: ImageResampler::new(CpuLevel::detect()?),
             canvas: PictureCanvas::default(),
             parts: program.crop_programs().iter().map(PartMaker::new).collect(),
+            has_tiles: program.has_tiles(),
             hulls: program.hulls.clone().map(HullWriter::new),
             most_held: 0,
             image: (0, 0),
@@ -362,6 +366,9 @@ impl SampleDecoder {
         out: &mut [u8],
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
+        if self.has_tiles {
+            return self.fill_tiles((format, truncated), bytes, request.0, out, meter);
+        }
         match format {
             FileFormat::Jpeg => {
                 self.jpeg = JpegDecoder::with_truncation(&self.limits, truncated);
@@ -540,8 +547,25 @@ impl SampleDecoder {
     ) -> Result<DecodePlan, SampleFault> {
         (request.check_size)(stored.upright_size())?;
         (self.image, self.source) = (stored.whole_size(), stored.upright_size());
-        let pair = self.pair;
+        self.draw_part(ONLY, stored, request)?;
         let PartMaker { program, steps, .. } = &mut self.parts[ONLY];
+        change(steps);
+        let plan = stored.plan_decode(program, steps);
+        let scratch = stored.sample_memory(&plan, program, steps);
+        check_reduction(scratch.steep)?;
+        self.make_room(scratch.bytes())?;
+        Ok(plan)
+    }
+
+    /// Draws the steps of a part of a row.
+    fn draw_part(
+        &mut self,
+        part: usize,
+        stored: StoredPicture,
+        request: &RowRequest<'_, impl RandomStreams>,
+    ) -> Result<(), SampleFault> {
+        let pair = self.pair;
+        let PartMaker { program, steps, .. } = &mut self.parts[part];
         let of_image = |size: (u32, u32)| {
             (pair.of_image(size)).ok_or_else(|| {
                 FaultKind::Unsupported.fault(format!(
@@ -556,17 +580,11 @@ impl SampleDecoder {
             row: request.size,
             boxes: request.boxes,
         };
-        program.steps(&picture, request.random, steps)?;
-        change(steps);
-        let plan = stored.plan_decode(program, steps);
-        let scratch = stored.sample_memory(&plan, program, steps);
-        check_reduction(scratch.steep)?;
-        self.make_room(scratch.bytes())?;
-        Ok(plan)
+        program.steps(&picture, request.random, steps)
     }
 
-    /// Draws the steps of an image whose row is made already: of an upright image of this height and
-    /// width, with the sample's box. Returns height and width of the box, or of the image.
+    /// Draws the steps of an image whose row is made already: of an upright image of this height
+    /// and width, with the sample's box. Returns height and width of the box, or of the image.
     ///
     /// # Errors
     /// No image has this size. The box lies outside.

@@ -11,7 +11,7 @@ use crate::data::columns::stamped_file::StampedFile;
 use crate::data::index::{
     ArrowFiles, Index, WantedFields, names_text_files, open_arrow_columns, open_arrow_rows,
     open_cache_columns, open_member_rows, open_parquet_columns, open_parquet_rows,
-    open_shard_columns, open_table_columns, open_table_rows, open_text_files,
+    open_shard_columns, open_table_columns, open_table_rows, open_text_files, values_of,
 };
 use crate::error::{Error, Result};
 use crate::loader::source::Source;
@@ -31,8 +31,8 @@ pub(crate) enum ColumnSource {
     TextFiles,
     /// An index alone. Its samples may be in shards that have columns.
     Index,
-    /// A data set in an object store. Its shards may be tars, which are read only while they stay on
-    /// this machine.
+    /// A data set in an object store. Its shards may be tars, which are read only while they stay
+    /// on this machine.
     Store {
         keeps_shards: bool,
     },
@@ -84,11 +84,12 @@ impl ColumnSource {
             Source::Folder(..) | Source::List(..) if are_text_files(names) => {
                 return Ok(Self::TextFiles);
             }
-            Source::Folder(..) => (
-                "a folder",
-                "give a table of its images with `list`. Text files beside them are columns too, \
-                 named by their extension such as `.txt`",
-            ),
+            Source::Folder(path, _) => {
+                let usual = "give a table of its images with `list`. Text files beside them are \
+                             columns too, named by their extension such as `.txt`";
+                let found = values_of(path);
+                return Err(none_in("a folder", found.as_deref().unwrap_or(usual)));
+            }
             Source::List(..) => (
                 "a list file",
                 "give a table: a CSV, or JSON lines. Text files beside the images are columns too, \
@@ -234,7 +235,7 @@ fn in_store() -> Error {
 fn none_in(kind: &str, fix: &str) -> Error {
     Error::option(
         "columns",
-        format!("`columns` names further values of samples, and {kind} has none: {fix}"),
+        format!("`columns` and captions are further values of samples, and {kind} has none: {fix}"),
     )
 }
 

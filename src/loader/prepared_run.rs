@@ -40,7 +40,7 @@ use crate::memory_plan::{MemoryLimit, RunMemory};
 use crate::order::{BucketBatches, EpochPlan, OrderOptions, Sampler, SamplerTable};
 use crate::picture::PictureLimits;
 use crate::recipe::joints::JointKind;
-use crate::recipe::{PatchRule, PatchStyle, RowExtent, SampleProgram};
+use crate::recipe::{CutRule, RowExtent, SampleProgram};
 use crate::remote::fetch::fetcher::{Fetcher, TarIndexPolicy};
 use crate::sys::memory;
 
@@ -584,7 +584,7 @@ fn check_feed(request: &RunRequest<'_>) -> Result<()> {
         ),
         RowExtent::Patches(_) => refused(
             "recipe",
-            "this recipe makes patches, whose number follows from the sizes of all images: give \
+            "this recipe makes patches or tiles, whose number follows from the sizes of all images: give \
              files, or make images of one size"
                 .into(),
         ),
@@ -592,12 +592,15 @@ fn check_feed(request: &RunRequest<'_>) -> Result<()> {
 }
 
 /// Rejects options that rows of patches do not have.
-fn check_patches(request: &RunRequest<'_>, rule: &PatchRule, has_masks: bool) -> Result<()> {
-    if request.on_error == OnError::Substitute && rule.style == PatchStyle::Qwen {
+fn check_patches(request: &RunRequest<'_>, rule: &CutRule, has_masks: bool) -> Result<()> {
+    if request.on_error == OnError::Substitute && rule.padded_patches().is_none() {
         return Err(Error::option(
             "on_error",
-            "a substitute has other patches than the image that it replaces, and rows of style qwen \
-             follow each other without a gap: use skip or stop",
+            format!(
+                "a substitute has other patches than the image that it replaces, and rows of style \
+                 {} follow each other without a gap: use skip or stop",
+                rule.style()
+            ),
         ));
     }
     if has_masks {

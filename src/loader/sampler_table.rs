@@ -15,7 +15,7 @@ use crate::order::{
     weight_table,
 };
 use crate::picture::PictureLimits;
-use crate::recipe::{OrientationMode, PatchStyle, RowExtent};
+use crate::recipe::{OrientationMode, RowExtent};
 
 /// Returns the sampler's table, if the sampler needs one. Also returns the sizes of all images in
 /// this orientation, if they were read for it. `extent`: that of the recipe's rows.
@@ -69,7 +69,8 @@ pub(crate) fn plan(index: &Index, options: &OrderOptions) -> Result<EpochPlan> {
 /// The table of a budget of patches.
 ///
 /// # Errors
-/// Rows that are no patches of style qwen; an image with more patches than the budget.
+/// Rows without patches, or with the same number of patches each; an image with more patches than
+/// the budget.
 fn budget_table(
     index: &Index,
     sizes: &SampleSizes,
@@ -77,31 +78,38 @@ fn budget_table(
     extent: RowExtent,
 ) -> Result<SamplerTable> {
     let rule = match extent {
-        RowExtent::Patches(rule) if rule.style == PatchStyle::Qwen => rule,
-        RowExtent::Patches(_) => {
+        RowExtent::Patches(rule) if rule.padded_patches().is_none() => rule,
+        RowExtent::Patches(rule) => {
             return Err(Error::option(
                 "sampler",
-                "rows of style siglip2 have max_num_patches each, so `batch_size` is their budget: \
-                 use another sampler",
+                format!(
+                    "rows of style {} have max_num_patches each, so `batch_size` is their budget: \
+                     use another sampler",
+                    rule.style()
+                ),
             ));
         }
         RowExtent::Fixed { .. } | RowExtent::Own => {
             return Err(Error::option(
                 "sampler",
-                "a budget of patches needs a recipe with patches of style qwen: use such a recipe, \
-                 or another sampler",
+                "a budget of patches needs a recipe with patches of style qwen, or with tiles: use \
+                 such a recipe, or another sampler",
             ));
         }
     };
-    let count = |size| rule.grid(size).ok().map(|grid| grid.patches());
+    let count = |size| {
+        let grid = rule.grid(size).ok();
+        grid.map(|grid| rule.image_patches(grid))
+    };
     let counts = sizes.iter().map(|size| size.and_then(count));
     patch_table(counts, patches).map_err(|fault| match fault {
         PatchTableFault::TooLarge(id, count) => Error::option(
             "sampler",
             format!(
                 "sample {id} ({}) has {count} patches, and the budget of a batch is {patches}: raise \
-                 it, or lower max_pixels of patches in the recipe",
-                index.path(id).display()
+                 it, or lower {} in the recipe",
+                index.path(id).display(),
+                rule.limit()
             ),
         ),
         PatchTableFault::NoPatches => Error::option(

@@ -382,7 +382,12 @@ impl DrawnSteps {
                 joints,
             });
         }
-        for (crop, of_crop) in (0..).zip(program.crop_programs()) {
+        // Of tiles the canvas. The overview has the same random numbers.
+        let programs = match program.has_tiles() {
+            true => std::slice::from_ref(program),
+            false => program.crop_programs(),
+        };
+        for (crop, of_crop) in (0..).zip(programs) {
             let mut steps = Vec::new();
             of_crop.display_steps(picture, (crop, random), &mut steps)?;
             let ops = &of_crop.recipe().ops;

@@ -41,7 +41,7 @@ impl StoredPicture {
         size: Option<HeightWidth>,
         steps: &mut Vec<LargestStep>,
     ) -> [SampleMemory; 2] {
-        if program.is_crop_set() {
+        if program.is_crop_set() || program.has_tiles() {
             return self.crop_bounds(program, steps);
         }
         program.largest_steps(self.upright_size(), size, true, steps);
@@ -55,9 +55,9 @@ impl StoredPicture {
         [all, self.bound(program, steps)]
     }
 
-    /// The bounds of several crops: they share one decoded image, which is at most all of it, and
-    /// the buffers. Each crop is made from the finest scale that any of them needs, so both its own
-    /// scales and the full image are counted.
+    /// The bounds of several crops, or of a canvas and its overview. They share the buffers, and one
+    /// decoded image, which is at most all of it. Each crop is made from the finest scale that any of
+    /// them needs. So both its own scales and the full image are counted.
     fn crop_bounds(
         self,
         program: &SampleProgram,

@@ -19,7 +19,7 @@ use self::planes::write_planes;
 use super::level::ChannelLevel;
 use super::pixel_view::{PixelView, RgbPixel};
 use crate::recipe::{
-    ChannelScaling, ColorOrder, DataType, MemoryLayout, OutputFormat, PixelPlacement,
+    ChannelScaling, ColorOrder, DataType, MemoryLayout, OutputFormat, PatchOrder, PixelPlacement,
 };
 
 /// The bytes of one element, for each level of each source channel.
@@ -74,7 +74,8 @@ impl RowEmitter {
 
     /// Bytes of an output image of `width` x `height`.
     pub fn row_bytes(&self, width: usize, height: usize) -> usize {
-        width * height * self.emission.values_per_pixel() * self.emission.dtype.size()
+        let values = self.emission.row_values(height as u64, width as u64);
+        values as usize * self.emission.dtype.size()
     }
 
     /// The bytes of an image in the row `out`, which may be longer. Clears the patches after it.
@@ -165,6 +166,7 @@ impl RowEmitter {
                 }
                 ElementTables::U8 => write_patches(source, patches, order, out, |_, v| [v]),
             }
+            self.write_places(patches, source.output_size().0, out);
             return;
         }
         match tables {
@@ -218,6 +220,7 @@ impl RowEmitter {
                     write_patches(source, patches, order, out, |_, v| [u8::rounded(v)]);
                 }
             }
+            self.write_places(patches, source.output_size().0, out);
             return;
         }
         match self.emission.dtype {
@@ -236,15 +239,34 @@ impl RowEmitter {
         }
     }
 
+    /// Writes the row and the column of each patch of an image of this width.
+    fn write_places(&self, order: PatchOrder, width: usize, out: &mut [u8]) {
+        if !order.is_numbered {
+            return;
+        }
+        let size = self.emission.dtype.size();
+        let columns = width / order.patch_size as usize;
+        let patches = out.chunks_exact_mut(order.patch_values() * size);
+        for (number, patch) in patches.enumerate() {
+            let place = [number / columns + 1, number % columns + 1];
+            for (to, number) in patch.chunks_exact_mut(size).zip(place) {
+                let number = number as f32;
+                match self.emission.dtype {
+                    DataType::F32 => to.copy_from_slice(&number.to_ne_bytes()),
+                    DataType::F16 => to.copy_from_slice(&f16::from_f32(number).to_ne_bytes()),
+                    DataType::Bf16 => to.copy_from_slice(&bf16::from_f32(number).to_ne_bytes()),
+                    DataType::U8 => to.copy_from_slice(&[u8::rounded(number)]),
+                }
+            }
+        }
+    }
+
     /// Writes the channels that are always zero and returns the memory of the others. All types
     /// encode zero as zero bytes.
     fn without_zeros<'a>(&self, out: &'a mut [u8]) -> &'a mut [u8] {
-        let OutputFormat {
-            zero_channels: zeros,
-            ..
-        } = self.emission;
-        let others = out.len() / self.emission.channels() * (self.emission.channels() - zeros);
-        let (others, zeros) = out.split_at_mut(others);
+        let zeros = self.emission.zero_channels;
+        let zeros = out.len() / self.emission.channels() * zeros;
+        let (others, zeros) = out.split_at_mut(out.len() - zeros);
         zeros.fill(0);
         others
     }

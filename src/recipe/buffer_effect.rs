@@ -85,7 +85,9 @@ impl Step {
                 to: CopyShape::Upright,
                 scratch: Some(StepScratch::Elastic(sigma)),
             },
-            Self::Convert(..) | Self::Normalize { .. } => BufferEffect::Converts { floats: true },
+            Self::Convert(..) | Self::Normalize { .. } | Self::Standardize { .. } => {
+                BufferEffect::Converts { floats: true }
+            }
             Self::Cast(dtype) => BufferEffect::Converts {
                 floats: dtype != DataType::U8,
             },

@@ -8,6 +8,7 @@
 use super::mixing::Mixing;
 use super::op::Op;
 use super::operation::Operation;
+use super::patches::CutRule;
 use super::pixel_state::PixelState;
 use super::recipe_spec::Recipe;
 use super::tensor::DataType;
@@ -52,7 +53,8 @@ pub(crate) fn check(recipe: &Recipe) -> Result<CheckedRecipe, RecipeFault> {
     let mut known = PixelState::after_decode(recipe.decode().color);
     let mut seen = RepeatCheck::default();
     let mut before = Vec::new();
-    let makes_patches = recipe.ops.iter().any(|op| matches!(op, Op::Patches(_)));
+    let cuts = |op: &Op| matches!(op, Op::Patches(_) | Op::Tiles(_));
+    let cutter = recipe.ops.iter().find(|op| cuts(op)).map(Op::name);
     for (i, op) in recipe.ops.iter().enumerate() {
         let fault = |message: String| RecipeFault {
             op: Some(i),
@@ -62,8 +64,8 @@ pub(crate) fn check(recipe: &Recipe) -> Result<CheckedRecipe, RecipeFault> {
         before.push(known);
         let was_resized = std::mem::take(&mut known.resized);
         op.check(&mut known).map_err(fault)?;
-        if makes_patches && !matches!(op, Op::Patches(_)) {
-            check_beside_patches(op, &known).map_err(fault)?;
+        if let Some(cutter) = cutter.filter(|_| !cuts(op)) {
+            check_beside_patches(op, &known, cutter).map_err(fault)?;
         }
         known.resized |= was_resized;
     }
@@ -75,6 +77,21 @@ pub(crate) fn check(recipe: &Recipe) -> Result<CheckedRecipe, RecipeFault> {
             op: seen.cast,
             message: format!("cast: {message}"),
         })?;
+    if let Some(CutRule::Patches(rule)) = known.patches
+        && rule.order().is_numbered
+        && rule.max_num_patches > whole_numbers(dtype)
+    {
+        return Err(RecipeFault {
+            op: seen.cast,
+            message: format!(
+                "cast: {} holds whole numbers up to {}, and patches have numbers up to {}: use f32, or lower \
+                 max_num_patches",
+                dtype.name(),
+                whole_numbers(dtype),
+                rule.max_num_patches
+            ),
+        });
+    }
     if known.size.is_none() && known.resized && known.patches.is_none() {
         return Err(RecipeFault {
             op: seen.last_resize,
@@ -95,19 +112,35 @@ pub(crate) fn check(recipe: &Recipe) -> Result<CheckedRecipe, RecipeFault> {
     })
 }
 
-/// Rejects operations that have no effect on rows of patches, or change the size of what is cut.
-fn check_beside_patches(op: &Op, known: &PixelState) -> Result<(), String> {
+/// The whole numbers from 0 to this one are elements of the type.
+fn whole_numbers(dtype: DataType) -> u32 {
+    match dtype {
+        DataType::U8 => 255,
+        DataType::F16 => 1 << 11,
+        DataType::Bf16 => 1 << 8,
+        DataType::F32 => 1 << 24,
+    }
+}
+
+/// Rejects operations that have no effect on rows of patches or tiles, or change the size of what
+/// is cut. `cutter`: the name of the operation that cuts.
+fn check_beside_patches(op: &Op, known: &PixelState, cutter: &str) -> Result<(), String> {
     if known.resized {
-        return Err("changes the size of images, which patches sets: remove it".into());
+        return Err(format!(
+            "changes the size of images, which {cutter} sets: remove it"
+        ));
     }
     match op {
-        Op::Layout(_) => Err("has no effect, since patches sets the order: remove it".into()),
-        Op::ZeroChannel(_) => Err("adds a channel, and patches have three: remove it".into()),
-        _ if known.is_grey() => Err(
-            "leaves one channel, and patches have three: decode to rgb, and use \
+        Op::Layout(_) => Err(format!(
+            "has no effect, since {cutter} sets the order: remove it"
+        )),
+        Op::ZeroChannel(_) => Err(format!(
+            "adds a channel, and {cutter} have three: remove it"
+        )),
+        _ if known.is_grey() => Err(format!(
+            "leaves one channel, and {cutter} have three: decode to rgb, and use \
              num_output_channels: 3 in grayscale"
-                .into(),
-        ),
+        )),
         _ => Ok(()),
     }
 }

@@ -126,11 +126,13 @@ pub(super) fn check_format(
 ) -> Result<(), CropFault> {
     let own = match crop.extent {
         RowExtent::Fixed { .. } => None,
-        RowExtent::Own => {
-            Some("keeps the size of each image, and the crops of a batch need one size: add")
-        }
-        RowExtent::Patches(_) => {
-            Some("makes patches of each image, and crops are images: replace patches by")
+        RowExtent::Own => Some(
+            "keeps the size of each image, and the crops of a batch need one size: add".to_owned(),
+        ),
+        RowExtent::Patches(rule) => {
+            let op = rule.operation();
+            let text = format!("makes {op} of each image, and crops are images: replace {op} by");
+            Some(text)
         }
     };
     if let Some(own) = own {

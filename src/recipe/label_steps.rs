@@ -69,6 +69,7 @@ impl LabelMoves {
             | Step::Blur { .. }
             | Step::Erase { .. }
             | Step::Normalize { .. }
+            | Step::Standardize { .. }
             | Step::Cast(_) => return None,
         })
     }

@@ -16,7 +16,8 @@
 //! - `suggestion`: fixes for text where a number is expected; `ranges`: range checks;
 //! - `row_extent`: the size of rows;
 //! - `planner`: which operation may move after which; `move_unit`: the units that it moves;
-//! - `program`: the compiled recipe, and that of joined samples in `program/`; `crop_check`: the checks of several crops of an image;
+//! - `program`: the compiled recipe, and that of joined samples in `program/`; `crop_check`: the
+//!   checks of several crops of an image;
 //! - `crop_rule`, `hull_rule`: what a device does of a program, with one crop and with several;
 //! - `profile`: the numeric profile; `channel_scaling`: the values of elements.
 //!
@@ -30,7 +31,8 @@
 //! - `augment`: code shared by policies; `crop_sizes`: code shared by operations on sizes;
 //! - `nested_ops`: code shared by operations that contain operations; `permutation`: an order of
 //!   the channels;
-//! - `buckets`: aspect-ratio buckets: the size of an image's row; `patches`: rows of patches;
+//! - `buckets`: aspect-ratio buckets: the size of an image's row; `patches`: rows of patches and
+//!   tiles;
 //! - `geometry`: boxes; `placement`: flips and quarter turns; `weights`: the weights of resizes.
 
 pub(crate) mod augment;
@@ -99,8 +101,11 @@ pub use ops::cover_crop::CropPlace;
 pub use ops::pad_to::PadAnchor;
 pub use ops::rand_augment::RandTable;
 pub(crate) use pair_steps::PairSteps;
-pub(crate) use patches::MOST_PATCH_SIZE;
-pub use patches::{PatchGrid, PatchOrder, PatchRule, PatchStyle};
+pub(crate) use patches::OverviewPlace;
+pub use patches::{
+    CutRule, PatchGrid, PatchOrder, PatchRule, PatchStyle, Pinpoints, TileCanvases, TileRule,
+    TileStyle,
+};
 #[doc(hidden)]
 pub use placement::PixelPlacement;
 pub use planner::OperationMove;

@@ -99,6 +99,8 @@ ops! {
     cut_samples::CutSamples => "cut_samples",
     copy_paste::CopyPaste => "copy_paste",
     patches::Patches => "patches",
+    tiles::Tiles => "tiles",
+    standardize::Standardize => "standardize",
     pad::Pad => "pad",
     pad_to::PadTo => "pad_to",
     color_jitter::ColorJitter => "color_jitter",
@@ -266,11 +268,11 @@ mod tests {
         for op in operations() {
             let first = match op.name {
                 "decode" => "",
-                "patches" => "  - decode\n",
+                "patches" | "tiles" => "  - decode\n",
                 _ => "  - decode\n  - resize: {size: [300, 300]}\n",
             };
             let last = match op.name {
-                "patches" => "",
+                "patches" | "tiles" => "",
                 _ => "  - random_crop: {size: 8, pad_if_needed: true}\n",
             };
             let yaml = format!("featherload: 1\nops:\n{first}  - {}\n{last}", op.example);

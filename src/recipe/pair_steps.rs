@@ -102,7 +102,11 @@ fn moves(step: &Step) -> bool {
 fn is_format(step: &Step) -> bool {
     matches!(
         step,
-        Step::Luma | Step::Convert(..) | Step::Normalize { .. } | Step::Cast(_)
+        Step::Luma
+            | Step::Convert(..)
+            | Step::Normalize { .. }
+            | Step::Standardize { .. }
+            | Step::Cast(_)
     )
 }
 

@@ -1,7 +1,7 @@
 //! What is known of the pixels between two operations, for every image. The check of the next
 //! operation reads it, and each operation updates it.
 
-use super::patches::PatchRule;
+use super::patches::CutRule;
 use super::ranges::{MAX_SIDE, finite};
 use super::tensor::DataType;
 use super::values::{ColorOrder, ColorSpace, Padding, Size};
@@ -34,8 +34,8 @@ pub(crate) struct PixelState {
     pub(crate) min_side: Option<u32>,
     /// An operation has changed the size of some images.
     pub(crate) resized: bool,
-    /// If images become rows of patches.
-    pub(crate) patches: Option<PatchRule>,
+    /// If images become rows of patches or tiles.
+    pub(crate) patches: Option<CutRule>,
 }
 
 /// The divisor of `normalize` for these values.
@@ -117,7 +117,7 @@ impl PixelState {
         match (self.values, self.is_rgb) {
             (ValueKind::Levels, true) => Ok(()),
             (ValueKind::Normalized, _) => Err(format!(
-                "{what}, and comes after normalize: move it before normalize"
+                "{what}, and comes after normalize or standardize: move it before"
             )),
             _ => Err(format!(
                 "{what}, and comes after convert_color: move it before convert_color"

@@ -66,10 +66,12 @@ impl OutputFormat {
         }
     }
 
-    /// Values in a row for each pixel of its image.
-    pub(crate) fn values_per_pixel(&self) -> usize {
-        let copies = self.patches.map_or(1, |order| order.temporal as usize);
-        self.channels() * copies
+    /// Values in a row of this height and width. Of patches: without those after the image.
+    pub(crate) fn row_values(&self, height: u64, width: u64) -> u64 {
+        match self.patches {
+            Some(order) => order.image_values(height, width),
+            None => self.channels() as u64 * height * width,
+        }
     }
 
     /// Whether a row has exactly the bytes of the stored pixels: RGB8 without a flip or a turn.
@@ -118,6 +120,9 @@ pub(crate) struct SampleProgram {
     set: Option<Box<CropPrograms>>,
     /// The stages before this one, if pictures of several samples are joined.
     joined: Option<Box<JoinedStages>>,
+    /// The programs of the canvas and of the overview, if a row has tiles and an overview. This
+    /// program is that of the canvas.
+    tiles: Option<Box<[SampleProgram; 2]>>,
 }
 
 /// The programs of all crops of an image.
@@ -177,9 +182,10 @@ impl SampleProgram {
     }
 
     /// The same program with `reorder: fast`. None if that changes nothing, if a device makes the
-    /// rows, if a sample has several crops, or if samples are joined.
+    /// rows, if a sample has several crops or tiles, or if samples are joined.
     pub(crate) fn with_fast_order(&self) -> Option<Self> {
-        if self.crops.is_some() || self.set.is_some() || self.is_joined() {
+        let has_one = self.set.is_none() && self.tiles.is_none() && !self.is_joined();
+        if self.crops.is_some() || !has_one {
             return None;
         }
         let fast = Self::compile(&self.recipe.clone().with_reorder(ReorderMode::Fast)).ok()?;
@@ -261,7 +267,23 @@ impl SampleProgram {
 
     /// Compiles a recipe without crops.
     fn compile_one(recipe: &Recipe) -> std::result::Result<Self, RecipeFault> {
-        Self::compile_checked(recipe, &check(recipe)?, StagePlace::Last)
+        let program = Self::compile_checked(recipe, &check(recipe)?, StagePlace::Last)?;
+        let mut overview = recipe.clone();
+        let found = overview.ops.iter_mut().find_map(|op| match op {
+            Op::Tiles(tiles) => {
+                let resize = tiles.overview();
+                Some((op, resize))
+            }
+            _ => None,
+        });
+        let Some((op, resize)) = found else {
+            return Ok(program);
+        };
+        *op = Op::Resize(resize);
+        // Both draw the same numbers: their other operations are equal, and a resize draws none.
+        let overview = Self::compile_checked(&overview, &check(&overview)?, StagePlace::Last)?;
+        let tiles = Some(Box::new([program.clone(), overview]));
+        Ok(Self { tiles, ..program })
     }
 
     /// Compiles checked operations without joints.
@@ -365,6 +387,7 @@ impl SampleProgram {
             shared: Vec::new(),
             set: None,
             joined: None,
+            tiles: None,
             ops,
             order,
             emitted,
@@ -379,12 +402,20 @@ impl SampleProgram {
         self.set.is_some()
     }
 
-    /// The program of each crop of an image: only this one unless a sample has several.
+    /// The program of each crop of an image, or of its canvas and its overview. Only this one
+    /// unless a sample has several.
     pub(crate) fn crop_programs(&self) -> &[Self] {
-        match &self.set {
-            Some(set) => &set.programs,
-            None => std::slice::from_ref(self),
+        match (&self.set, &self.tiles) {
+            (Some(set), _) => &set.programs,
+            (None, Some(tiles)) => &tiles[..],
+            (None, None) => std::slice::from_ref(self),
         }
+    }
+
+    /// Whether a row has tiles and, for most images, an overview: the first program is that of the
+    /// canvas, the second that of the overview.
+    pub(crate) fn has_tiles(&self) -> bool {
+        self.tiles.is_some()
     }
 
     /// Whether crops of an image have operations with the random numbers of the first crop.
@@ -461,6 +492,7 @@ impl SampleProgram {
             hulls: None,
             set: None,
             joined: None,
+            tiles: None,
             ..self.clone()
         }
     }
@@ -484,6 +516,7 @@ impl SampleProgram {
             crops: None,
             hulls: None,
             joined: None,
+            tiles: None,
             ..self.clone()
         }
     }
@@ -530,8 +563,7 @@ impl SampleProgram {
         if !self.has_pixels {
             return 0;
         }
-        let elements =
-            self.output_format.values_per_pixel() as u64 * u64::from(height) * u64::from(width);
+        let elements = (self.output_format).row_values(height.into(), width.into());
         elements * self.output_format.dtype.size() as u64
     }
 
@@ -554,8 +586,8 @@ impl SampleProgram {
         op.is_some_and(|drawn| matches!(drawn.op, Op::CoverCrop(_)))
     }
 
-    /// Top and left edge of the crop by the cover_crop that sets the size of rows. None without one,
-    /// and for an image that cannot be cropped.
+    /// Top and left edge of the crop by the cover_crop that sets the size of rows. None without
+    /// one, and for an image that cannot be cropped.
     pub(crate) fn cover_crop(
         &self,
         picture: &DrawnPicture<'_>,
@@ -859,7 +891,8 @@ fn sizer(ops: &[Op]) -> Option<usize> {
     ops[last].with_size((1, 1)).map(|_| last)
 }
 
-/// The serialized form: the recipe as text, and the rules for a device. The receiver compiles it again.
+/// The serialized form: the recipe as text, and the rules for a device. The receiver compiles it
+/// again.
 #[derive(Serialize, Deserialize)]
 struct ProgramMessage {
     recipe: String,

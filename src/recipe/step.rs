@@ -92,6 +92,11 @@ pub enum Step {
         mean: [f32; 3],
         std: [f32; 3],
     },
+    /// `(v - mean) / max(std, 1 / sqrt(n))`, with the mean and deviation of all n values, in `f32`.
+    Standardize {
+        /// True if all three channels are equal, so that only one counts.
+        grey: bool,
+    },
     /// Rounds to the element type. The pixels keep that type from here on.
     Cast(DataType),
     /// One operation of a policy, on 8-bit RGB.
@@ -120,7 +125,10 @@ impl Step {
             Self::Erase { .. } => OperationPart::Erase,
             Self::Normalize { .. } => OperationPart::Normalize,
             Self::Cast(_) => OperationPart::Cast,
-            Self::Elastic { .. } | Self::Noise { .. } | Self::Augment(_) => OperationPart::Augment,
+            Self::Elastic { .. }
+            | Self::Noise { .. }
+            | Self::Standardize { .. }
+            | Self::Augment(_) => OperationPart::Augment,
         }
     }
 
@@ -156,6 +164,7 @@ impl Step {
             | Self::Convert(..)
             | Self::Blur { .. }
             | Self::Noise { .. }
+            | Self::Standardize { .. }
             | Self::Erase { .. }
             | Self::Cast(_) => {}
         }

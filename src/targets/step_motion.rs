@@ -185,6 +185,7 @@ impl StepMotion {
             | Step::Blur { .. }
             | Step::Erase { .. }
             | Step::Normalize { .. }
+            | Step::Standardize { .. }
             | Step::Cast(_)
             | Step::Augment(
                 AugmentStep::AutoContrast

@@ -24,5 +24,7 @@ mod patch_budget;
 mod patches;
 mod rasters;
 mod sampler;
+mod standardize;
 mod stream;
 mod substitute;
+mod tiles;

@@ -206,6 +206,7 @@ fn images_that_fail_take_rows_and_no_patches() {
 fn what_does_not_fit_a_budget_is_refused() {
     let dir = data();
     let siglip = Recipe::new("rows").then(Patches::siglip2(8, 30));
+    let pix2struct = Recipe::new("rows").then(Patches::pix2struct(8, 30));
     let budget = |patches| make(dir.path()).sampler(Sampler::PatchBudget { patches });
     for (made, text) in [
         (budget(0), "patches is 0"),
@@ -215,7 +216,14 @@ fn what_does_not_fit_a_budget_is_refused() {
             budget(400).recipe(Recipe::eval224()),
             "needs a recipe with patches",
         ),
-        (budget(400).recipe(siglip), "max_num_patches each"),
+        (
+            budget(400).recipe(siglip),
+            "siglip2 have max_num_patches each",
+        ),
+        (
+            budget(400).recipe(pix2struct),
+            "pix2struct have max_num_patches each",
+        ),
         (
             budget(400).tail(EpochTail::Pad),
             "padding would fill all of them",

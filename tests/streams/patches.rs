@@ -6,7 +6,7 @@ use std::path::Path;
 
 use featherload::objects::{ItemObjects, ObjectList, ObjectListOptions};
 use featherload::recipe::{
-    CenterCrop, Grayscale, PatchGrid, PatchRule, PatchStyle, Patches, RandomApply,
+    CenterCrop, CutRule, Grayscale, PatchGrid, PatchRule, PatchStyle, Patches, RandomApply,
     RandomHorizontalFlip, Resize, Rotate90,
 };
 use featherload::tests_support::unpack_goldens;
@@ -34,6 +34,7 @@ fn patches(style: PatchStyle) -> Patches {
     match style {
         PatchStyle::Qwen => Patches::qwen(7).between(784, 5000),
         PatchStyle::Siglip2 => Patches::siglip2(8, 30),
+        PatchStyle::Pix2struct => Patches::pix2struct(8, 30),
     }
 }
 
@@ -41,10 +42,15 @@ fn rule(style: PatchStyle) -> PatchRule {
     match style {
         PatchStyle::Qwen => PatchRule::qwen(7, 784, 5000),
         PatchStyle::Siglip2 => PatchRule::siglip2(8, 30),
+        PatchStyle::Pix2struct => PatchRule::pix2struct(8, 30),
     }
 }
 
-const STYLES: [PatchStyle; 2] = [PatchStyle::Qwen, PatchStyle::Siglip2];
+const STYLES: [PatchStyle; 3] = [
+    PatchStyle::Qwen,
+    PatchStyle::Siglip2,
+    PatchStyle::Pix2struct,
+];
 
 fn make(dir: &Path, style: PatchStyle, dtype: DataType) -> LoaderBuilder {
     let recipe = Recipe::new("patches")
@@ -64,7 +70,8 @@ fn grids(batch: &Batch) -> Vec<Option<PatchGrid>> {
 #[test]
 fn streams_of_patches_are_alike_for_any_workers_and_from_any_point() {
     let dir = data();
-    for (style, dtype) in STYLES.into_iter().zip([DataType::Bf16, DataType::U8]) {
+    let types = [DataType::Bf16, DataType::U8, DataType::F32];
+    for (style, dtype) in STYLES.into_iter().zip(types) {
         let make = || make(dir.path(), style, dtype);
         let full = stream(&mut make().num_workers(0).build().unwrap(), 2);
         for workers in [1, 2, 8] {
@@ -98,7 +105,7 @@ fn all_patches_of_a_batch_are_one_tensor() {
         for batch in loader.epoch() {
             let batch = batch.unwrap();
             let found = batch.patches().unwrap();
-            assert_eq!(found.rule(), &rule);
+            assert_eq!(found.rule(), &CutRule::Patches(rule));
             let all = batch.patch_values::<u8>().unwrap();
             let values = rule.patch_values();
             let mut rows = Vec::new();
@@ -117,7 +124,7 @@ fn all_patches_of_a_batch_are_one_tensor() {
                 let bytes = row.bytes().unwrap();
                 let in_row = match style {
                     PatchStyle::Qwen => count as usize,
-                    PatchStyle::Siglip2 => 30,
+                    PatchStyle::Siglip2 | PatchStyle::Pix2struct => 30,
                 };
                 assert_eq!(row.shape(), [1, in_row, values]);
                 assert_eq!(bytes.len(), in_row * values);
@@ -131,7 +138,7 @@ fn all_patches_of_a_batch_are_one_tensor() {
             assert_eq!(all, rows);
             let shape = match style {
                 PatchStyle::Qwen => vec![all.len() / values, values],
-                PatchStyle::Siglip2 => vec![5, 30, values],
+                PatchStyle::Siglip2 | PatchStyle::Pix2struct => vec![5, 30, values],
             };
             assert_eq!(found.shape(), shape);
             assert!(batch.pixels().unwrap_err().to_string().contains("patches"));
@@ -186,7 +193,9 @@ fn images_that_fail_keep_the_places_of_the_others() {
                 assert_eq!(reasons[2].1, FaultKind::TooLarge);
                 assert!(reasons[2].2.contains("200 times"), "{}", reasons[2].2);
             }
-            PatchStyle::Siglip2 => assert_eq!(names, ["broken.jpg", "text.jpg"]),
+            PatchStyle::Siglip2 | PatchStyle::Pix2struct => {
+                assert_eq!(names, ["broken.jpg", "text.jpg"]);
+            }
         }
     }
     // Rows of siglip2 have room for any substitute.
@@ -254,13 +263,19 @@ fn patches_follow_the_orientation_of_the_image() {
 fn a_batch_may_have_no_patch() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a.jpg"), "no picture").unwrap();
-    for (style, workers) in [(STYLES[0], 0), (STYLES[0], 1), (STYLES[1], 1)] {
+    for (style, workers) in [
+        (STYLES[0], 0),
+        (STYLES[0], 1),
+        (STYLES[1], 1),
+        (STYLES[2], 1),
+    ] {
         let loader = make(dir.path(), style, DataType::U8).on_error(OnError::Skip);
         let mut loader = loader.num_workers(workers).build().unwrap();
         let batch = loader.epoch().next().unwrap().unwrap();
         let wanted: &[usize] = match style {
             PatchStyle::Qwen => &[0, 2 * 3 * 49],
             PatchStyle::Siglip2 => &[1, 30, 3 * 64],
+            PatchStyle::Pix2struct => &[1, 30, 2 + 3 * 64],
         };
         assert_eq!(batch.patches().unwrap().shape(), wanted);
         assert_eq!(batch.faults().len(), 1);
@@ -360,7 +375,7 @@ fn what_patches_cannot_be_is_refused() {
                 max_num_patches: Some(9),
                 ..op
             }),
-            "max_num_patches has an effect with style siglip2 only",
+            "max_num_patches has an effect with styles siglip2 and pix2struct only",
         ),
         (
             Recipe::new("r").then(Patches {
@@ -412,6 +427,7 @@ fn op_of(rule: &PatchRule) -> Patches {
             ..Patches::qwen(rule.patch_size).between(rule.min_pixels, rule.max_pixels)
         },
         PatchStyle::Siglip2 => Patches::siglip2(rule.patch_size, rule.max_num_patches),
+        PatchStyle::Pix2struct => Patches::pix2struct(rule.patch_size, rule.max_num_patches),
     }
 }
 
@@ -452,7 +468,7 @@ fn patches_are_those_of_transformers() {
             // Each plane once for each copy. The channels of siglip2 are no planes.
             let piece = match row.rule.style {
                 PatchStyle::Qwen => plane,
-                PatchStyle::Siglip2 => 3 * plane,
+                PatchStyle::Siglip2 | PatchStyle::Pix2struct => 3 * plane,
             };
             for (n, wanted) in wanted.chunks_exact(piece).enumerate() {
                 for copy in 0..copies {

@@ -94,8 +94,8 @@ class Batch(tuple[Any, Any]):
 
     ``images``: array N x C x H x W (``layout="nchw"``) or N x H x W x C, of ``dtype``. If images
     keep their own sizes (``recipe="full"``), it is a list of N arrays. If a recipe makes several
-    crops of each image, it is a list with one such array for each crop. If it makes ``patches``,
-    it is the array of all patches.
+    crops of each image, it is a list with one such array for each crop. If it makes ``patches``
+    or ``tiles``, it is the array of all of them.
     ``labels``: int64 array N, float32 array N x K (mixed batches, vectors), or None for a data
     set without labels. Masked rows have label -1, or zeros.
 
@@ -309,7 +309,7 @@ class Batch(tuple[Any, Any]):
 
     @property
     def patches(self) -> Patches:
-        """The patches of the rows with their grids, where the recipe has ``patches``."""
+        """The patches of the rows with their grids. The recipe has ``patches`` or ``tiles``."""
         if self._patches is None:
             found = self._of_loader.patches()
             if found is None:
@@ -319,6 +319,10 @@ class Batch(tuple[Any, Any]):
                 )
             self._patches = patches_of_batch(found, self[0])
         return self._patches
+
+    @property
+    def _has_patches(self) -> bool:
+        return self._raw is not None and self._raw.patches() is not None
 
     @property
     def original_size(self) -> npt.NDArray[np.int64]:
@@ -356,7 +360,7 @@ class Batch(tuple[Any, Any]):
 
     def good_rows(self) -> list[int]:
         """The rows with pixels of a sample: all but padding and failed ones. They are rows of
-        ``images``, except with ``patches``.
+        ``images``, except with ``patches`` and ``tiles``.
 
         With timm's splits these are rows of all splits.
         """

@@ -90,8 +90,9 @@ def preprocessor(config: Any) -> Recipe:
     # A key with null is a missing key: classes use their default for it.
     given = {str(key): value for key, value in config.items() if value is not None}
     name, stem = _name(given)
-    if stem in PATCH_KINDS:
-        return _patched(given, name, PATCH_KINDS[stem])
+    cut = PATCH_KINDS.get(stem)
+    if cut is not None and (cut.switch is None or _flag(given, cut.switch, False)):
+        return _patched(given, name, cut)
     kind = _kind(name, stem)
     for key, value in given.items():
         if key not in _READ | _NO_PIXELS | _keys(kind):
@@ -137,15 +138,22 @@ def preprocessor(config: Any) -> Recipe:
 
 
 def _patched(given: Mapping[str, Any], name: str, kind: PatchKind) -> Recipe:
-    """The recipe of a processor that makes patches."""
+    """The recipe of a processor that makes patches or tiles."""
     read = {"data_format", "do_normalize", "do_rescale", "do_resize", "image_mean", "image_std"}
-    read |= {"resample", "rescale_factor", *_NO_PIXELS, *kind.keys}
+    read |= {"resample", "rescale_factor"}
+    if kind.style == "pix2struct":
+        read = {"do_normalize"}
+    read |= {*_NO_PIXELS, *kind.keys}
     for key, value in given.items():
         is_off = key in _OFF and value is False
         if key not in read and not is_off and key != "default_to_square":
             raise _cannot(f"{key}={value!r} of {name}", "the key is unknown")
     if not _flag(given, "do_resize", True):
-        raise _cannot(f"do_resize=False of {name}", "images must be resized to whole patches")
+        raise _cannot(
+            f"do_resize=False of {name}", f"images must be resized to whole {kind.operation}"
+        )
+    for key in sorted(kind.keys & _OFF):
+        _flag(given, key, True)
     if given.get("data_format", "channels_first") != "channels_first":
         raise _cannot(
             f"data_format={given['data_format']!r} of {name}", "the order of values is the model's"
@@ -155,8 +163,15 @@ def _patched(given: Mapping[str, Any], name: str, kind: PatchKind) -> Recipe:
     except ValueError as error:
         what, why = error.args
         raise _cannot(f"{what} of {name}", why) from None
+    if kind.style == "pix2struct":
+        # It resizes values, not levels, and does not divide by 255.
+        ops = [as_opened(), {"standardize": {}}, {"patches": numbers}]
+        if not _flag(given, "do_normalize", True):
+            whole: Op = {"normalize": {"mean": [0.0] * 3, "std": [1 / 255] * 3}}
+            ops = [as_opened(), {"cast": {"dtype": "f32"}}, {"patches": numbers}, whole]
+        return {"featherload": 1, "name": name, "ops": ops}
     numbers["interpolation"] = _filter(given, name, kind.levels)
-    ops = [as_opened(), {"patches": numbers}, *_levels(given, name, kind.levels)]
+    ops = [as_opened(), {kind.operation: numbers}, *_levels(given, name, kind.levels)]
     return {"featherload": 1, "name": name, "ops": ops}
 
 
@@ -269,11 +284,16 @@ def _inner(processor: Any) -> Any:
     return getattr(processor, "image_processor", processor)
 
 
-def _of_object(processor: Any) -> Any:
-    processor = _inner(processor)
+def _of_object(whole: Any) -> Any:
+    processor = _inner(whole)
     if not hasattr(processor, "to_json_string"):
         raise _cannot(type(processor).__name__, "it is no image processor")
-    return json.loads(processor.to_json_string())
+    config = json.loads(processor.to_json_string())
+    # A processor of images and texts calls its image processor with these, whatever that has.
+    # Older versions of transformers have no such attribute.
+    older = {"crop_to_patches": True} if type(whole).__name__ == "InternVLProcessor" else {}
+    fixed = getattr(whole, "images_kwargs", older)
+    return config | {key: value for key, value in fixed.items() if key in config}
 
 
 def _local_path(path: str) -> str:

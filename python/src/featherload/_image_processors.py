@@ -74,6 +74,7 @@ _CLIP = ProcessorKind(
     crops=True,
     do_center_crop=True,
 )
+_BLIP = ProcessorKind("square", {"height": 384, "width": 384}, 3, CLIP_MEAN, CLIP_STD)
 _DETECTOR = ProcessorKind(
     number=None,
     size={"shortest_edge": 800, "longest_edge": 1333},
@@ -94,7 +95,7 @@ _SEGMENTER = replace(
 KINDS = {
     "Beit": ProcessorKind("square", None, 3, HALVES, HALVES, crops=True, do_center_crop=None),
     "Bit": _CLIP,
-    "Blip": ProcessorKind("square", {"height": 384, "width": 384}, 3, CLIP_MEAN, CLIP_STD),
+    "Blip": _BLIP,
     "CLIP": _CLIP,
     "ChineseCLIP": _CLIP,
     "ConditionalDetr": _DETECTOR,
@@ -136,6 +137,8 @@ KINDS = {
         annotates=False,
         keys=frozenset({"do_split_image", "ignore_index"}),
     ),
+    # Without crop_to_patches. With it, it is one of the processors that make tiles.
+    "GotOcr2": replace(_BLIP, keys=frozenset({"crop_to_patches", "max_patches", "min_patches"})),
     "GroundingDino": _DETECTOR,
     "Levit": ProcessorKind(
         "shorter",

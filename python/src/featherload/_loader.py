@@ -333,6 +333,13 @@ class Loader:
                 option="framework",
             )
         self._stream, self._feeder = self._open(*self._said, self._has_one_channel)
+        if form == "detr" and any({"patches", "tiles"} & op.keys() for op in _ops(self.recipe)):
+            self._stream.close()
+            raise ConfigError(
+                "targets='detr' needs images, and this recipe makes patches or tiles: use "
+                "targets='list'",
+                option="targets",
+            )
         self._place_was_given = rank is not None
         self._pid = os.getpid()
         self._tell(self._stream.told)

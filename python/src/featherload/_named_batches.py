@@ -45,17 +45,32 @@ class NamedBatches(Iterator[dict[str, Any]]):
                 )
             labels = batch._masks
         named: dict[str, Any] = {}
-        if batch._raw is not None and batch._raw.patches() is not None:
-            # Before the patches: trainers read the number of rows from the first tensor.
+        of_images = self._names[0]
+        if batch._has_patches:
             inputs = batch.patches.inputs()
-            named |= {name: value for name, value in inputs.items() if name != "pixel_values"}
+            if "flattened_patches" in inputs:
+                of_images = "flattened_patches"
+            of_model = {"pixel_values", "flattened_patches"}
+            named |= {name: value for name, value in inputs.items() if name not in of_model}
         if isinstance(labels, Mapping):
-            return {**named, self._names[0]: images, **labels} | _further(batch)
-        if batch._raw is not None and not batch._raw.reads_images:
-            images = None
-        pairs = zip(self._names, (images, labels), strict=False)
-        named |= {name: value for name, value in pairs if value is not None}
-        return named | _further(batch)
+            named |= {of_images: images, **labels}
+        else:
+            if batch._raw is not None and not batch._raw.reads_images:
+                images = None
+            pairs = zip((of_images, *self._names[1:]), (images, labels), strict=False)
+            named |= {name: value for name, value in pairs if value is not None}
+        further = _further(batch)
+        if batch._has_patches and (taken := named.keys() & further.keys()):
+            raise ConfigError(
+                f"a column and an input of the model have the same name, {sorted(taken)[0]!r}: "
+                "leave the column out of columns",
+                option="columns",
+            )
+        named |= further
+        if batch._has_patches and of_images in named:
+            # Patches come last: trainers read the number of rows from the first tensor.
+            named[of_images] = named.pop(of_images)
+        return named
 
 
 def _further(batch: Batch) -> dict[str, Any]:

@@ -431,11 +431,6 @@ def view(objects: Objects, form: TargetForm, images: Any, most: int | None) -> t
             "targets='detr' needs images of one size: end the recipe with a resize",
             option="targets",
         )
-    if len(images.shape) != 4:
-        raise ConfigError(
-            "targets='detr' needs images, and this recipe makes patches: use targets='list'",
-            option="targets",
-        )
     first = 2 if objects._is_nchw(images) else 1
     height, width = objects.padded_size()
     if not height or not width:

@@ -192,7 +192,7 @@ def _levels(image: Any, recipe: Mapping[str, Any]) -> Levels:
     if "normalize" in ops:
         mean, std = (np.asarray(ops["normalize"][name], np.float32) for name in ("mean", "std"))
         values = values * std + mean
-    if "convert_color" in ops:
+    if {"convert_color", "standardize"} & ops.keys():
         # The values are not colours: each channel is scaled from its minimum to its maximum.
         least = values.min((0, 1))
         values = (values - least) / np.maximum(values.max((0, 1)) - least, 1e-6)

@@ -101,7 +101,7 @@ class IbotMasks:
         """
         images = batch.images
         views = images if isinstance(images, list) else [images]
-        if views and len(views[0].shape) != 4:
+        if batch._has_patches or (views and len(views[0].shape) != 4):
             raise ConfigError(
                 "the images of this batch have different sizes, or are patches, and masks are for "
                 "crops of one size: give a recipe with a crop",

@@ -165,9 +165,10 @@ class Buckets(Sampler):
 class PatchBudget(Sampler):
     """Batches with at most ``patches`` patches on each rank, and at most ``batch_size`` rows.
 
-    For recipes with ``patches`` of style ``"qwen"``, such as a processor of Qwen2-VL. Images of a
-    batch have about the same number of patches, also on other ranks. Each image comes once an epoch
-    over all ranks. ``drop_last`` leaves out batches that are not full.
+    For recipes with ``patches`` of style ``"qwen"``, such as a processor of Qwen2-VL, and for
+    ``tiles``, where an overview is a patch, too. Images of a batch have about the same number of
+    patches, also on other ranks. Each image comes once an epoch over all ranks. ``drop_last``
+    leaves out batches that are not full.
     """
 
     patches: int

@@ -105,7 +105,8 @@ enum Order {
     LargestFirst,
     /// Batches of one size each, by the aspect ratios of images. For recipes with cover_crop.
     Buckets,
-    /// Batches with at most --patch-budget patches. For recipes with patches of style qwen.
+    /// Batches with at most --patch-budget patches. For recipes with patches of style qwen, or
+    /// tiles.
     PatchBudget,
 }
 

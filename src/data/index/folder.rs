@@ -28,12 +28,13 @@ use std::path::{Path, PathBuf};
 
 use crate::data::index::ClassList;
 use crate::data::index::binary_form::{IndexContent, IndexLabels};
-use crate::data::index::foreign_data;
+use crate::data::index::foreign_data::{self, tars_in};
 use crate::data::index::link_targets::LinkTargets;
 use crate::data::index::names::{
     IMAGE_EXTENSIONS, OWN_PREFIX, has_image_extension, is_hidden, is_system_folder,
 };
 use crate::data::index::open_cache;
+use crate::data::index::parquet;
 use crate::data::index::report::{ScanReport, SkipReason};
 use crate::data::linked_folders::LinkedFolders;
 use crate::error::{Error, Result};
@@ -180,7 +181,8 @@ fn nothing_found(root: &Path, report: &ScanReport) -> Error {
         }
     }
     // A list of skipped names would only hide this message.
-    if let Some(foreign) = foreign.filter(|_| tar_in(root).is_none()) {
+    let tars = tars_in(root);
+    if let Some(foreign) = foreign.filter(|_| tars.is_none()) {
         return Error::dataset(root, format!("{what}: {foreign}"));
     }
     for (reason, skipped) in &report.skipped {
@@ -192,21 +194,19 @@ fn nothing_found(root: &Path, report: &ScanReport) -> Error {
     what.push_str("; samples are files whose names end in ");
     what.push_str(&IMAGE_EXTENSIONS.join(", "));
     // The hint comes last, where readers notice it.
-    if let Some(tar) = tar_in(root) {
-        what.push_str(&format!("; it holds tar shards, such as {tar:?}: "));
-        what.push_str(&format!("to read them give '{}/*.tar'", root.display()));
+    if let Some(tars) = tars {
+        let example = tars.example.strip_prefix(root).unwrap_or(&tars.example);
+        what.push_str(&format!("; it holds tar shards, such as {example:?}: "));
+        what.push_str(&format!("to read them give '{}'", tars.pattern()));
+        if parquet::has_files(root) {
+            let tables = root.join("*.parquet");
+            what.push_str(&format!(
+                ", and '{}' for its Parquet files",
+                tables.display()
+            ));
+        }
     }
     Error::dataset(root, what)
-}
-
-/// The first tar of a folder, sorted by bytes, for a message. `*.tar` matches it.
-fn tar_in(root: &Path) -> Option<OsString> {
-    let files = fs::read_dir(root).ok()?.flatten();
-    let files = files.filter(|entry| !entry.path().is_dir());
-    let names = files.map(|entry| entry.file_name());
-    names
-        .filter(|name| name.as_bytes().ends_with(b".tar") && !is_hidden(name.as_bytes()))
-        .min()
 }
 
 /// Device and inode of folders, outermost first. A link must not lead back to one of them.

@@ -155,18 +155,25 @@ fn first_number(value: &Json, of: fn(&serde_json::Number) -> bool) -> Option<&se
     }
 }
 
-/// Words for the first whole number that float64 does not hold exactly.
-pub(super) fn inexact(value: &Json) -> Option<String> {
+/// Words for the first whole number that float64 does not hold exactly. `why`: why the column is
+/// float64, and the fix.
+pub(super) fn inexact(value: &Json, why: &str) -> Option<String> {
     let is_inexact = |number: &serde_json::Number| number.as_i64().is_some_and(|n| !is_exact(n));
     let number = first_number(value, is_inexact)?;
     Some(format!(
-        "has the number {number}, and its column has fractions or missing values, so it is float64, \
-         which has fewer digits: write it as text"
+        "has the number {number}, which has more digits than float64. {why}"
     ))
 }
 
-/// Words for the first whole number of a JSON text that `i64` does not hold. A parsed value does not
-/// show it: from 2^64 on it is a fraction.
+/// Why a column of a table has float64.
+pub(super) const OF_FRACTIONS: &str =
+    "Its column has fractions or missing values, so it is float64: write it as text";
+/// Why a value in the JSON of tar shards is float64.
+pub(super) const OF_SHARDS: &str = "Numbers in the JSON of tar shards are float64: name the column \
+                                    json, which has the whole text";
+
+/// Words for the first whole number of a JSON text that `i64` does not hold. A parsed value does
+/// not show it: from 2^64 on it is a fraction.
 pub(super) fn beyond_whole(text: &str) -> Option<String> {
     let mut rest = text.as_bytes();
     let mut is_text = false;
@@ -216,7 +223,7 @@ pub(super) fn push(value: &Json, into: &mut ColumnBuilder) -> Result<(), String>
         }
     };
     if into.kind().is_of_fractions()
-        && let Some(what) = inexact(value)
+        && let Some(what) = inexact(value, OF_FRACTIONS)
     {
         return Err(what);
     }

@@ -131,6 +131,7 @@ pub use column_names::UsualColumns;
 pub(crate) use features::WantedFields;
 pub use file_parts::FilePartList;
 pub use folder::{FolderLabels, FolderOptions};
+pub(crate) use foreign_data::values_of;
 pub use items::{ItemLabel, ItemList};
 pub(crate) use json::{lossy, lossy_option};
 pub(crate) use lines::TextLines;

@@ -19,10 +19,10 @@
 //! - `file`: one file; `footer`: its footer; `columns`: the columns of images and labels;
 //! - `pages`: the pages of a column; `thrift`, `rle`, `delta`: encodings of headers and numbers;
 //!   `values`: the values of a page of labels;
-//! - `pictures`, `labels`: the contents of the two columns; `picture_paths`: paths in place of images;
-//!   `levels`: rows and lists of a page; `column_reader`: further columns, read by batches;
-//! - `row_reader`: columns with others inside of them, read before a run; `nested_leaf`: one of those
-//!   inside.
+//! - `pictures`, `labels`: the contents of the two columns; `picture_paths`: paths in place of
+//!   images; `levels`: rows and lists of a page; `column_reader`: further columns, read by batches;
+//! - `row_reader`: columns with others inside of them, read before a run; `nested_leaf`: one of
+//!   those inside.
 
 #[cfg(feature = "parquet")]
 mod column_reader;
@@ -67,8 +67,8 @@ use crate::data::index::report::ScanReport;
 use crate::data::index::samples::Index;
 use crate::error::Result;
 
-pub(in crate::data::index) use file_paths::is_folder_of;
 pub(crate) use file_paths::{expand, is_named};
+pub(in crate::data::index) use file_paths::{has_files, is_folder_of};
 pub use options::{ParquetLabels, ParquetOptions};
 
 /// The index of Parquet files, and the report of the scan.

@@ -17,7 +17,7 @@ use crate::jobs::raster_rule::NamedRaster;
 use crate::jobs::raster_section::{ROW_ALIGNMENT, RasterSection};
 use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus};
 use crate::picture::PictureLimits;
-use crate::recipe::{CropRule, PatchRule, PatchStyle, RowExtent, SampleProgram};
+use crate::recipe::{CropRule, CutRule, RowExtent, SampleProgram};
 
 /// The layout of slots.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ enum OwnRow {
     /// The image, with this number of bytes per pixel.
     Picture { pixel: u64 },
     /// Its patches, with this number of bytes per value.
-    Patches { rule: PatchRule, value: u64 },
+    Patches { rule: CutRule, value: u64 },
 }
 
 impl OwnRow {
@@ -85,7 +85,7 @@ impl OwnRow {
     /// Bytes of each row, also without an image. None: rows differ.
     fn equal_bytes(self) -> Option<usize> {
         match self {
-            Self::Patches { rule, value } if rule.style == PatchStyle::Siglip2 => {
+            Self::Patches { rule, value } if rule.padded_patches().is_some() => {
                 Some((rule.row_values(None) * value) as usize)
             }
             _ => None,
@@ -280,8 +280,8 @@ impl SlotPacking {
         self.objects.as_ref()
     }
 
-    /// Bytes of a slot with these bytes of pixels and rasters, and with the largest records of this number
-    /// of rows. `size`: height and width, if all rows have one.
+    /// Bytes of a slot with these bytes of pixels and rasters, and with the largest records of this
+    /// number of rows. `size`: height and width, if all rows have one.
     fn with_records(&self, pixels: u64, size: Option<(u32, u32)>, rows: u32) -> u64 {
         let Some(objects) = &self.objects else {
             return pixels;
@@ -362,7 +362,7 @@ impl SlotPacking {
                 OwnRow::Picture { .. } => sizes.get(id),
                 OwnRow::Patches { rule, .. } => {
                     let grid = rule.grid(sizes.get(id)?).ok()?;
-                    Some(grid.resized(rule.patch_size))
+                    Some(grid.resized(rule.side()))
                 }
             },
             PackingRule::Crops(_) | PackingRule::Hulls { .. } => None,
@@ -419,16 +419,16 @@ impl SlotPacking {
     }
 
     /// How a recipe makes smaller rows, if those of the largest images need much memory.
-    pub(crate) fn smaller_rows(&self) -> &'static str {
+    pub(crate) fn smaller_rows(&self) -> String {
         match &self.rule {
             PackingRule::Own {
-                row: OwnRow::Patches { .. },
+                row: OwnRow::Patches { rule, .. },
                 ..
             } => match self.plan.most_patches() {
-                Some(_) => "lower the budget of patches",
-                None => "lower max_pixels of patches in the recipe",
+                Some(_) => "lower the budget of patches".to_owned(),
+                None => format!("lower {} in the recipe", rule.limit()),
             },
-            _ => "add a resize to the recipe",
+            _ => "add a resize to the recipe".to_owned(),
         }
     }
 
@@ -696,6 +696,7 @@ impl SlotPacking {
             PatchRow {
                 start: self.place(packed, at, row).start,
                 grid: size.and_then(|size| rule.grid(size).ok()),
+                image: size,
             }
         };
         let rows = (0..).zip(rows).map(describe).collect();
@@ -804,7 +805,7 @@ fn measure(
 mod tests {
     use super::*;
     use crate::order::{EpochTail, MultiScale, OrderOptions};
-    use crate::recipe::{DataType, Patches, Recipe};
+    use crate::recipe::{DataType, Op, Patches, Recipe, Tiles};
     use proptest::prelude::*;
 
     fn packing(
@@ -893,17 +894,22 @@ mod tests {
             (rank, world) in (1u32..4).prop_flat_map(|world| (0..world, Just(world))),
             tail in prop_oneof![Just(EpochTail::Short), Just(EpochTail::Pad)],
             dtype in prop::sample::select(&DataType::ALL[..]),
-            is_padded: bool,
+            style in 0..5,
         ) {
             let mut sizes: Vec<[u32; 2]> = sizes.into_iter().map(|(h, w)| [h, w]).collect();
             for at in long {
                 let at = usize::from(at) % sizes.len();
                 sizes[at] = [1, 2900 + at as u32];
             }
-            let op = match is_padded {
-                true => Patches::siglip2(5, 40),
-                false => Patches::qwen(5).between(300, 1500),
+            let op: Op = match style {
+                0 => Patches::siglip2(5, 40).into(),
+                1 => Patches::pix2struct(5, 40).into(),
+                2 => Tiles::internvl(9, 6).into(),
+                3 => Tiles::llava_next(7).into(),
+                _ => Patches::qwen(5).between(300, 1500).into(),
             };
+            let is_padded = style < 2;
+            // bf16 and bytes hold the places of so few patches.
             let recipe = Recipe::new("patches").then(op).with_dtype(dtype);
             let program = SampleProgram::compile(&recipe).unwrap();
             let options = OrderOptions { rank, world, ..options(batch, seed, tail) };
@@ -927,10 +933,17 @@ mod tests {
                     end = place.end;
                     let [height, width] = sizes[row.id as usize];
                     let is_known = height > 0 && width > 0 && height * width <= 2950;
-                    let fits = is_padded || height.max(width) <= 200 * height.min(width);
+                    let fits = style < 4 || height.max(width) <= 200 * height.min(width);
                     let has_grid = row.status != RowStatus::Padding && is_known && fits;
                     let grid = patches.grids().nth(number as usize).unwrap();
                     prop_assert_eq!(grid.is_some(), has_grid);
+                    let image = patches.image_sizes().nth(number as usize).unwrap();
+                    prop_assert_eq!(image, has_grid.then_some((height, width)));
+                    let in_row = (place.end - place.start) / dtype.size();
+                    let patch = patches.rule().patch_values();
+                    prop_assert_eq!(in_row, patches.patches_in(number as usize) * patch);
+                    let count = patches.counts().nth(number as usize).unwrap();
+                    prop_assert!(is_padded || in_row == count as usize * patch);
                 }
                 prop_assert_eq!(patches.bytes(), end);
                 prop_assert!(end <= most);

@@ -11,11 +11,14 @@ use crate::jobs::sample::hull_writer::{DecodedPixels, HullSource, SharedDecode};
 use crate::jobs::sample::shared_resize::SharedResize;
 use crate::jobs::sample::{OpenedAs, PIXEL, PartMaker, RowRequest, SampleDecoder, WindowRows};
 use crate::jobs::stages;
-use crate::picture::FileFormat;
 use crate::picture::jpeg::{DecodeScale, JpegDecoder, PixelRegion};
+use crate::picture::{FileFormat, PixelBox};
 use crate::pool::job::RowParts;
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::random::CropStreams;
+
+/// A file that several parts are made from: how it is stored, the plans, and the decoded pixels.
+pub(super) type SharedPicture<'a> = (StoredPicture, &'a SharedDecode, DecodedPixels<'a>);
 
 impl SampleDecoder {
     /// Fills the crops of a row from the bytes of a file, and their geometries after them. Like
@@ -45,19 +48,36 @@ impl SampleDecoder {
 
     fn crops_as(
         &mut self,
-        (format, truncated): OpenedAs,
+        opened: OpenedAs,
         bytes: &[u8],
         request: &RowRequest<'_, impl CropStreams>,
         out: &mut RowParts<'_>,
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
+        let plan = |decoder: &mut Self, stored| decoder.plan_crops(stored, request);
+        self.share_decode(
+            (opened, bytes, request.part),
+            meter,
+            plan,
+            |decoder, of, meter| decoder.fill_all(of, out, meter),
+        )
+    }
+
+    /// Decodes a file once for several parts of a row. `plan` draws their steps, `fill` makes them.
+    pub(super) fn share_decode(
+        &mut self,
+        ((format, truncated), bytes, part): (OpenedAs, &[u8], Option<PixelBox>),
+        meter: &mut StageMeter,
+        plan: impl FnOnce(&mut Self, StoredPicture) -> Result<SharedDecode, SampleFault>,
+        fill: impl FnOnce(&mut Self, SharedPicture<'_>, &mut StageMeter) -> Result<(), SampleFault>,
+    ) -> Result<(), SampleFault> {
         if format == FileFormat::Jpeg {
             self.jpeg = JpegDecoder::with_truncation(&self.limits, truncated);
-            return self.crops_of_jpeg(bytes, request, out, meter);
+            return self.share_jpeg((bytes, part), meter, plan, fill);
         }
         let mut picture = self.open_raster((format, truncated), bytes)?;
-        let stored = self.stored_raster((format, &picture), request.part)?;
-        let shared = self.plan_crops(stored, request)?;
+        let stored = self.stored_raster((format, &picture), part)?;
+        let shared = plan(self, stored)?;
         meter.lap(stages::OPEN);
         if let Some(pixels) = picture.raw_pixels() {
             let decoded = DecodedPixels {
@@ -65,7 +85,7 @@ impl SampleDecoder {
                 stride: stored.size.0 as usize,
                 origin: (0, 0),
             };
-            return self.fill_all(stored, &shared, decoded, out, meter);
+            return fill(self, (stored, &shared, decoded), meter);
         }
         let window = shared.window;
         let mut pixels = std::mem::take(&mut self.shared_pixels);
@@ -86,20 +106,20 @@ impl SampleDecoder {
             stride: window.w as usize,
             origin: (window.x, window.y),
         };
-        let filled = self.fill_all(stored, &shared, decoded, out, meter);
+        let filled = fill(self, (stored, &shared, decoded), meter);
         self.shared_pixels = pixels;
         filled
     }
 
-    fn crops_of_jpeg(
+    fn share_jpeg(
         &mut self,
-        bytes: &[u8],
-        request: &RowRequest<'_, impl CropStreams>,
-        out: &mut RowParts<'_>,
+        (bytes, part): (&[u8], Option<PixelBox>),
         meter: &mut StageMeter,
+        plan: impl FnOnce(&mut Self, StoredPicture) -> Result<SharedDecode, SampleFault>,
+        fill: impl FnOnce(&mut Self, SharedPicture<'_>, &mut StageMeter) -> Result<(), SampleFault>,
     ) -> Result<(), SampleFault> {
-        let (header, stored) = self.open_jpeg(bytes, request.part)?;
-        let shared = self.plan_crops(stored, request)?;
+        let (header, stored) = self.open_jpeg(bytes, part)?;
+        let shared = plan(self, stored)?;
         meter.lap(stages::OPEN);
         let scratch = &mut self.jpeg_scratch;
         let decoded =
@@ -113,7 +133,7 @@ impl SampleDecoder {
             stride: decoded.stride / PIXEL,
             origin: (decoded.x, decoded.y),
         };
-        let filled = self.fill_all(stored, &shared, of_window, out, meter);
+        let filled = fill(self, (stored, &shared, of_window), meter);
         self.jpeg_scratch.rgb = pixels;
         filled
     }
@@ -125,11 +145,23 @@ impl SampleDecoder {
         request: &RowRequest<'_, impl CropStreams>,
     ) -> Result<SharedDecode, SampleFault> {
         (request.check_size)(stored.upright_size())?;
-        let mut plans = Vec::with_capacity(self.parts.len());
-        let mut scale = DecodeScale::of_denominator(8);
         for (crop, part) in (0..).zip(&mut self.parts) {
             let PartMaker { program, steps, .. } = part;
             program.crop_steps(stored.upright_size(), crop, request.random, steps)?;
+        }
+        self.plan_parts(stored, self.parts.len())
+    }
+
+    /// Plans one decode for the first `count` parts, whose steps are drawn.
+    pub(super) fn plan_parts(
+        &mut self,
+        stored: StoredPicture,
+        count: usize,
+    ) -> Result<SharedDecode, SampleFault> {
+        let parts = &self.parts[..count];
+        let mut plans = Vec::with_capacity(count);
+        let mut scale = DecodeScale::of_denominator(8);
+        for PartMaker { program, steps, .. } in parts {
             let plan = stored.plan_decode(program, steps);
             if plan.scale.denominator() < scale.denominator() {
                 scale = plan.scale;
@@ -137,7 +169,7 @@ impl SampleDecoder {
             plans.push(plan);
         }
         let mut memory = SampleMemory::default();
-        for (plan, PartMaker { program, steps, .. }) in plans.iter_mut().zip(&self.parts) {
+        for (plan, PartMaker { program, steps, .. }) in plans.iter_mut().zip(parts) {
             *plan = stored.plan_at(scale, plan.fold);
             let of_crop = stored.in_memory().sample_memory(plan, program, steps);
             check_reduction(of_crop.steep)?;
@@ -166,9 +198,7 @@ impl SampleDecoder {
     /// Makes each crop, and writes the geometries.
     fn fill_all(
         &mut self,
-        stored: StoredPicture,
-        shared: &SharedDecode,
-        from: DecodedPixels<'_>,
+        (stored, shared, from): SharedPicture<'_>,
         out: &mut RowParts<'_>,
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
@@ -187,11 +217,7 @@ impl SampleDecoder {
         let crops =
             std::iter::once(&mut *out.first).chain(crops.iter_mut().map(|crop| &mut **crop));
         let geometries = geometries.chunks_exact_mut(CropGeometry::BYTES);
-        let mut plans = shared.plans.clone();
-        for plan in &mut plans {
-            plan.window.x -= from.origin.0;
-            plan.window.y -= from.origin.1;
-        }
+        let plans = shared.plans_from(from.origin);
         if let Some(shared) = &mut self.shared_resize {
             shared.reset();
         }
@@ -220,4 +246,4 @@ fn hull(a: PixelRegion, b: PixelRegion) -> PixelRegion {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

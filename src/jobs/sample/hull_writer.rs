@@ -46,6 +46,18 @@ pub(super) struct SharedDecode {
     pub(super) plans: Vec<DecodePlan>,
 }
 
+impl SharedDecode {
+    /// The plans, with windows in decoded pixels whose first one has this place.
+    pub(super) fn plans_from(&self, origin: (u32, u32)) -> Vec<DecodePlan> {
+        let mut plans = self.plans.clone();
+        for plan in &mut plans {
+            plan.window.x -= origin.0;
+            plan.window.y -= origin.1;
+        }
+        plans
+    }
+}
+
 /// Decoded pixels: of the hull, and perhaps of more around it.
 #[derive(Clone, Copy)]
 pub(super) struct DecodedPixels<'a> {

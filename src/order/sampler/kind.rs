@@ -52,15 +52,16 @@ pub enum Sampler {
     /// all headers when the loader is built.
     LargestFirst { classes: u32 },
     /// Batches of one size each, chosen from the sizes of images: aspect-ratio buckets. Each sample
-    /// comes once an epoch over all ranks. The last batch of a bucket has the samples that are left,
-    /// over all ranks, and [`EpochTail`](crate::order::EpochTail) applies to each bucket. An image
-    /// whose header cannot be read, or that has no bucket, is in the one with most images. Reads all
-    /// headers when the loader is built.
+    /// comes once an epoch over all ranks. The last batch of a bucket has the samples that are
+    /// left, over all ranks, and [`EpochTail`](crate::order::EpochTail) applies to each bucket. An
+    /// image whose header cannot be read, or that has no bucket, is in the one with most images.
+    /// Reads all headers when the loader is built.
     Buckets(BucketRule),
     /// Batches of images with at most `patches` patches on each rank, and at most the batch size of
-    /// rows. For recipes with [`Patches`](crate::recipe::Patches) of style `qwen`. Images of a batch,
-    /// on all ranks, have about the same number of patches. Each sample comes once an epoch over all
-    /// ranks. Reads all headers when the loader is built.
+    /// rows. For recipes with [`Tiles`](crate::recipe::Tiles), or with
+    /// [`Patches`](crate::recipe::Patches) of style `qwen`. Images of a batch, on all ranks, have
+    /// about the same number of patches. Each sample comes once an epoch over all ranks. Reads all
+    /// headers when the loader is built.
     PatchBudget { patches: u64 },
     /// The order that the caller gives before each epoch
     /// ([`Loader::set_order`](crate::Loader::set_order)), for each rank its own. An epoch has
@@ -107,8 +108,8 @@ pub enum SampleWeights {
 
 /// Weights by the categories of objects: the repeat factors of LVIS.
 ///
-/// A category that a share f of the samples has, has the factor max(1, sqrt(threshold / f)). A sample
-/// has the largest factor of its categories.
+/// A category that a share f of the samples has, has the factor max(1, sqrt(threshold / f)). A
+/// sample has the largest factor of its categories.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectFrequency {

@@ -277,6 +277,17 @@ impl PictureCanvas {
                     self.are_floats();
                 }
             }
+            Step::Standardize { grey } => {
+                if self.at.is_floats {
+                    let view = self.at.of_mut(&mut self.floats.here);
+                    let scaling = normalise::scaling_of_floats(&view.as_view(), grey);
+                    normalise::normalise_in_place(view, scaling);
+                } else {
+                    let (view, out) = self.room_in_floats();
+                    normalise::normalise(view, normalise::scaling_of_levels(view, grey), out);
+                    self.are_floats();
+                }
+            }
             Step::Cast(dtype) => self.cast(dtype),
             Step::Augment(step) => {
                 let next = steps.take(most).nth(1);

@@ -335,12 +335,18 @@ fn patches_have_the_elements_of_rows_in_another_order() {
     // Sides that are whole blocks, also turned.
     let (width, height) = (24, 12);
     let (levels, fractions) = (image(width, height), floats(width, height));
-    for (merge_size, temporal, channels_last) in [(1, 1, true), (2, 2, false), (1, 3, false)] {
+    for (merge_size, temporal, channels_last, is_numbered) in [
+        (1, 1, true, false),
+        (2, 2, false, false),
+        (1, 3, false, false),
+        (1, 1, true, true),
+    ] {
         let order = PatchOrder {
             patch_size: 3,
             merge_size,
             temporal,
             channels_last,
+            is_numbered,
         };
         for rows in emissions() {
             if rows.layout == MemoryLayout::Nchw || rows.order == ColorOrder::Grey {
@@ -356,7 +362,9 @@ fn patches_have_the_elements_of_rows_in_another_order() {
                 let (ow, oh) = p.output_size(width, height);
                 let mut made = vec![vec![0; rows.row_bytes(width, height)]; 3];
                 let mut cut = vec![vec![0; patches.row_bytes(width, height)]; 3];
-                assert_eq!(cut[0].len(), made[0].len() * temporal as usize);
+                let places = 2 * (ow / 3) * (oh / 3) * usize::from(is_numbered);
+                let values = made[0].len() * temporal as usize;
+                assert_eq!(cut[0].len(), values + places * size);
                 for (emitter, out) in [(&mut rows, &mut made), (&mut patches, &mut cut)] {
                     let view = PixelView::tight(&levels, width, height);
                     emitter.emit_rows(view, p, &mut out[0]);
@@ -367,6 +375,23 @@ fn patches_have_the_elements_of_rows_in_another_order() {
                     emitter.emit_floats(view, p, &mut out[2]);
                 }
                 for (made, cut) in made.iter().zip(&cut) {
+                    let patches = cut.chunks_exact(order.patch_values() * size).enumerate();
+                    // Levels are not normalised.
+                    let is_written = cut.iter().any(|byte| *byte != 0);
+                    for (number, patch) in patches.filter(|_| is_numbered && is_written) {
+                        let place = [1 + number / (ow / 3), 1 + number % (ow / 3)];
+                        for (to, place) in patch.chunks_exact(size).zip(place) {
+                            let got = match rows.emission.dtype {
+                                DataType::F32 => f32::from_ne_bytes(to.try_into().unwrap()),
+                                DataType::F16 => f16::from_ne_bytes(to.try_into().unwrap()).into(),
+                                DataType::Bf16 => {
+                                    bf16::from_ne_bytes(to.try_into().unwrap()).into()
+                                }
+                                DataType::U8 => to[0].into(),
+                            };
+                            assert_eq!(got, place as f32, "{p:?}");
+                        }
+                    }
                     for (at, element) in made.chunks_exact(size).enumerate() {
                         let (pixel, c) = (at / 3, at % 3);
                         let (y, x) = ((pixel / ow) as u32, (pixel % ow) as u32);
@@ -390,6 +415,7 @@ fn a_row_has_zeros_after_its_patches() {
         merge_size: 1,
         temporal: 1,
         channels_last: true,
+        is_numbered: false,
     };
     let emitter = RowEmitter::new(OutputFormat {
         patches: Some(order),

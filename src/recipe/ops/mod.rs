@@ -5,12 +5,12 @@
 //! is the file format, so there is no second list of names. Never in here: pixels; other operations
 //! (an operation that contains some is generic); the list of all operations, which is `recipe/op`.
 //!
-//! - ends: [`decode`], [`normalize`], [`cast`], [`layout`], [`zero_channel`];
+//! - ends: [`decode`], [`normalize`], [`standardize`], [`cast`], [`layout`], [`zero_channel`];
 //! - sizes and crops: [`resize`], [`random_resized_crop`], [`bounded_resized_crop`],
 //!   [`random_crop`], [`center_crop`], [`center_crop_or_pad`], [`corner_crop`], [`cover_crop`],
 //!   [`resize_keep_ratio`], [`trim_border`], [`pad`], [`pad_to`], [`random_zoom_out`], [`letterbox`],
 //!   [`random_shortest_size`], [`random_resize`], [`scale_jitter`], [`large_scale_jitter`],
-//!   [`patches`];
+//!   [`patches`], [`tiles`];
 //! - crops that read boxes: [`random_iou_crop`], [`random_sized_bbox_safe_crop`];
 //! - turns: [`random_horizontal_flip`], [`random_vertical_flip`], [`random_rotation`],
 //!   [`rotate90`], [`random_rotate90`], [`random_affine`], [`random_perspective`],
@@ -94,6 +94,8 @@ pub(crate) mod resize;
 pub(crate) mod resize_keep_ratio;
 pub(crate) mod rotate90;
 pub(crate) mod scale_jitter;
+pub(crate) mod standardize;
+pub(crate) mod tiles;
 pub(crate) mod timm_augment;
 pub(crate) mod torchvision_aug_mix;
 pub(crate) mod trim_border;

@@ -49,6 +49,9 @@ impl Operation for Normalize {
         if std.contains(&0.0) {
             return Err(format!("std is {std:?}: use values other than 0"));
         }
+        if known.values == ValueKind::Normalized {
+            return Err("comes after standardize: remove one of them".into());
+        }
         known.values = ValueKind::Normalized;
         known.floats = true;
         Ok(())

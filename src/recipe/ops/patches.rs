@@ -9,7 +9,7 @@ use crate::recipe::operation::{
     DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState, SampleFault, Step,
 };
 use crate::recipe::operation_docs::described;
-use crate::recipe::patches::{PatchRule, PatchStyle};
+use crate::recipe::patches::{CutRule, PatchRule, PatchStyle};
 use crate::recipe::ranges::MAX_SIDE;
 use crate::recipe::steps::StepSink;
 use crate::recipe::values::InterpolationMode;
@@ -20,14 +20,15 @@ described! {
     /// Resizes an image to whole patches and makes its row of them, like the image processors of
     /// transformers. `qwen`: Qwen2-VL, Qwen2.5-VL and Qwen3-VL; a row has the patches of its image.
     /// `siglip2`: SigLIP 2 NaFlex; a row has `max_num_patches`, and zeros after those of its image.
-    /// No other operation may change the size.
+    /// `pix2struct`: the same for Pix2Struct, and each patch begins with its row and its column,
+    /// from 1. No other operation may change the size.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct Patches {
-        /// `qwen` or `siglip2`.
+        /// `qwen`, `siglip2` or `pix2struct`.
         pub style: PatchStyle,
         /// Height and width of a patch in pixels. Default: 14 for `qwen` (Qwen2-VL and Qwen2.5-VL;
-        /// Qwen3-VL has 16), 16 for `siglip2`.
+        /// Qwen3-VL has 16), 16 for the others.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub patch_size: Option<u32>,
         /// `qwen`: patches along each side of a block. The model merges a block to one token.
@@ -43,11 +44,12 @@ described! {
         /// `qwen`: images with more pixels shrink. Default: 1003520 (28 x 28 x 1280).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub max_pixels: Option<u64>,
-        /// `siglip2`: patches of a row. Default: 256.
+        /// `siglip2`, `pix2struct`: patches of a row. Default: 256 and 2048. Elements must hold
+        /// this number exactly with `pix2struct`: bf16 holds 256, f16 2048.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub max_num_patches: Option<u32>,
         /// How values between pixels are computed, with antialias. Default: bicubic for `qwen`,
-        /// bilinear for `siglip2`.
+        /// bilinear for the others.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub interpolation: Option<InterpolationMode>,
     }
@@ -80,6 +82,15 @@ impl Patches {
         }
     }
 
+    /// Of Pix2Struct. Its values are those of [`Standardize`](super::standardize::Standardize),
+    /// which comes before.
+    pub fn pix2struct(patch_size: u32, max_num_patches: u32) -> Self {
+        Self {
+            max_num_patches: Some(max_num_patches),
+            ..Self::of_style(PatchStyle::Pix2struct, patch_size)
+        }
+    }
+
     /// With this range of pixels.
     #[must_use]
     pub fn between(self, min_pixels: u64, max_pixels: u64) -> Self {
@@ -106,6 +117,10 @@ impl Patches {
                 self.patch_size.unwrap_or(16),
                 self.max_num_patches.unwrap_or(256),
             ),
+            PatchStyle::Pix2struct => PatchRule::pix2struct(
+                self.patch_size.unwrap_or(16),
+                self.max_num_patches.unwrap_or(2048),
+            ),
         }
     }
 
@@ -117,15 +132,13 @@ impl Patches {
             ("min_pixels", self.min_pixels.is_some()),
             ("max_pixels", self.max_pixels.is_some()),
         ];
-        let of_siglip2 = [("max_num_patches", self.max_num_patches.is_some())];
+        let of_others = [("max_num_patches", self.max_num_patches.is_some())];
         let (other, foreign) = match self.style {
-            PatchStyle::Qwen => ("siglip2", &of_siglip2[..]),
-            PatchStyle::Siglip2 => ("qwen", &of_qwen[..]),
+            PatchStyle::Qwen => ("styles siglip2 and pix2struct", &of_others[..]),
+            PatchStyle::Siglip2 | PatchStyle::Pix2struct => ("style qwen", &of_qwen[..]),
         };
         match foreign.iter().find(|(_, is_set)| *is_set) {
-            Some((name, _)) => Err(format!(
-                "{name} has an effect with style {other} only: remove it"
-            )),
+            Some((name, _)) => Err(format!("{name} has an effect with {other} only: remove it")),
             None => Ok(()),
         }
     }
@@ -133,7 +146,7 @@ impl Patches {
     fn resize(&self, (height, width): HeightWidth) -> Step {
         let of_style = match self.style {
             PatchStyle::Qwen => InterpolationMode::Bicubic,
-            PatchStyle::Siglip2 => InterpolationMode::Bilinear,
+            PatchStyle::Siglip2 | PatchStyle::Pix2struct => InterpolationMode::Bilinear,
         };
         Step::Resize {
             size: (height, width).into(),
@@ -151,11 +164,13 @@ impl Operation for Patches {
         self.check_fields()?;
         let rule = self.rule();
         rule.check()?;
-        if known.patches.is_some() {
-            return Err("is written twice: remove one".into());
+        match known.patches {
+            Some(CutRule::Patches(_)) => return Err("is written twice: remove one".into()),
+            Some(CutRule::Tiles(_)) => return Err("comes after tiles: remove one of them".into()),
+            None => {}
         }
         known.forget_size();
-        known.patches = Some(rule);
+        known.patches = Some(CutRule::Patches(rule));
         Ok(())
     }
 
@@ -167,7 +182,7 @@ impl Operation for Patches {
         if to.0.max(to.1) > MAX_SIDE {
             let limit = match self.style {
                 PatchStyle::Qwen => "max_pixels",
-                PatchStyle::Siglip2 => "max_num_patches",
+                PatchStyle::Siglip2 | PatchStyle::Pix2struct => "max_num_patches",
             };
             return Err(FaultKind::TooLarge.fault(format!(
                 "the image is {} x {}, patches makes it {} x {}, and a side has at most {MAX_SIDE} \

@@ -3,25 +3,34 @@
 //! Pure: no pixels, no files. The rules are those of the image processors of Hugging Face
 //! transformers 5.24, number by number:
 //! - `qwen`: `Qwen2VLImageProcessor`, which Qwen2-VL, Qwen2.5-VL, Qwen3-VL and Qwen3.5 use;
-//! - `siglip2`: `Siglip2ImageProcessor`, for the NaFlex models.
+//! - `siglip2`: `Siglip2ImageProcessor`, for the NaFlex models;
+//! - `pix2struct`: `Pix2StructImageProcessor`;
+//! - `tiles`: `GotOcr2ImageProcessor`, which InternVL uses, and `LlavaNextImageProcessor`.
 //!
-//! `patch_grid` is the result for an image. `patch_order` is the place of each pixel in it.
+//! `cut_rule` has the rules of both patches and tiles. `patch_grid` is the result for an image.
+//! `patch_order` is the place of each pixel in it.
 
+mod cut_rule;
 mod patch_grid;
 mod patch_order;
+mod pix2struct;
 mod qwen;
 mod siglip2;
 #[cfg(test)]
 mod tests;
+mod tiles;
 
 use serde::{Deserialize, Serialize};
 
+pub use cut_rule::CutRule;
 pub use patch_grid::PatchGrid;
 pub use patch_order::PatchOrder;
 use qwen::{MOST_RATIO, QwenLimits};
+pub(crate) use tiles::OverviewPlace;
+pub use tiles::{Pinpoints, TileCanvases, TileRule, TileStyle};
 
 /// Largest height and width of a patch, in pixels.
-pub(crate) const MOST_PATCH_SIZE: u32 = 64;
+const MOST_PATCH_SIZE: u32 = 64;
 /// Largest height and width of a block, in patches.
 const MOST_MERGE_SIZE: u32 = 8;
 /// Most copies of an image in a patch.
@@ -44,6 +53,9 @@ pub enum PatchStyle {
     /// SigLIP2 NaFlex. The image keeps its ratio nearly, and has at most `max_num_patches`. Small
     /// images are enlarged, by at most 100.
     Siglip2,
+    /// Pix2Struct. Images get as many patches as fit into `max_num_patches`. The first two values
+    /// of a patch are its row and its column, from 1.
+    Pix2struct,
 }
 
 impl PatchStyle {
@@ -53,6 +65,7 @@ impl PatchStyle {
         match self {
             Self::Qwen => "qwen",
             Self::Siglip2 => "siglip2",
+            Self::Pix2struct => "pix2struct",
         }
     }
 }
@@ -63,19 +76,19 @@ impl PatchStyle {
 #[serde(deny_unknown_fields)]
 pub struct PatchRule {
     pub style: PatchStyle,
-    /// Height and width of a patch, in pixels: 1 to 64. Qwen2-VL and Qwen2.5-VL: 14. Qwen3-VL and
-    /// SigLIP2: 16.
+    /// Height and width of a patch, in pixels: 1 to 64. Qwen2-VL and Qwen2.5-VL: 14. Qwen3-VL,
+    /// SigLIP2 and Pix2Struct: 16.
     pub patch_size: u32,
-    /// Height and width of a block, in patches: 1 to 8. Qwen: 2. SigLIP2: always 1.
+    /// Height and width of a block, in patches: 1 to 8. Qwen: 2. Others: always 1.
     pub merge_size: u32,
-    /// Copies of the image in each patch: 1 to 4. Qwen: 2. SigLIP2: always 1.
+    /// Copies of the image in each patch: 1 to 4. Qwen: 2. Others: always 1.
     pub temporal_patch_size: u32,
-    /// Qwen: images with fewer pixels are enlarged. 1 to `max_pixels`. SigLIP2: 0.
+    /// Qwen: images with fewer pixels are enlarged. 1 to `max_pixels`. Others: 0.
     pub min_pixels: u64,
     /// Qwen: images with more pixels are reduced. From the pixels of one block to 2^32. A narrow
-    /// image may have more, because its shorter side is at least one block. SigLIP2: 0.
+    /// image may have more, because its shorter side is at least one block. Others: 0.
     pub max_pixels: u64,
-    /// SigLIP2: most patches of an image, 1 to 2^20. Qwen: 0.
+    /// SigLIP2, Pix2Struct: most patches of an image, 1 to 2^20. Qwen: 0.
     pub max_num_patches: u32,
 }
 
@@ -106,6 +119,14 @@ impl PatchRule {
         }
     }
 
+    /// The rule of Pix2Struct's processor.
+    pub fn pix2struct(patch_size: u32, max_num_patches: u32) -> Self {
+        Self {
+            style: PatchStyle::Pix2struct,
+            ..Self::siglip2(patch_size, max_num_patches)
+        }
+    }
+
     /// Checks all numbers.
     ///
     /// # Errors
@@ -127,12 +148,12 @@ impl PatchRule {
         }
         match self.style {
             PatchStyle::Qwen => self.check_qwen()?,
-            PatchStyle::Siglip2 => self.check_siglip2()?,
+            PatchStyle::Siglip2 | PatchStyle::Pix2struct => self.check_padded()?,
         }
         let most = self.most_patches();
         if most > MOST_PATCHES {
             let field = match (self.style, self.pixels_of_most() > self.max_pixels) {
-                (PatchStyle::Siglip2, _) => "max_num_patches",
+                (PatchStyle::Siglip2 | PatchStyle::Pix2struct, _) => "max_num_patches",
                 (PatchStyle::Qwen, true) => "max_pixels and min_pixels",
                 (PatchStyle::Qwen, false) => "max_pixels",
             };
@@ -147,7 +168,9 @@ impl PatchRule {
         let (min, max) = (self.min_pixels, self.max_pixels);
         let block = u64::from(self.block()).pow(2);
         if self.max_num_patches != 0 {
-            return Err("max_num_patches is of style siglip2 only: use max_pixels".into());
+            return Err(
+                "max_num_patches is of styles siglip2 and pix2struct: use max_pixels".into(),
+            );
         }
         if !(block..=MOST_PIXELS).contains(&max) {
             return Err(format!(
@@ -162,13 +185,14 @@ impl PatchRule {
         Ok(())
     }
 
-    fn check_siglip2(&self) -> Result<(), String> {
+    fn check_padded(&self) -> Result<(), String> {
         for (name, value) in [
             ("merge_size", self.merge_size),
             ("temporal_patch_size", self.temporal_patch_size),
         ] {
             if value != 1 {
-                return Err(format!("{name} {value} must be 1 with style siglip2"));
+                let style = self.style.name();
+                return Err(format!("{name} {value} must be 1 with style {style}"));
             }
         }
         for (name, value) in [
@@ -217,6 +241,11 @@ impl PatchRule {
                     columns: columns * self.merge_size,
                 })
             }
+            PatchStyle::Pix2struct => Ok(pix2struct::largest_grid(
+                image,
+                self.patch_size,
+                self.max_num_patches,
+            )),
             PatchStyle::Siglip2 => {
                 let grid = siglip2::search_grid(image, self.patch_size, self.max_num_patches);
                 let (most, patches) = (self.max_num_patches, grid.patches());
@@ -236,26 +265,13 @@ impl PatchRule {
             PatchStyle::Qwen => {
                 self.qwen_limits().most_blocks() * u64::from(self.merge_size).pow(2)
             }
-            PatchStyle::Siglip2 => u64::from(self.max_num_patches),
+            PatchStyle::Siglip2 | PatchStyle::Pix2struct => u64::from(self.max_num_patches),
         }
     }
 
     /// Values of a patch.
     pub fn patch_values(&self) -> usize {
-        self.temporal_patch_size as usize * 3 * (self.patch_size as usize).pow(2)
-    }
-
-    /// Patches in the row of an image with this grid. Without an image those of any row, or 0.
-    pub(crate) fn row_patches(&self, grid: Option<PatchGrid>) -> u64 {
-        match self.style {
-            PatchStyle::Qwen => grid.map_or(0, |grid| grid.patches()),
-            PatchStyle::Siglip2 => u64::from(self.max_num_patches),
-        }
-    }
-
-    /// Values in the row of an image with this grid, as [`PatchRule::row_patches`].
-    pub(crate) fn row_values(&self, grid: Option<PatchGrid>) -> u64 {
-        self.row_patches(grid) * self.patch_values() as u64
+        self.order().patch_values()
     }
 
     /// The order of patches and of their values.
@@ -264,7 +280,8 @@ impl PatchRule {
             patch_size: self.patch_size,
             merge_size: self.merge_size,
             temporal: self.temporal_patch_size,
-            channels_last: self.style == PatchStyle::Siglip2,
+            channels_last: self.style != PatchStyle::Qwen,
+            is_numbered: self.style == PatchStyle::Pix2struct,
         }
     }
 

@@ -15,9 +15,28 @@ pub struct PatchOrder {
     pub temporal: u32,
     /// Values of a patch: by row, column, channel. Otherwise by channel, copy, row, column.
     pub channels_last: bool,
+    /// The first two values of a patch are its row and its column, from 1.
+    pub is_numbered: bool,
 }
 
 impl PatchOrder {
+    /// Values of a patch.
+    pub fn patch_values(&self) -> usize {
+        let pixels = (self.patch_size as usize).pow(2);
+        self.numbers() + self.temporal as usize * 3 * pixels
+    }
+
+    /// Values before those of its pixels.
+    fn numbers(&self) -> usize {
+        if self.is_numbered { 2 } else { 0 }
+    }
+
+    /// Values of the patches of an image of this height and width, which are whole patches.
+    pub fn image_values(&self, height: u64, width: u64) -> u64 {
+        let side = u64::from(self.patch_size);
+        (height / side) * (width / side) * self.patch_values() as u64
+    }
+
     /// Index of the first copy of a value in the row of an image.
     ///
     /// `columns` is that of the grid, a multiple of `merge_size`. `y` and `x` are pixels of the
@@ -34,7 +53,7 @@ impl PatchOrder {
             true => (y * side + x) * 3 + c,
             false => (c * copies * side + y) * side + x,
         };
-        patch * copies * 3 * side * side + value
+        patch * self.patch_values() + self.numbers() + value
     }
 
     /// Values between a copy of a pixel and the next copy.

@@ -92,7 +92,7 @@ fn grids_are_those_of_transformers() {
     }
     let lines = wrong.len().min(12);
     assert!(
-        wrong.is_empty() && count == 800 && rules.len() == 10 && refused > 50,
+        wrong.is_empty() && count == 800 && rules.len() == 12 && refused > 50,
         "{} of {count} images, {refused} refused:\n{}",
         wrong.len(),
         wrong[..lines].join("\n")

@@ -32,6 +32,7 @@ fn short_text(step: &Step) -> Option<String> {
         | Step::Luma
         | Step::Convert(..)
         | Step::Normalize { .. }
+        | Step::Standardize { .. }
         | Step::Cast(_) => None,
         Step::Erase { rect: r, .. } => Some(format!(
             "erase {} x {} at {}, {}",

@@ -23,7 +23,7 @@ impl ScreenLevels {
                 Op::Normalize(n) => Some((n.mean.0, n.std.0)),
                 _ => None,
             }),
-            stretched: ops().any(|op| matches!(op, Op::ConvertColor(_))),
+            stretched: ops().any(|op| matches!(op, Op::ConvertColor(_) | Op::Standardize(_))),
             reversed: ops()
                 .any(|op| matches!(op, Op::Decode(decode) if decode.color == ColorOrder::Bgr)),
         }

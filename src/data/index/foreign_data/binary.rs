@@ -78,6 +78,8 @@ const NAMES: [(&str, &str, &str); 8] = [
 
 const PARQUET: &str =
     "rename it so that its name ends in .parquet, or give a folder that has only such files";
+const NAMED_PARQUET: &str =
+    "give its path as the data set. `root` is the folder of its images' paths";
 const DECOMPRESS: &str = "unpack it, and give the folder or the plain tar";
 const RECORDIO: &str = "write its images to a folder or to tar shards (Python's \
                         mxnet.recordio.MXIndexedRecordIO reads it), and give these";
@@ -122,19 +124,21 @@ pub(super) fn marked(path: &Path, head: &[u8]) -> Option<ForeignKind> {
         head.starts_with(magic) && !(is_list && is_plain(magic))
     };
     if let Some((_, what, fix)) = MAGIC.iter().find(is) {
-        return match *fix == UNPACK {
-            true => Some(of_archive(path, head, what)),
-            false => Some(ForeignKind::new(*what, *fix)),
-        };
+        return Some(match *fix {
+            UNPACK => of_archive(path, head, what),
+            PARQUET if ends(path, "parquet") => ForeignKind::new(*what, NAMED_PARQUET),
+            fix => ForeignKind::new(*what, fix),
+        });
     }
     if head.starts_with(b"BZh") && head.get(4..10) == Some(b"1AY&SY") {
         return Some(ForeignKind::new("compressed by bzip2", DECOMPRESS));
     }
     if head.get(257..262) == Some(b"ustar") {
-        return Some(ForeignKind::new(
-            "a tar archive",
-            "give it a name that ends in .tar",
-        ));
+        let fix = match ends(path, "tar") {
+            true => "give its path, or a pattern such as '*.tar', as the data set",
+            false => "give it a name that ends in .tar",
+        };
+        return Some(ForeignKind::new("a tar archive", fix));
     }
     if head.get(16..20) == Some(&0xbeef_c0de_u32.to_le_bytes()) {
         return Some(ForeignKind::new("an LMDB database", EXPORT));

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::content::kind_of;
 use super::file_kind::{EXPORT, ForeignKind, SCENE};
+use super::layout::tars_in;
 use crate::data::index::cifar;
 
 /// Limits per folder: entries that are listed, and files or sub-folders that are opened.
@@ -64,6 +65,11 @@ fn held(root: &Path, folder: &Path) -> Option<ForeignKind> {
         && let Some(kind) = kind_of(&folder.join("index.json"))
     {
         return named(&kind.what, "index.json".as_ref(), &kind.fix);
+    }
+    if let Some(tars) = tars_in(folder) {
+        let example = tars.example.file_name().unwrap_or_default();
+        let fix = format!("to read them give '{}'", tars.pattern());
+        return named("tar shards", example, &fix);
     }
     // JSON and text files come last: other files identify a data set better.
     let mut paths: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();

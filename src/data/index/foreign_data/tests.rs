@@ -1,4 +1,5 @@
 use std::fs;
+use std::path::Path;
 
 use super::binary::{crc32c, masked_crc};
 use super::content::{MOST_READ, beginning};
@@ -230,7 +231,7 @@ fn folders_without_pictures_say_what_lies_in_them() {
         (
             "part-0.parquet",
             b"PAR1\x15\x04",
-            "part-0.parquet, which is a Parquet file: rename it",
+            "part-0.parquet, which is a Parquet file: give its path",
         ),
         (
             "a.tfrecord",
@@ -252,6 +253,68 @@ fn folders_without_pictures_say_what_lies_in_them() {
             "{said}"
         );
     }
+}
+
+/// A list that has the right name for a data set is one.
+#[test]
+fn files_with_the_right_name_are_data_sets() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes, says) in [
+        (
+            "a.tar",
+            &tar()[..],
+            "is a tar archive: give its path, or a pattern",
+        ),
+        (
+            "a.parquet",
+            b"PAR1\x15\x04\x15",
+            "is a Parquet file: give its path as the data set",
+        ),
+    ] {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        let found = of_file(&path).unwrap();
+        assert!(found.starts_with(says), "{found}");
+    }
+}
+
+/// Tables beside tars report their download. They have addresses, which would be asked for.
+#[test]
+fn tars_are_found_before_the_tables_beside_them_and_in_sub_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    fs::create_dir(root.join("b")).unwrap();
+    fs::create_dir(root.join("a")).unwrap();
+    fs::write(root.join("b/1.tar"), tar()).unwrap();
+    let said = |root: &Path| Index::folder(root, &FolderOptions::default()).unwrap_err();
+    let wanted = format!("to read them give '{}/b/*.tar'", root.display());
+    assert!(said(root).to_string().ends_with(&wanted), "{}", said(root));
+    // Another data set in the folder itself comes first.
+    fs::write(root.join("data.mdb"), lmdb()).unwrap();
+    let text = said(root).to_string();
+    assert!(text.contains("it holds an LMDB database"), "{text}");
+    fs::remove_file(root.join("data.mdb")).unwrap();
+    fs::write(root.join("0.tar"), tar()).unwrap();
+    fs::write(root.join("0.parquet"), b"PAR1").unwrap();
+    for name in ["a", "b"] {
+        fs::remove_dir_all(root.join(name)).unwrap();
+    }
+    let wanted = format!(
+        "to read them give '{0}/*.tar', and '{0}/*.parquet' for its Parquet files",
+        root.display()
+    );
+    let detected = Source::detect(root).and_then(Source::open).unwrap_err();
+    assert!(detected.to_string().ends_with(&wanted), "{detected}");
+    let text = values_of(root).unwrap();
+    assert!(text.ends_with(&format!("give '{}/*.tar'", root.display())));
+    fs::remove_file(root.join("0.tar")).unwrap();
+    assert_eq!(values_of(root), None);
+    fs::write(root.join("metadata.csv"), "file_name,text\n").unwrap();
+    let text = values_of(root).unwrap();
+    assert!(
+        text.contains("metadata.csv, a table of its images"),
+        "{text}"
+    );
 }
 
 /// Data sets of other tools: the error names the kind and a fix.

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 /// Whether a path names Parquet files.
 ///
 /// True for a path or pattern that ends in `.parquet`, and for a folder of such files without
-/// images and sub-folders.
+/// images, tars and sub-folders.
 pub(crate) fn is_named(path: &Path) -> bool {
     match path.is_dir() {
         true => is_folder_of(path, has_extension),
@@ -27,8 +27,9 @@ fn has_extension(path: &Path) -> bool {
         .is_some_and(|e| e.eq_ignore_ascii_case("parquet"))
 }
 
-/// Whether a folder has files that `has_extension` accepts, and neither images nor sub-folders.
-/// Stops at the first image or sub-folder, so that a large folder of images is not listed twice.
+/// Whether a folder has files that `has_extension` accepts, and no images, tars and sub-folders.
+/// Stops at the first of these, so that a large folder of images is not listed twice. Beside tars,
+/// tables are only a report of their download.
 pub(in crate::data::index) fn is_folder_of(path: &Path, has_extension: fn(&Path) -> bool) -> bool {
     let mut found = false;
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
@@ -37,12 +38,21 @@ pub(in crate::data::index) fn is_folder_of(path: &Path, has_extension: fn(&Path)
             continue;
         }
         let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_dir || has_image_extension(name.as_bytes()) {
+        let is_tar = name.as_bytes().ends_with(b".tar");
+        if is_dir || is_tar || has_image_extension(name.as_bytes()) {
             return false;
         }
         found |= has_extension(Path::new(&name));
     }
     found
+}
+
+/// Whether a folder has Parquet files, whatever else is in it.
+pub(in crate::data::index) fn has_files(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .into_iter()
+        .any(|entry| has_extension(Path::new(&entry.file_name())))
 }
 
 /// The files that a path names: a file, the matches of a pattern, or the Parquet files of a

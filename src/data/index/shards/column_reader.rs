@@ -275,7 +275,7 @@ fn json_kind(
             }));
         }
         let value = value_in(&text, pointer).map_err(failed)?;
-        if let Some(what) = json_column::inexact(&value) {
+        if let Some(what) = json_column::inexact(&value, json_column::OF_SHARDS) {
             return Err(failed(what));
         }
         let both = JsonKind::of(&value).and_then(|this| kind.and(this));

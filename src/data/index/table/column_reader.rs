@@ -218,8 +218,8 @@ fn json_value(line: &[u8], name: &str) -> Result<Json, String> {
     })
 }
 
-/// The whole number that a field is. `None` if a number is not all of it: more digits than `i64` has,
-/// zeros before it, a plus. Such a field is an id.
+/// The whole number that a field is. `None` if a number is not all of it: more digits than `i64`
+/// has, zeros before it, a plus. Such a field is an id.
 fn whole_number(text: &str) -> Option<i64> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let has_zeros = digits.len() > 1 && digits.starts_with('0');
@@ -353,7 +353,7 @@ pub(crate) fn open_columns(file: &StampedFile, names: &[String]) -> Result<Named
                     let has_missing = has_missing || value.is_null();
                     of_json[number] = (both, has_missing);
                     inexact[number] = inexact[number].take().or_else(|| {
-                        let found = json_column::inexact(&value)?;
+                        let found = json_column::inexact(&value, json_column::OF_FRACTIONS)?;
                         Some((line, found))
                     });
                 }

@@ -28,7 +28,7 @@ use crate::recipe::{
 
 type Made = std::result::Result<Vec<Vec<u8>>, String>;
 
-fn random(position: u64) -> PositionRandom {
+pub(in crate::jobs::sample) fn random(position: u64) -> PositionRandom {
     PositionRandom::new(7, 1, position)
 }
 
@@ -56,7 +56,7 @@ fn crops(decoder: &mut SampleDecoder, recipe: &Recipe, file: &[u8], position: u6
     (made.map(|()| out).map_err(|f| f.reason), meter.decoded)
 }
 
-fn decoder(recipe: &Recipe) -> SampleDecoder {
+pub(in crate::jobs::sample) fn decoder(recipe: &Recipe) -> SampleDecoder {
     let program = SampleProgram::compile(recipe).unwrap();
     SampleDecoder::new(&program, &PictureLimits::default()).unwrap()
 }
@@ -103,7 +103,7 @@ fn check(recipe: &Recipe, decoder: &mut SampleDecoder, file: &[u8], position: u6
     }
 }
 
-fn png(width: u32, height: u32) -> Vec<u8> {
+pub(in crate::jobs::sample) fn png(width: u32, height: u32) -> Vec<u8> {
     let pixels = fixtures::pattern(width, height, 3);
     let picture = DynamicImage::from(RgbImage::from_raw(width, height, pixels).unwrap());
     let mut bytes = Cursor::new(Vec::new());
@@ -111,7 +111,7 @@ fn png(width: u32, height: u32) -> Vec<u8> {
     bytes.into_inner()
 }
 
-fn files() -> impl Strategy<Value = Vec<u8>> {
+pub(in crate::jobs::sample) fn files() -> impl Strategy<Value = Vec<u8>> {
     let sizes = prop_oneof![(9u32..70, 9u32..70), (100u32..260, 100u32..260)];
     (sizes, 0..13usize, 1u8..9).prop_map(|((w, h), kind, orientation)| match kind {
         10 => png(w, h),

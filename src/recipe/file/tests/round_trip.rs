@@ -26,8 +26,8 @@ use crate::recipe::{
     RandomResize, RandomResizedCrop, RandomRotate90, RandomRotation, RandomShortestSize,
     RandomSizedBboxSafeCrop, RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe,
     ReorderMode, Resize, ResizeKeepRatio, ResizeTo, Rotate90, RotationStyle, ScaleJitter, Shear,
-    Size, Span, TimmAugment, TorchvisionAugMix, TrimBorder, TrivialAugment, TruncationPolicy,
-    WhitePoint, ZeroChannel,
+    Size, Span, Standardize, TileStyle, Tiles, TimmAugment, TorchvisionAugMix, TrimBorder,
+    TrivialAugment, TruncationPolicy, WhitePoint, ZeroChannel,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -633,14 +633,18 @@ fn other() -> impl Strategy<Value = Op> {
             }
         ),
         (
-            any::<bool>(),
+            0..3usize,
             any::<[Option<u32>; 6]>(),
             option::of(interpolation()),
         )
-            .prop_map(|(of_qwen, numbers, interpolation)| {
+            .prop_map(|(style, numbers, interpolation)| {
                 let [patch, merge, temporal, least, most, patches] = numbers;
                 Patches {
-                    style: [PatchStyle::Siglip2, PatchStyle::Qwen][usize::from(of_qwen)],
+                    style: [
+                        PatchStyle::Siglip2,
+                        PatchStyle::Qwen,
+                        PatchStyle::Pix2struct,
+                    ][style],
                     patch_size: patch,
                     merge_size: merge,
                     temporal_patch_size: temporal,
@@ -651,6 +655,26 @@ fn other() -> impl Strategy<Value = Op> {
                 }
                 .into()
             }),
+        (
+            any::<bool>(),
+            any::<[Option<u32>; 3]>(),
+            option::of(vec(any::<(u32, u32)>(), 0..4)),
+            interpolation(),
+        )
+            .prop_map(
+                |(of_internvl, [tile_size, min_tiles, max_tiles], list, filter)| {
+                    Tiles {
+                        style: [TileStyle::LlavaNext, TileStyle::Internvl]
+                            [usize::from(of_internvl)],
+                        tile_size,
+                        min_tiles,
+                        max_tiles,
+                        grid_pinpoints: list,
+                        interpolation: filter,
+                    }
+                    .into()
+                }
+            ),
         (
             size(),
             any::<u32>(),
@@ -779,6 +803,7 @@ fn other() -> impl Strategy<Value = Op> {
         random_erasing(),
         crop_with_padding(),
         pad_to(),
+        Just(Standardize {}.into()),
         (per_channel(), per_channel()).prop_map(|(mean, std)| Normalize { mean, std }.into()),
         one_of(&DataType::ALL).prop_map(|dtype| Cast { dtype }.into()),
         one_of(&[MemoryLayout::Nchw, MemoryLayout::Nhwc])
