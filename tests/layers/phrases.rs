@@ -19,11 +19,13 @@ const PHRASES: &[&str] = &[
 /// What is read: the folders and files of the project that people read.
 const READ: &[&str] = &[
     ".ci",
+    ".github",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "Cargo.toml",
     "README.md",
+    "SECURITY.md",
     "benches",
     "docs",
     "examples",
@@ -37,7 +39,7 @@ const READ: &[&str] = &[
     "tests",
 ];
 const ENDINGS: &[&str] = &[
-    "", "c", "cu", "cuh", "h", "md", "py", "pyi", "rs", "sh", "toml", "yaml",
+    "", "c", "cu", "cuh", "h", "md", "py", "pyi", "rs", "sh", "toml", "yaml", "yml",
 ];
 /// This file has them all.
 const OWN: &str = "tests/layers/phrases.rs";
