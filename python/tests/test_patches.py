@@ -14,7 +14,7 @@ from conftest import need
 from conftest import png as write_png
 
 import featherload
-from featherload import recipes, samplers
+from featherload import _preview, recipes, samplers
 
 Make = Callable[..., featherload.Loader]
 
@@ -127,6 +127,47 @@ def test_pix2struct_inputs_are_those_of_the_processor(
             assert shown.shape == (*grid.tolist(), 3), image
         seen += len(batch.ids)
     assert seen == IMAGES
+
+
+def test_inputs_of_a_model_keep_their_names(loader: Make, folder: Path, tmp_path: Path) -> None:
+    """Patches come last, under the name that the model has for them. Nothing replaces an input."""
+    from featherload._named_batches import NamedBatches
+
+    need("torch")
+    table = tmp_path / "table.csv"
+    head = "path,label,attention_mask,flattened_patches,caption\n"
+    lines = [f"{number:02}.png,{number},1,2,c{number}\n" for number in range(IMAGES)]
+    table.write_text(head + "".join(lines))
+    rows = {"ops": ["standardize", {"patches": {"style": "pix2struct", "max_num_patches": 40}}]}
+
+    def named(names: tuple[str, str] = ("pixel_values", "labels"), **more: Any) -> Any:
+        made = loader(table, recipe=rows, batch_size=4, framework="torch", root=folder, **more)
+        return next(NamedBatches(iter(made), names))
+
+    found = named(columns=["caption"])
+    assert list(found) == ["attention_mask", "labels", "caption", "flattened_patches"]
+    assert found["attention_mask"].shape == (4, 40) and found["labels"].shape == (4,)
+    assert list(named(("images", "labels"))) == ["attention_mask", "labels", "images"]
+    for column in ("attention_mask", "flattened_patches"):
+        with pytest.raises(featherload.ConfigError, match=f"same name, '{column}'") as raised:
+            named(columns=[column])
+        assert raised.value.option == "columns"
+    for name in ("attention_mask", "flattened_patches"):
+        with pytest.raises(featherload.ConfigError, match=f"same name, '{name}'") as raised:
+            named(("pixel_values", name))
+        assert raised.value.option == "names"
+
+
+def test_a_preview_of_standardised_values_has_their_colours(loader: Make, tmp_path: Path) -> None:
+    image = np.zeros((8, 12, 3), np.uint8)
+    image[:, :6, 0] = 250
+    (tmp_path / "red.png").write_bytes(write_png(image))
+    for color in ("rgb", "bgr"):
+        ops = [{"decode": {"color": color}}, {"resize": {"size": [8, 12]}}, "standardize"]
+        made = loader(tmp_path, recipe={"ops": ops}, batch_size=1)
+        batch = next(iter(made))
+        shown = _preview._levels(np.moveaxis(batch.images[0], 0, -1), made.recipe)
+        assert shown[4, 2].tolist() == [255, 0, 0] and not shown[4, 10].any(), color
 
 
 def test_pix2struct_grids_are_those_of_the_processor(loader: Make, tmp_path: Path) -> None:

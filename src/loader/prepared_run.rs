@@ -584,8 +584,8 @@ fn check_feed(request: &RunRequest<'_>) -> Result<()> {
         ),
         RowExtent::Patches(_) => refused(
             "recipe",
-            "this recipe makes patches or tiles, whose number follows from the sizes of all images: give \
-             files, or make images of one size"
+            "this recipe makes patches or tiles, whose number follows from the sizes of all images: \
+             give files, or make images of one size"
                 .into(),
         ),
     }

@@ -84,8 +84,8 @@ pub(crate) fn check(recipe: &Recipe) -> Result<CheckedRecipe, RecipeFault> {
         return Err(RecipeFault {
             op: seen.cast,
             message: format!(
-                "cast: {} holds whole numbers up to {}, and patches have numbers up to {}: use f32, or lower \
-                 max_num_patches",
+                "cast: {} holds whole numbers up to {}, and patches have numbers up to {}: use \
+                 f32, or lower max_num_patches",
                 dtype.name(),
                 whole_numbers(dtype),
                 rule.max_num_patches

@@ -103,7 +103,7 @@ pub use ops::rand_augment::RandTable;
 pub(crate) use pair_steps::PairSteps;
 pub(crate) use patches::OverviewPlace;
 pub use patches::{
-    CutRule, PatchGrid, PatchOrder, PatchRule, PatchStyle, Pinpoints, TileCanvases, TileRule,
+    CutRule, GridPinpoints, PatchGrid, PatchOrder, PatchRule, PatchStyle, TileCanvases, TileRule,
     TileStyle,
 };
 #[doc(hidden)]

@@ -291,7 +291,8 @@ def _of_object(whole: Any) -> Any:
     config = json.loads(processor.to_json_string())
     # A processor of images and texts calls its image processor with these, whatever that has.
     # Older versions of transformers have no such attribute.
-    older = {"crop_to_patches": True} if type(whole).__name__ == "InternVLProcessor" else {}
+    cuts = type(whole).__name__ in ("InternVLProcessor", "AyaVisionProcessor")
+    older = {"crop_to_patches": True} if cuts else {}
     fixed = getattr(whole, "images_kwargs", older)
     return config | {key: value for key, value in fixed.items() if key in config}
 

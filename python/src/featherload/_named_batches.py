@@ -6,6 +6,7 @@ Never in here: the loaders that make the batches.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from ._batch import Batch
@@ -48,10 +49,11 @@ class NamedBatches(Iterator[dict[str, Any]]):
         of_images = self._names[0]
         if batch._has_patches:
             inputs = batch.patches.inputs()
-            if "flattened_patches" in inputs:
-                of_images = "flattened_patches"
-            of_model = {"pixel_values", "flattened_patches"}
-            named |= {name: value for name, value in inputs.items() if name not in of_model}
+            [images_of_model] = inputs.keys() & {"pixel_values", "flattened_patches"}
+            if of_images == "pixel_values":
+                of_images = images_of_model
+            named = {name: value for name, value in inputs.items() if name != images_of_model}
+            self._check_names(named.keys() | {of_images}, labels)
         if isinstance(labels, Mapping):
             named |= {of_images: images, **labels}
         else:
@@ -60,7 +62,8 @@ class NamedBatches(Iterator[dict[str, Any]]):
             pairs = zip((of_images, *self._names[1:]), (images, labels), strict=False)
             named |= {name: value for name, value in pairs if value is not None}
         further = _further(batch)
-        if batch._has_patches and (taken := named.keys() & further.keys()):
+        taken = (named.keys() | {of_images}) & further.keys()
+        if batch._has_patches and taken:
             raise ConfigError(
                 f"a column and an input of the model have the same name, {sorted(taken)[0]!r}: "
                 "leave the column out of columns",
@@ -71,6 +74,16 @@ class NamedBatches(Iterator[dict[str, Any]]):
             # Patches come last: trainers read the number of rows from the first tensor.
             named[of_images] = named.pop(of_images)
         return named
+
+    def _check_names(self, of_model: AbstractSet[str], labels: Any) -> None:
+        """Refuses a name of labels that is an input of the model."""
+        of_labels = labels.keys() if isinstance(labels, Mapping) else set(self._names[1:])
+        if taken := of_model & of_labels:
+            raise ConfigError(
+                f"labels and an input of the model have the same name, {sorted(taken)[0]!r}: give "
+                "labels another name in names",
+                option="names",
+            )
 
 
 def _further(batch: Batch) -> dict[str, Any]:

@@ -196,7 +196,7 @@ def _levels(image: Any, recipe: Mapping[str, Any]) -> Levels:
         # The values are not colours: each channel is scaled from its minimum to its maximum.
         least = values.min((0, 1))
         values = (values - least) / np.maximum(values.max((0, 1)) - least, 1e-6)
-    elif ops.get("decode", {}).get("color") == "bgr":
+    if "convert_color" not in ops and ops.get("decode", {}).get("color") == "bgr":
         values = values[..., ::-1]
     if values.shape[-1] == 1:
         values = np.repeat(values, 3, axis=-1)

@@ -11,7 +11,7 @@ use crate::recipe::operation::{
     SampleFault, Step,
 };
 use crate::recipe::operation_docs::described;
-use crate::recipe::patches::{CutRule, Pinpoints, TileCanvases, TileRule, TileStyle};
+use crate::recipe::patches::{CutRule, GridPinpoints, TileCanvases, TileRule, TileStyle};
 use crate::recipe::size_bounds::SizeBounds;
 use crate::recipe::steps::{StepBounds, StepPresence, StepSink};
 use crate::recipe::values::{InterpolationMode, Padding, PaddingMode, PerChannel};
@@ -119,7 +119,7 @@ impl Tiles {
                     LLAVA_NEXT.map(in_pixels).to_vec()
                 };
                 let sizes = self.grid_pinpoints.clone().unwrap_or_else(of_model);
-                TileCanvases::Pinpoints(Pinpoints::new(&sizes, tile_size)?)
+                TileCanvases::Pinpoints(GridPinpoints::new(&sizes, tile_size)?)
             }
         };
         Ok(TileRule {

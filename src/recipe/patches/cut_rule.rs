@@ -2,8 +2,8 @@
 
 use super::patch_grid::PatchGrid;
 use super::patch_order::PatchOrder;
+use super::patch_rule::{MOST_SIDE, PatchRule, PatchStyle};
 use super::tiles::{OverviewPlace, TileRule, TileStyle};
-use super::{MOST_SIDE, PatchRule, PatchStyle};
 
 /// How an image is cut to its row. A tile is a patch of the size that a vision encoder reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

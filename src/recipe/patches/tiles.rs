@@ -49,19 +49,19 @@ pub enum TileCanvases {
     /// All with `min` to `max` tiles. InternVL.
     Count { min: u32, max: u32 },
     /// Those of a list. LLaVA-NeXT.
-    Pinpoints(Pinpoints),
+    Pinpoints(GridPinpoints),
 }
 
 /// A list of canvases, as rows and columns of tiles. If two canvases are as good, the first is
 /// chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Pinpoints {
+pub struct GridPinpoints {
     /// Rows and columns, each less 1.
     grids: [(u8, u8); MOST_PINPOINTS],
     count: usize,
 }
 
-impl Pinpoints {
+impl GridPinpoints {
     /// The canvases of these heights and widths in pixels.
     ///
     /// # Errors
@@ -229,7 +229,7 @@ impl TileRule {
     }
 
     /// `select_best_resolution`.
-    fn best_pinpoint(&self, (height, width): (u32, u32), list: &Pinpoints) -> PatchGrid {
+    fn best_pinpoint(&self, (height, width): (u32, u32), list: &GridPinpoints) -> PatchGrid {
         let area = u64::from(height) * u64::from(width);
         let worth = |grid: &PatchGrid| {
             let (canvas_height, canvas_width) = grid.resized(self.tile_size);

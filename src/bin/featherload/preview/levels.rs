@@ -24,8 +24,10 @@ impl ScreenLevels {
                 _ => None,
             }),
             stretched: ops().any(|op| matches!(op, Op::ConvertColor(_) | Op::Standardize(_))),
+            // Values of another colour space are shown as they are.
             reversed: ops()
-                .any(|op| matches!(op, Op::Decode(decode) if decode.color == ColorOrder::Bgr)),
+                .any(|op| matches!(op, Op::Decode(decode) if decode.color == ColorOrder::Bgr))
+                && !ops().any(|op| matches!(op, Op::ConvertColor(_))),
         }
     }
 
@@ -88,7 +90,7 @@ impl ScreenLevels {
                 }
             }
         }
-        let channel = |c: u32| match (shown, self.reversed && !self.stretched) {
+        let channel = |c: u32| match (shown, self.reversed) {
             (0..=1, _) => 0,
             (_, true) => 2 - c as usize,
             (_, false) => c as usize,

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use super::content::kind_of;
 use super::file_kind::{EXPORT, ForeignKind, SCENE};
-use super::layout::tars_in;
 use crate::data::index::cifar;
 
 /// Limits per folder: entries that are listed, and files or sub-folders that are opened.
@@ -66,9 +65,9 @@ fn held(root: &Path, folder: &Path) -> Option<ForeignKind> {
     {
         return named(&kind.what, "index.json".as_ref(), &kind.fix);
     }
-    if let Some(tars) = tars_in(folder) {
-        let example = tars.example.file_name().unwrap_or_default();
-        let fix = format!("to read them give '{}'", tars.pattern());
+    if let Some(example) = ends(".tar").filter(|name| !folder.join(name).is_dir()) {
+        let pattern = folder.join("*.tar");
+        let fix = format!("to read them give '{}'", pattern.display());
         return named("tar shards", example, &fix);
     }
     // JSON and text files come last: other files identify a data set better.

@@ -248,7 +248,7 @@ impl FolderTars {
     }
 }
 
-/// The tar shards that lie in a folder itself, for a message.
+/// The tar shards that lie in a folder itself, for a message. Lists the whole folder.
 pub(crate) fn tars_in(folder: &Path) -> Option<FolderTars> {
     let entries = fs::read_dir(folder).ok()?.flatten();
     let is_tar = |name: &OsStr| name.as_bytes().ends_with(b".tar") && !is_hidden(name.as_bytes());

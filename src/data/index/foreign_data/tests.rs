@@ -305,6 +305,15 @@ fn tars_are_found_before_the_tables_beside_them_and_in_sub_folders() {
     );
     let detected = Source::detect(root).and_then(Source::open).unwrap_err();
     assert!(detected.to_string().ends_with(&wanted), "{detected}");
+    // A pattern is named only if it matches a file.
+    fs::remove_file(root.join("0.parquet")).unwrap();
+    fs::write(root.join(".1.parquet"), b"PAR1").unwrap();
+    fs::create_dir(root.join("2.parquet")).unwrap();
+    let text = said(root).to_string();
+    assert!(
+        text.ends_with(&format!("to read them give '{}/*.tar'", root.display())),
+        "{text}"
+    );
     let text = values_of(root).unwrap();
     assert!(text.ends_with(&format!("give '{}/*.tar'", root.display())));
     fs::remove_file(root.join("0.tar")).unwrap();

@@ -47,12 +47,14 @@ pub(in crate::data::index) fn is_folder_of(path: &Path, has_extension: fn(&Path)
     found
 }
 
-/// Whether a folder has Parquet files, whatever else is in it.
+/// Whether `*.parquet` matches files of a folder, whatever else is in it.
 pub(in crate::data::index) fn has_files(folder: &Path) -> bool {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .into_iter()
-        .any(|entry| has_extension(Path::new(&entry.file_name())))
+    entries.into_iter().any(|entry| {
+        let name = entry.file_name();
+        let is_shown = !is_hidden(name.as_bytes()) && name.as_bytes().ends_with(b".parquet");
+        is_shown && !entry.path().is_dir()
+    })
 }
 
 /// The files that a path names: a file, the matches of a pattern, or the Parquet files of a
