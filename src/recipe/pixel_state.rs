@@ -34,6 +34,8 @@ pub(crate) struct PixelState {
     pub(crate) min_side: Option<u32>,
     /// An operation has changed the size of some images.
     pub(crate) resized: bool,
+    /// Whether standardize has normalized the values.
+    pub(crate) is_standardized: bool,
     /// If images become rows of patches or tiles.
     pub(crate) patches: Option<CutRule>,
 }
@@ -58,6 +60,7 @@ impl PixelState {
             size: None,
             min_side: None,
             resized: false,
+            is_standardized: false,
             patches: None,
         }
     }
@@ -116,9 +119,13 @@ impl PixelState {
     pub(crate) fn check_rgb_levels(&self, what: &str) -> Result<(), String> {
         match (self.values, self.is_rgb) {
             (ValueKind::Levels, true) => Ok(()),
-            (ValueKind::Normalized, _) => Err(format!(
-                "{what}, and comes after normalize or standardize: move it before"
-            )),
+            (ValueKind::Normalized, _) => {
+                let op = match self.is_standardized {
+                    true => "standardize",
+                    false => "normalize",
+                };
+                Err(format!("{what}, and comes after {op}: move it before {op}"))
+            }
             _ => Err(format!(
                 "{what}, and comes after convert_color: move it before convert_color"
             )),

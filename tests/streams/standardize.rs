@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use featherload::recipe::{Cast, Grayscale, Normalize, Patches, Resize, Standardize};
+use featherload::recipe::{
+    Cast, ColorJitter, Grayscale, Normalize, Patches, Resize, Span, Standardize,
+};
 use featherload::{DataType, Loader, OnError, Recipe, bf16, f16};
 
 use crate::common::{Picture, builder};
@@ -87,6 +89,13 @@ fn an_image_gets_its_own_mean_and_deviation() {
         (
             Recipe::new("r").then(standardize).then(normalize),
             "normalize: comes after standardize",
+        ),
+        (
+            Recipe::new("r").then(standardize).then(ColorJitter {
+                saturation: Span(0.5, 1.5),
+                ..ColorJitter::default()
+            }),
+            "comes after standardize: move it before standardize",
         ),
     ] {
         let text = one(twice).1.unwrap_err().to_string();

@@ -31,6 +31,7 @@ impl Operation for Standardize {
         }
         known.values = ValueKind::Normalized;
         known.floats = true;
+        known.is_standardized = true;
         Ok(())
     }
 
