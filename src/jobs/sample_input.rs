@@ -160,7 +160,7 @@ impl SampleInput {
         meter: Option<&mut StageMeter>,
     ) -> Result<InputBytes<'a>, SampleFault> {
         if let Some(bytes) = index.bytes_in_memory(id) {
-            check_length("the image", bytes.len() as u64, self.max_bytes)?;
+            check_length(|| "the image", bytes.len() as u64, self.max_bytes)?;
             return Ok(InputBytes::Read(bytes));
         }
         let (path, part) = index.locate(id, &mut self.path)?;
@@ -168,7 +168,7 @@ impl SampleInput {
             return open_file(path, self.mode, self.max_bytes, &mut self.buffer);
         };
         // A table has no bytes for a null.
-        let what = match index.has_tars() {
+        let what = || match index.has_tars() {
             true => "the member",
             false => "the image",
         };
@@ -270,7 +270,7 @@ fn open_file<'a>(
     buffer: &'a mut Vec<u8>,
 ) -> Result<InputBytes<'a>, SampleFault> {
     let (fd, len) = open_regular(path)?;
-    check_length("the file", len as u64, max_bytes)?;
+    check_length(|| "the file", len as u64, max_bytes)?;
     let file = File::from(fd);
     match mode {
         InputMode::Map => live_map(&file, &(0..len as u64)).map(InputBytes::File),
@@ -315,18 +315,24 @@ fn map(file: &File, range: &Range<u64>) -> Result<Mmap, SampleFault> {
     unsafe { options.map(file) }.map_err(unreadable)
 }
 
-fn check_length(what: &str, len: u64, most: u64) -> Result<(), SampleFault> {
+/// `what`: the name of the bytes in the text of a fault.
+fn check_length(
+    what: impl FnOnce() -> &'static str,
+    len: u64,
+    most: u64,
+) -> Result<(), SampleFault> {
     if len == 0 {
         return Err(SampleFault::new(
             FaultKind::Truncated,
-            format!("{what} is empty"),
+            format!("{} is empty", what()),
         ));
     }
     if len > most {
         return Err(SampleFault::new(
             FaultKind::TooLarge,
             format!(
-                "{what} has {}, over max_scratch of {}: raise max_scratch",
+                "{} has {}, over max_scratch of {}: raise max_scratch",
+                what(),
                 error::size_rounded_up(len),
                 error::size_rounded_down(most)
             ),

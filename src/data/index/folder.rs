@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 use crate::data::index::ClassList;
 use crate::data::index::binary_form::{IndexContent, IndexLabels};
-use crate::data::index::foreign_data::{self, tars_in};
+use crate::data::index::foreign_data::{self, tar_in};
 use crate::data::index::link_targets::LinkTargets;
 use crate::data::index::names::{
     IMAGE_EXTENSIONS, OWN_PREFIX, has_image_extension, is_hidden, is_system_folder,
@@ -181,8 +181,8 @@ fn nothing_found(root: &Path, report: &ScanReport) -> Error {
         }
     }
     // A list of skipped names would only hide this message.
-    let tars = tars_in(root);
-    if let Some(foreign) = foreign.filter(|_| tars.is_none()) {
+    let tar = tar_in(root);
+    if let Some(foreign) = foreign.filter(|_| tar.is_none()) {
         return Error::dataset(root, format!("{what}: {foreign}"));
     }
     for (reason, skipped) in &report.skipped {
@@ -194,10 +194,10 @@ fn nothing_found(root: &Path, report: &ScanReport) -> Error {
     what.push_str("; samples are files whose names end in ");
     what.push_str(&IMAGE_EXTENSIONS.join(", "));
     // The hint comes last, where readers notice it.
-    if let Some(tars) = tars {
-        let example = tars.example.strip_prefix(root).unwrap_or(&tars.example);
+    if let Some(tar) = tar {
+        let example = tar.file_name().unwrap_or_default();
         what.push_str(&format!("; it holds tar shards, such as {example:?}: "));
-        what.push_str(&format!("to read them give '{}'", tars.pattern()));
+        what.push_str(&format!("to read them give '{}/*.tar'", root.display()));
         if parquet::has_files(root) {
             let tables = root.join("*.parquet");
             what.push_str(&format!(

@@ -18,8 +18,8 @@ mod layout;
 mod text;
 
 pub(crate) use content::{of_file, of_file_of_json_lines};
-pub(crate) use folder::of_folder;
-pub(crate) use layout::{check_class_folders, check_unread_labels, is_split, tars_in, values_of};
+pub(crate) use folder::{of_folder, tar_in};
+pub(crate) use layout::{check_class_folders, check_unread_labels, is_split, values_of};
 
 #[cfg(test)]
 mod tests;

@@ -53,9 +53,10 @@ impl BatchPatches {
             .map(|grid| grid.map_or(0, |grid| self.rule.image_patches(grid)))
     }
 
-    /// The shape of all rows. Style qwen: `[patches of all rows, values of a patch]`. Style
-    /// siglip2: `[rows, patches of a row, values of a patch]`. Of tiles: `[tiles of all rows, 3,
-    /// tile_size, tile_size]`.
+    /// The shape of all rows:
+    /// - style qwen: `[patches of all rows, values of a patch]`;
+    /// - styles siglip2 and pix2struct: `[rows, patches of a row, values of a patch]`;
+    /// - tiles: `[tiles of all rows, 3, tile_size, tile_size]`.
     #[must_use]
     pub fn shape(&self) -> Vec<usize> {
         let mut shape = match self.rule.padded_patches() {

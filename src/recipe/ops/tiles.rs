@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::resize::Resize;
+use crate::error::FaultKind;
 use crate::recipe::operation::{
     DrawContext, HeightWidth, LargestCase, MoveRights, Operation, OperationPart, PixelState,
     SampleFault, Step,
@@ -109,17 +110,15 @@ impl Tiles {
                 max: self.max_tiles.unwrap_or(12),
             },
             TileStyle::LlavaNext => {
-                let of_model = || {
-                    let in_pixels = |(rows, columns): (u32, u32)| {
-                        (
-                            rows.saturating_mul(tile_size),
-                            columns.saturating_mul(tile_size),
-                        )
-                    };
-                    LLAVA_NEXT.map(in_pixels).to_vec()
+                let in_pixels = |(rows, columns): (u32, u32)| {
+                    let side = |tiles: u32| tiles.saturating_mul(tile_size);
+                    (side(rows), side(columns))
                 };
-                let sizes = self.grid_pinpoints.clone().unwrap_or_else(of_model);
-                TileCanvases::Pinpoints(GridPinpoints::new(&sizes, tile_size)?)
+                let list = match &self.grid_pinpoints {
+                    Some(sizes) => GridPinpoints::new(sizes.iter().copied(), tile_size),
+                    None => GridPinpoints::new(LLAVA_NEXT.map(in_pixels).into_iter(), tile_size),
+                };
+                TileCanvases::Pinpoints(list?)
             }
         };
         Ok(TileRule {
@@ -215,9 +214,8 @@ impl Operation for Tiles {
     }
 
     fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
-        let Ok(rule) = self.rule() else {
-            return Ok(on.size);
-        };
+        let rule = self.rule();
+        let rule = rule.map_err(|text| FaultKind::Unsupported.fault(text))?;
         let (inside, canvas) = (rule.inside(on.size), rule.grid(on.size));
         let canvas = canvas.resized(rule.tile_size);
         on.steps.push(self.resize(inside));
@@ -233,6 +231,7 @@ impl Operation for Tiles {
         size: HeightWidth,
         most: &mut LargestCase<'_>,
     ) -> HeightWidth {
+        // Only of a recipe that failed its check. Its samples fail, too.
         let Ok(rule) = self.rule() else {
             return size;
         };

@@ -67,16 +67,19 @@ impl GridPinpoints {
     /// # Errors
     /// There is none, or more than 64. The tile size is out of range. A side is 0, or no multiple
     /// of it. A canvas has more than 256 tiles.
-    pub fn new(sizes: &[(u32, u32)], tile_size: u32) -> Result<Self, String> {
+    pub fn new(
+        sizes: impl ExactSizeIterator<Item = (u32, u32)>,
+        tile_size: u32,
+    ) -> Result<Self, String> {
         check_tile_size(tile_size)?;
-        if !(1..=MOST_PINPOINTS).contains(&sizes.len()) {
+        let count = sizes.len();
+        if !(1..=MOST_PINPOINTS).contains(&count) {
             return Err(format!(
-                "grid_pinpoints has {} canvases: give 1 to {MOST_PINPOINTS}",
-                sizes.len()
+                "grid_pinpoints has {count} canvases: give 1 to {MOST_PINPOINTS}"
             ));
         }
         let mut grids = [(0, 0); MOST_PINPOINTS];
-        for (grid, &(height, width)) in grids.iter_mut().zip(sizes) {
+        for (grid, (height, width)) in grids.iter_mut().zip(sizes) {
             let whole = |side: u32| {
                 let fits = side > 0 && side.is_multiple_of(tile_size);
                 fits.then(|| side / tile_size)
@@ -95,10 +98,7 @@ impl GridPinpoints {
             }
             *grid = ((rows - 1) as u8, (columns - 1) as u8);
         }
-        Ok(Self {
-            grids,
-            count: sizes.len(),
-        })
+        Ok(Self { grids, count })
     }
 
     fn grids(&self) -> impl Iterator<Item = PatchGrid> {

@@ -17,14 +17,27 @@ const MOST_OPENED: usize = 32;
 ///
 /// The text is a fragment, such as `it holds an LMDB database (data.mdb): ...`.
 pub(crate) fn of_folder(root: &Path) -> Option<String> {
-    let held = held(root, root).or_else(|| {
-        let below = names(root).into_iter().map(|name| root.join(name));
-        below
-            .filter(|path| path.is_dir())
-            .take(MOST_OPENED)
-            .find_map(|path| held(root, &path))
-    })?;
+    let held = held(root, root).or_else(|| below(root).find_map(|path| held(root, &path)))?;
     Some(format!("it holds {}: {}", held.what, held.fix))
+}
+
+/// The first sub-folders, sorted by bytes.
+fn below(root: &Path) -> impl Iterator<Item = PathBuf> {
+    let paths = names(root).into_iter().map(|name| root.join(name));
+    paths.filter(|path| path.is_dir()).take(MOST_OPENED)
+}
+
+/// The first tar shard that lies in a folder itself, sorted by bytes.
+pub(crate) fn tar_in(folder: &Path) -> Option<PathBuf> {
+    let names = names(folder).into_iter();
+    let tars = names.filter(|name| name.as_bytes().ends_with(b".tar"));
+    let mut paths = tars.map(|name| folder.join(name));
+    paths.find(|path| !path.is_dir())
+}
+
+/// The first tar shard in a sub-folder.
+pub(super) fn tar_below(root: &Path) -> Option<PathBuf> {
+    below(root).find_map(|path| tar_in(&path))
 }
 
 /// The foreign data set of a folder, by its files. Its text names files relative to `root`.
@@ -65,10 +78,9 @@ fn held(root: &Path, folder: &Path) -> Option<ForeignKind> {
     {
         return named(&kind.what, "index.json".as_ref(), &kind.fix);
     }
-    if let Some(example) = ends(".tar").filter(|name| !folder.join(name).is_dir()) {
-        let pattern = folder.join("*.tar");
-        let fix = format!("to read them give '{}'", pattern.display());
-        return named("tar shards", example, &fix);
+    if let Some(tar) = tar_in(folder) {
+        let fix = format!("to read them give '{}'", folder.join("*.tar").display());
+        return named("tar shards", tar.file_name()?, &fix);
     }
     // JSON and text files come last: other files identify a data set better.
     let mut paths: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();

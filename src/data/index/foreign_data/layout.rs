@@ -8,9 +8,10 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::folder::{tar_below, tar_in};
 use crate::data::index::column_names::is_of_labels;
 use crate::data::index::lenient_json;
-use crate::data::index::names::{has_image_extension, is_hidden};
+use crate::data::index::names::has_image_extension;
 use crate::error::{Error, Result};
 
 /// Names of split folders, in lower case.
@@ -36,8 +37,6 @@ const METADATA: [&str; 3] = ["metadata.jsonl", "metadata.csv", "metadata.parquet
 
 /// Limits of the search for images: entries per folder, and levels of sub-folders.
 const MOST_NAMES: usize = 1000;
-/// Most sub-folders in which tars are looked for.
-const MOST_LISTED: usize = 32;
 const DEEPEST: usize = 2;
 
 /// Further folders of a detection data set that may hold images.
@@ -234,53 +233,19 @@ struct MetadataFile {
     has_labels: bool,
 }
 
-/// Tar shards in a folder, or in one of its sub-folders.
-pub(crate) struct FolderTars {
-    /// One of them.
-    pub(crate) example: PathBuf,
-}
-
-impl FolderTars {
-    /// A pattern that matches them.
-    pub(crate) fn pattern(&self) -> String {
-        let folder = self.example.parent().unwrap_or(Path::new(""));
-        folder.join("*.tar").display().to_string()
-    }
-}
-
-/// The tar shards that lie in a folder itself, for a message. Lists the whole folder.
-pub(crate) fn tars_in(folder: &Path) -> Option<FolderTars> {
-    let entries = fs::read_dir(folder).ok()?.flatten();
-    let is_tar = |name: &OsStr| name.as_bytes().ends_with(b".tar") && !is_hidden(name.as_bytes());
-    let tars = entries.filter(|entry| is_tar(&entry.file_name()));
-    let paths = tars.map(|entry| entry.path()).filter(|path| !path.is_dir());
-    let example = paths.min()?;
-    Some(FolderTars { example })
-}
-
-/// The tar shards in a sub-folder, for a message. Of many sub-folders only some are listed.
-fn tars_below(folder: &Path) -> Option<FolderTars> {
-    let entries = fs::read_dir(folder).ok()?.flatten().take(MOST_NAMES);
-    let mut folders: Vec<PathBuf> = entries
-        .filter(|entry| !is_hidden(entry.file_name().as_bytes()))
-        .map(|entry| entry.path())
-        .filter(|path| path.is_dir())
-        .collect();
-    folders.sort();
-    folders
-        .iter()
-        .take(MOST_LISTED)
-        .find_map(|path| tars_in(path))
-}
-
 /// How to read further values of the samples of a folder, if it has a table or tar shards.
 pub(crate) fn values_of(root: &Path) -> Option<String> {
     if let Some(found) = metadata_of(root) {
         let path = found.path.display();
         return Some(format!("give {path}, a table of its images"));
     }
-    let tars = tars_in(root).or_else(|| tars_below(root))?;
-    Some(format!("to read its tar shards give '{}'", tars.pattern()))
+    let pattern = tar_in(root)
+        .or_else(|| tar_below(root))?
+        .with_file_name("*.tar");
+    Some(format!(
+        "to read its tar shards give '{}'",
+        pattern.display()
+    ))
 }
 
 /// The metadata file of a folder, if it has one.

@@ -32,6 +32,17 @@ pub(in crate::jobs::sample) fn random(position: u64) -> PositionRandom {
     PositionRandom::new(7, 1, position)
 }
 
+/// A row of a whole image of any size.
+pub(in crate::jobs::sample) fn request<R>(random: &R) -> RowRequest<'_, R> {
+    RowRequest {
+        random,
+        size: None,
+        part: None,
+        boxes: None,
+        check_size: &|_| Ok(()),
+    }
+}
+
 /// The crops and the geometries of a file, and how often it was decoded.
 fn crops(decoder: &mut SampleDecoder, recipe: &Recipe, file: &[u8], position: u64) -> (Made, u64) {
     let program = SampleProgram::compile(recipe).unwrap();
@@ -39,13 +50,8 @@ fn crops(decoder: &mut SampleDecoder, recipe: &Recipe, file: &[u8], position: u6
     let geometries = rows.len() * CropGeometry::BYTES;
     let bytes = rows.iter().map(|(_, bytes)| *bytes as usize);
     let mut out: Vec<_> = (bytes.chain([geometries])).map(|n| vec![0xa5; n]).collect();
-    let request = RowRequest {
-        random: &random(position),
-        size: None,
-        part: None,
-        boxes: None,
-        check_size: &|_| Ok(()),
-    };
+    let numbers = random(position);
+    let request = request(&numbers);
     let mut meter = StageMeter::default();
     let (first, further) = out.split_first_mut().unwrap();
     let mut parts = RowParts {
@@ -66,13 +72,8 @@ fn alone(recipe: &Recipe, file: &[u8], position: u64, crop: u32) -> Result<Vec<u
     let program = SampleProgram::compile(recipe).unwrap();
     let mut decoder = SampleDecoder::new(&program, &PictureLimits::default()).unwrap();
     let mut out = vec![0x5a; program.row_bytes(program.extent.of((0, 0))) as usize];
-    let request = RowRequest {
-        random: &random(position).of_crop(crop),
-        size: None,
-        part: None,
-        boxes: None,
-        check_size: &|_| Ok(()),
-    };
+    let numbers = random(position).of_crop(crop);
+    let request = request(&numbers);
     let made = decoder.make_row(file, &request, &mut out, &mut StageMeter::default());
     made.map(|()| out).map_err(|f| f.reason)
 }

@@ -5,8 +5,8 @@ use std::io::Cursor;
 use proptest::prelude::*;
 
 use crate::decode_plan::stored_picture::StoredPicture;
-use crate::jobs::sample::crop_set::tests::{decoder, files, png, random};
-use crate::jobs::sample::{RowRequest, SampleDecoder};
+use crate::jobs::sample::SampleDecoder;
+use crate::jobs::sample::crop_set::tests::{decoder, files, png, random, request};
 use crate::picture::PictureLimits;
 use crate::picture::jpeg::fixtures;
 use crate::picture::jpeg::fixtures::Sampling;
@@ -38,13 +38,8 @@ fn row(
     (position, bytes): (u64, usize),
 ) -> Result<(Vec<u8>, u64), String> {
     let mut out = vec![0xa5; bytes];
-    let request = RowRequest {
-        random: &random(position),
-        size: None,
-        part: None,
-        boxes: None,
-        check_size: &|_| Ok(()),
-    };
+    let numbers = random(position);
+    let request = request(&numbers);
     let mut meter = StageMeter::default();
     let made = decoder.make_row(file, &request, &mut out, &mut meter);
     made.map(|()| (out, meter.decoded)).map_err(|f| f.reason)
