@@ -191,6 +191,9 @@ fn memory_is_within_the_bound() {
         fixtures::encode(300, 500, Sampling::S444, 90, true, 0),
         png(301, 222),
         png(12, 9),
+        // In the canvas they are much narrower than in the overview.
+        png(20, 900),
+        fixtures::jpeg(900, 20, Sampling::S444),
     ];
     for tiles in [Tiles::internvl(96, 6), Tiles::llava_next(80)] {
         for mode in [DecodeMode::Scaled, DecodeMode::Full] {
