@@ -18,7 +18,6 @@
 #endif
 
 typedef unsigned char u8;
-typedef short s16;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -68,7 +67,7 @@ typedef struct {
 // One crop of one row.
 typedef struct {
     u64 pixels;  // of its window, from the beginning of the source
-    u64 tables;  // 64 weights; then of each axis: starts (u32), taps x outputs coefficients (s16)
+    u64 tables;  // 64 weights; then of each axis: starts (u32), taps x outputs coefficients (s32)
     u64 out;     // from the beginning of the batch
     u32 line;    // bytes from a line of the window to the next
     u32 width;   // of the window
@@ -235,7 +234,7 @@ DEVICE void level_shift_hue(u8 *p, u32 by) {
 // The coefficients of one axis.
 typedef struct {
     const u32 *starts;
-    const s16 *coefficients;  // tap by tap, each for all output pixels
+    const u32 *coefficients;  // tap by tap, each for all output pixels
     u32 outputs;
     u32 taps;
     u32 precision;
@@ -257,7 +256,7 @@ DEVICE void set_across(SetAxis axis, const u8 *from, u32 from_line, u32 lines, u
         const u32 start = axis.starts[o];
         u32 r = half, g = half, b = half;
         for (u32 tap = 0; tap < axis.taps; tap++) {
-            const u32 k = (u32)(int)axis.coefficients[tap * axis.outputs + o];
+            const u32 k = axis.coefficients[tap * axis.outputs + o];
             if (k == 0) continue;
             const u32 at = start + tap;
             const u8 *p = row + 3u * (at < axis.inputs ? at : axis.inputs - 1u);
@@ -279,7 +278,7 @@ DEVICE void set_down(SetAxis axis, const u8 *from, u32 from_line, u32 bytes, u8 
         const u32 start = axis.starts[o];
         u32 sum = half;
         for (u32 tap = 0; tap < axis.taps; tap++) {
-            const u32 k = (u32)(int)axis.coefficients[tap * axis.outputs + o];
+            const u32 k = axis.coefficients[tap * axis.outputs + o];
             if (k == 0) continue;
             const u32 at = start + tap;
             const u32 line = at < axis.inputs ? at : axis.inputs - 1u;
@@ -294,16 +293,14 @@ DEVICE void set_resize(const SetCrop *crop, const u8 *source, u8 *between, u8 *m
     const u8 *tables = source + crop->tables + 2u * 4u * SET_WEIGHTS;
     SetAxis across, down;
     across.starts = (const u32 *)tables;
-    across.coefficients = (const s16 *)(tables + 4u * (u64)crop->out_width);
+    across.coefficients = (const u32 *)(tables + 4u * (u64)crop->out_width);
     across.outputs = crop->out_width;
     across.taps = crop->across_taps;
     across.precision = crop->across_precision;
     across.inputs = crop->width;
-    // The starts of the second axis begin at a multiple of 4.
-    tables += (4u * (u64)crop->out_width + 2u * (u64)crop->across_taps * crop->out_width + 3u) &
-              ~(u64)3u;
+    tables += 4u * (u64)crop->out_width * (1u + crop->across_taps);
     down.starts = (const u32 *)tables;
-    down.coefficients = (const s16 *)(tables + 4u * (u64)crop->out_height);
+    down.coefficients = (const u32 *)(tables + 4u * (u64)crop->out_height);
     down.outputs = crop->out_height;
     down.taps = crop->down_taps;
     down.precision = crop->down_precision;

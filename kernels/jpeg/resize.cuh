@@ -17,7 +17,7 @@ __device__ __forceinline__ void resize_across(const ResizeAxis &a, const u8 *tab
                                               const u8 *from, u32 from_pitch, u8 *to, u32 to_pitch,
                                               u32 rows) {
     const u32 *starts = (const u32 *)(tables + a.starts);
-    const i16 *coefficients = (const i16 *)(tables + a.coefficients);
+    const u32 *coefficients = (const u32 *)(tables + a.coefficients);
     const u32 last = a.inputs - 1, width = to_pitch / 3, half = (1u << a.precision) >> 1;
     for (u32 i = first; i < width * rows; i += RESIZE_BLOCKS * RESIZE_THREADS) {
         const u32 row = i / width, at = i - row * width, o = min(at, a.outputs - 1);
@@ -25,7 +25,7 @@ __device__ __forceinline__ void resize_across(const ResizeAxis &a, const u8 *tab
         const u32 start = min(starts[o], last);
         u32 sums[3] = {half, half, half};
         for (u32 tap = 0; tap < a.taps; tap++) {
-            const u32 k = (u32)(int)coefficients[tap * a.outputs + o];
+            const u32 k = coefficients[tap * a.outputs + o];
             const u8 *pixel = line + 3 * min(start + tap, last);
 #pragma unroll
             for (u32 c = 0; c < 3; c++) sums[c] += pixel[c] * k;
@@ -43,7 +43,7 @@ __device__ __forceinline__ void resize_down(const ResizeAxis &a, const u8 *table
                                             const u8 *from, u32 from_pitch, u8 *to, u32 to_pitch,
                                             u32 skip, u32 columns) {
     const u32 *starts = (const u32 *)(tables + a.starts);
-    const i16 *coefficients = (const i16 *)(tables + a.coefficients);
+    const u32 *coefficients = (const u32 *)(tables + a.coefficients);
     const u32 last = a.inputs - 1, half = (1u << a.precision) >> 1;
     const u32 begin = skip / 4, words = (skip + 3 * columns + 3) / 4 - begin;
     for (u32 i = first; i < words * a.outputs; i += RESIZE_BLOCKS * RESIZE_THREADS) {
@@ -51,7 +51,7 @@ __device__ __forceinline__ void resize_down(const ResizeAxis &a, const u8 *table
         const u32 start = min(starts[o], last);
         u32 sums[4] = {half, half, half, half};
         for (u32 tap = 0; tap < a.taps; tap++) {
-            const u32 k = (u32)(int)coefficients[tap * a.outputs + o];
+            const u32 k = coefficients[tap * a.outputs + o];
             const u32 four = *(const u32 *)(from + (u64)min(start + tap, last) * from_pitch + at);
 #pragma unroll
             for (u32 c = 0; c < 4; c++) sums[c] += (four >> (8 * c) & 255) * k;

@@ -32,8 +32,8 @@ pub(crate) struct FoldedResize {
     pub(crate) window: PixelRect,
     pub(crate) interpolation: InterpolationMode,
     pub(crate) antialias: bool,
-    /// Whether the part is mirrored across and down before the resize.
-    pub(crate) mirrored: (bool, bool),
+    /// How the part lies in memory before the resize.
+    pub(crate) placement: PixelPlacement,
 }
 
 impl FoldedSteps {
@@ -113,7 +113,7 @@ impl FoldedSteps {
                     },
                     interpolation,
                     antialias,
-                    mirrored: (self.placement.flip_x, self.placement.flip_y),
+                    placement: self.placement,
                 });
             }
             _ => return false,
@@ -176,13 +176,13 @@ impl FoldedSteps {
         let x = resize.axis(
             (self.rect.left, self.rect.width, scaled.0),
             (resize.full.0, resize.window.left, resize.window.width),
-            resize.mirrored.0,
+            (resize.placement.transpose, resize.placement.flip_x),
             d,
         );
         let y = resize.axis(
             (self.rect.top, self.rect.height, scaled.1),
             (resize.full.1, resize.window.top, resize.window.height),
-            resize.mirrored.1,
+            (!resize.placement.transpose, resize.placement.flip_y),
             d,
         );
         DecodeWindow {
@@ -227,7 +227,7 @@ impl FoldedResize {
         &self,
         (from, length, scaled): (u32, u32, u32),
         (full_size, first, out_size): (u32, u32, u32),
-        is_mirrored: bool,
+        (is_down, is_mirrored): (bool, bool),
         d: u32,
     ) -> AxisWindow {
         let d = f64::from(d);
@@ -248,6 +248,7 @@ impl FoldedResize {
             first,
             out_size,
             filter,
+            is_down,
             antialias,
         };
         let reads = axis.reads();

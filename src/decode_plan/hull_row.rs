@@ -217,7 +217,7 @@ impl HullRule {
             let outputs = u64::from(crop.height.max(crop.width));
             let weights = outputs * crop.most_window() as u64;
             // Starts and sizes of both; weights, and one more row of them; coefficients, twice.
-            16 * outputs + 8 * (weights + crop.most_window() as u64) + 4 * weights
+            16 * outputs + 8 * (weights + crop.most_window() as u64) + 8 * weights
         };
         2 * self.crops.iter().map(axis).max().unwrap_or(0)
     }
@@ -233,8 +233,7 @@ impl HullCropRoom {
     /// Bytes of its tables, a multiple of 64.
     pub(crate) fn table_bytes(&self) -> usize {
         let outputs = self.height as usize + self.width as usize;
-        // The starts of the second axis begin at a multiple of 4.
-        let axes = outputs * (size_of::<u32>() + size_of::<i16>() * self.taps as usize) + 4;
+        let axes = outputs * (size_of::<u32>() + size_of::<i32>() * self.taps as usize);
         (HULL_WEIGHT_BYTES + axes).next_multiple_of(HULL_ALIGNMENT)
     }
 

@@ -184,6 +184,7 @@ impl ResizeBound {
             first: 0,
             out_size: window,
             filter: self.filter.0,
+            is_down: false,
             antialias: self.filter.1,
         }
     }

@@ -157,7 +157,7 @@ impl CropRule {
     /// None: nothing is resized.
     pub(crate) fn resize_bytes(&self, (width, height): (u32, u32)) -> Option<u64> {
         let sides = f64::from(width) + f64::from(height);
-        self.support.map(|support| (4.0 * support * sides) as u64)
+        self.support.map(|support| (8.0 * support * sides) as u64)
     }
 
     /// The bytes of a row of this height and width.

@@ -33,7 +33,8 @@
 //!   the channels;
 //! - `buckets`: aspect-ratio buckets: the size of an image's row; `patches`: rows of patches and
 //!   tiles;
-//! - `geometry`: boxes; `placement`: flips and quarter turns; `weights`: the weights of resizes.
+//! - `geometry`: boxes; `placement`: flips and quarter turns; `weights`: the weights of resizes;
+//!   `fixed_weights`: the same in integers.
 
 pub(crate) mod augment;
 mod buckets;
@@ -47,6 +48,7 @@ mod crop_sizes;
 pub(crate) mod defaults;
 mod drawn_picture;
 pub mod file;
+pub(crate) mod fixed_weights;
 pub(crate) mod geometry;
 mod hull_rule;
 pub(crate) mod joints;

@@ -101,7 +101,8 @@ pub(crate) fn pillow_filter(interpolation: InterpolationMode) -> Result<(), Stri
         InterpolationMode::Nearest
         | InterpolationMode::Labels(_)
         | InterpolationMode::Bilinear
-        | InterpolationMode::Bicubic => Ok(()),
+        | InterpolationMode::Bicubic
+        | InterpolationMode::TensorBicubic => Ok(()),
         InterpolationMode::Lanczos | InterpolationMode::Area => Err(format!(
             "interpolation is {}: use nearest, bilinear or bicubic",
             interpolation.name()

@@ -58,6 +58,10 @@ pub enum InterpolationMode {
     /// Cubic convolution: a = -0.5 with antialias, as Pillow; a = -0.75 without, as
     /// PyTorch and OpenCV.
     Bicubic,
+    /// Bicubic with antialias, rounded as torchvision does for tensors of bytes, which the
+    /// processors of vision-language models resize. Only their operations have it.
+    #[serde(skip)]
+    TensorBicubic,
     /// A windowed sinc with three lobes.
     Lanczos,
     /// The mean over the area of the output pixel (OpenCV's `INTER_AREA` when shrinking).
@@ -65,6 +69,14 @@ pub enum InterpolationMode {
 }
 
 impl InterpolationMode {
+    /// The same, rounded as for a tensor.
+    pub(crate) fn for_tensor(self) -> Self {
+        match self {
+            Self::Bicubic => Self::TensorBicubic,
+            other => other,
+        }
+    }
+
     pub(crate) fn nearest() -> Self {
         Self::Nearest
     }
@@ -74,7 +86,7 @@ impl InterpolationMode {
             Self::Nearest => "nearest",
             Self::Labels(_) => "nearest",
             Self::Bilinear => "bilinear",
-            Self::Bicubic => "bicubic",
+            Self::Bicubic | Self::TensorBicubic => "bicubic",
             Self::Lanczos => "lanczos",
             Self::Area => "area",
         }

@@ -1,5 +1,5 @@
 //! The weights of a separable resize, one table per axis. They are computed only here. The CPU
-//! resampler, its reference and the CUDA kernel all read this table.
+//! resampler, its reference and the CUDA kernels all read this table. `fixed_weights` rounds them.
 //!
 //! Built in the worker (CPU) or in the consumer (uploaded to the GPU). Pure: no I/O, no pixels, no
 //! `unsafe`. A table allocates only when an axis is larger than all axes before.
@@ -47,6 +47,8 @@ pub enum ResizeFilter {
     Triangle,
     /// Cubic convolution with a = -0.5 (Catmull-Rom), called bicubic by Pillow.
     Cubic,
+    /// The same, rounded as torchvision does for tensors of bytes.
+    TensorCubic,
     /// Cubic convolution with a = -0.75, called bicubic by PyTorch and OpenCV. It repeats the edge
     /// pixel outside the image. The other filters omit pixels outside.
     SharpCubic,
@@ -62,6 +64,7 @@ impl ResizeFilter {
             (InterpolationMode::Labels(filter), _) => (Self::Labels(filter), false),
             (InterpolationMode::Area, _) => (Self::Area, false),
             (InterpolationMode::Bilinear, _) => (Self::Triangle, antialias),
+            (InterpolationMode::TensorBicubic, _) => (Self::TensorCubic, true),
             (InterpolationMode::Bicubic, true) => (Self::Cubic, true),
             (InterpolationMode::Bicubic, false) => (Self::SharpCubic, false),
             (InterpolationMode::Lanczos, _) => (Self::Lanczos3, antialias),
@@ -82,7 +85,7 @@ impl ResizeFilter {
         match self {
             Self::Nearest | Self::Labels(_) | Self::MirroredLabels(_) | Self::Area => 0.5,
             Self::Triangle => 1.0,
-            Self::Cubic | Self::SharpCubic => 2.0,
+            Self::Cubic | Self::TensorCubic | Self::SharpCubic => 2.0,
             Self::Lanczos3 => 3.0,
         }
     }
@@ -103,7 +106,10 @@ impl ResizeFilter {
 
     /// True for filters with negative weights.
     pub(crate) fn overshoots(self) -> bool {
-        matches!(self, Self::Cubic | Self::SharpCubic | Self::Lanczos3)
+        matches!(
+            self,
+            Self::Cubic | Self::TensorCubic | Self::SharpCubic | Self::Lanczos3
+        )
     }
 
     /// The kernel before normalisation. Zero outside the support.
@@ -116,7 +122,7 @@ impl ResizeFilter {
                 let x = x.abs();
                 if x < 1.0 { 1.0 - x } else { 0.0 }
             }
-            Self::Cubic => cubic(-0.5, x.abs()),
+            Self::Cubic | Self::TensorCubic => cubic(-0.5, x.abs()),
             Self::SharpCubic => cubic(-0.75, x.abs()),
             Self::Lanczos3 => {
                 if (-3.0..3.0).contains(&x) {
@@ -170,6 +176,9 @@ pub struct AxisGeometry {
     /// Number of output pixels that are computed, `first + out_size <= full_size`.
     pub out_size: u32,
     pub filter: ResizeFilter,
+    /// The axis lies along the columns of the upright image, which may be stored on its side.
+    /// Passes have the order of the upright image.
+    pub is_down: bool,
     /// Widens the filter when shrinking. False: plain bilinear or bicubic, which skips pixels. No
     /// effect on nearest and area.
     pub antialias: bool,
@@ -338,9 +347,24 @@ impl WeightTable {
         }
     }
 
-    /// The largest weight of the whole resize. The precision of a [`FixedTable`] depends on it:
+    /// The axis of the weights.
+    pub(super) fn axis(&self) -> Option<&AxisGeometry> {
+        self.axis.as_ref()
+    }
+
+    /// The maximum number of weights of an output pixel.
+    pub(super) fn window(&self) -> usize {
+        self.window
+    }
+
+    /// Number of output pixels.
+    pub(super) fn outputs(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// The largest weight of the whole resize. The precision of coefficients depends on it:
     /// otherwise a part would have other coefficients than the whole.
-    fn largest(&mut self) -> f64 {
+    pub(super) fn largest(&mut self) -> f64 {
         let Some(axis) = self.axis else {
             return 0.0;
         };
@@ -353,7 +377,8 @@ impl WeightTable {
 
     fn largest_elsewhere(&mut self, axis: &AxisGeometry) -> f64 {
         let wanted = axis.first..axis.first + axis.out_size;
-        if axis.full_size > MOST_WEIGHED {
+        // torchvision weighs all.
+        if axis.full_size > MOST_WEIGHED && axis.filter != ResizeFilter::TensorCubic {
             return LARGEST;
         }
         if wanted == (0..axis.full_size) {
@@ -535,159 +560,16 @@ fn area(axis: &AxisGeometry, o: f64, row: &mut [f64]) -> (u32, usize) {
     (start, size)
 }
 
-/// A [`WeightTable`] in fixed point, for `u8` pixels.
-///
-/// Coefficients are `i16` in units of 2^-[`precision`](Self::precision). The precision is the
-/// largest (at most 22) at which all coefficients fit. Those of one output pixel sum to exactly
-/// 2^precision, so a flat area keeps its level. Zeros at both ends of a row are removed, but starts
-/// and ends never decrease from one output pixel to the next.
-#[derive(Debug, Default, Clone)]
-pub struct FixedTable {
-    precision: u32,
-    taps: usize,
-    starts: Vec<u32>,
-    sizes: Vec<u32>,
-    coeffs: Vec<i16>,
-    raw: Vec<i16>,
-}
-
-/// Never wraps: larger values were rejected before (`check_reduction`).
-fn fixed(k: i32) -> i16 {
-    k.clamp(i32::from(i16::MIN), i32::from(i16::MAX)) as i16
-}
-
-impl FixedTable {
-    /// Keeps 255 x (sum of absolute coefficients) within `i32`.
-    const MAX_PRECISION: u32 = 22;
-
-    /// Quantises `table`.
-    pub fn fill(&mut self, table: &mut WeightTable) {
-        let window = table.window;
-        let largest = table.largest();
-        // The maximum that the rounding errors of a row add to its largest coefficient.
-        let limit = f64::from(i16::MAX) - (window as f64 / 2.0 + 1.0).min(4096.0);
-        let mut precision = Self::MAX_PRECISION;
-        while precision > 0 && largest * f64::from(1u32 << precision) > limit {
-            precision -= 1;
-        }
-        self.precision = precision;
-        let one = 1i32 << precision;
-        let unit = f64::from(one);
-
-        clear_with_capacity(&mut self.starts, table.starts.len());
-        clear_with_capacity(&mut self.sizes, table.starts.len());
-        clear_with_capacity(&mut self.raw, table.starts.len() * window);
-        for ((&start, &size), row) in table
-            .starts
-            .iter()
-            .zip(&table.sizes)
-            .zip(table.weights.chunks_exact(window))
-        {
-            let at = self.raw.len();
-            let mut sum = 0i32;
-            let (mut first, mut end) = (size, 0u32);
-            let (mut peak, mut peak_value) = (0, 0i32);
-            for (i, &w) in (0u32..).zip(&row[..size as usize]) {
-                let k = (w * unit + if w < 0.0 { -0.5 } else { 0.5 }) as i32;
-                sum += k;
-                if k != 0 {
-                    first = first.min(i);
-                    end = i + 1;
-                }
-                if k > peak_value {
-                    (peak, peak_value) = (i, k);
-                }
-                self.raw.push(fixed(k));
-            }
-            if peak_value > 0 {
-                self.raw[at + peak as usize] = fixed(peak_value + one - sum);
-            }
-            self.raw.resize(at + window, 0);
-            self.starts.push(start + first.min(end));
-            self.sizes.push(start + end); // the end, for now
-        }
-        // Starts and ends must not decrease: widen rows where they would.
-        for i in 1..self.sizes.len() {
-            self.sizes[i] = self.sizes[i].max(self.sizes[i - 1]);
-        }
-        for i in (1..self.starts.len()).rev() {
-            self.starts[i - 1] = self.starts[i - 1].min(self.starts[i]);
-        }
-        self.taps = 0;
-        for (start, end) in self.starts.iter().zip(&mut self.sizes) {
-            *end -= *start;
-            self.taps = self.taps.max(*end as usize);
-        }
-        self.taps = self.taps.next_multiple_of(2).max(2);
-
-        clear_with_capacity(&mut self.coeffs, self.taps * self.starts.len());
-        self.coeffs.resize(self.taps * self.starts.len(), 0);
-        for (((row, raw), (&from, &start)), &size) in self
-            .coeffs
-            .chunks_exact_mut(self.taps)
-            .zip(self.raw.chunks_exact(window))
-            .zip(table.starts.iter().zip(&self.starts))
-            .zip(&self.sizes)
-        {
-            let skip = (start - from) as usize;
-            let size = size as usize;
-            row[..size].copy_from_slice(&raw[skip..skip + size]);
-        }
-    }
-
-    /// Allocated bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        (self.starts.capacity() + self.sizes.capacity()) * size_of::<u32>()
-            + (self.coeffs.capacity() + self.raw.capacity()) * size_of::<i16>()
-    }
-
-    /// Fractional bits of the coefficients.
-    pub fn precision(&self) -> u32 {
-        self.precision
-    }
-
-    /// Slots per output pixel: the maximum number of weights, rounded up to an even number.
-    pub fn taps(&self) -> usize {
-        self.taps
-    }
-
-    /// First input pixel of each output pixel; never decreasing.
-    pub fn starts(&self) -> &[u32] {
-        &self.starts
-    }
-
-    /// `taps` slots for each output pixel. Slots past its size are zero.
-    pub fn coeffs(&self) -> &[i16] {
-        &self.coeffs
-    }
-
-    /// First input pixel, number of input pixels, and all `taps` slots of output pixel `o`.
-    pub fn row(&self, o: usize) -> (usize, usize, &[i16]) {
-        (
-            self.starts[o] as usize,
-            self.sizes[o] as usize,
-            &self.coeffs[o * self.taps..(o + 1) * self.taps],
-        )
-    }
-
-    /// The range of input pixels that are read.
-    pub fn span(&self) -> std::ops::Range<usize> {
-        match (self.starts.first(), self.starts.last(), self.sizes.last()) {
-            (Some(&first), Some(&last), Some(&size)) => first as usize..(last + size) as usize,
-            _ => 0..0,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const FILTERS: [ResizeFilter; 6] = [
+    const FILTERS: [ResizeFilter; 7] = [
         ResizeFilter::Nearest,
         ResizeFilter::Area,
         ResizeFilter::Triangle,
         ResizeFilter::Cubic,
+        ResizeFilter::TensorCubic,
         ResizeFilter::SharpCubic,
         ResizeFilter::Lanczos3,
     ];
@@ -702,6 +584,7 @@ mod tests {
             first: 0,
             out_size,
             filter,
+            is_down: false,
             antialias: true,
         }
     }
@@ -794,12 +677,7 @@ mod tests {
                         };
                         let reads = part.reads();
                         let origin = reads.start;
-                        let (mut all, mut some) =
-                            (table(whole), table(AxisGeometry { origin, ..part }));
-                        let (mut a, mut b) = (FixedTable::default(), FixedTable::default());
-                        a.fill(&mut all);
-                        b.fill(&mut some);
-                        assert_eq!(a.precision(), b.precision(), "{part:?}");
+                        let (all, some) = (table(whole), table(AxisGeometry { origin, ..part }));
                         for o in 0..out_size as usize {
                             let (from, weights) = all.row(o + first as usize);
                             assert_eq!(some.row(o), (from - origin as usize, weights));
@@ -917,53 +795,6 @@ mod tests {
         let mut t = table(a);
         assert!(!t.prepare(a));
         assert!(t.prepare(AxisGeometry { in1: 41.0, ..a }));
-    }
-
-    #[test]
-    fn fixed_rows_sum_to_one_and_hold_the_table() {
-        let mut fixed = FixedTable::default();
-        for filter in FILTERS {
-            for (n, in0, in1, out) in [
-                (1, 0.0, 1.0, 7),
-                (3, 0.2, 2.9, 1),
-                (40, 0.0, 40.0, 39),
-                (100, 13.7, 90.1, 24),
-                (33, 0.0, 33.0, 100),
-                (5000, 0.0, 5000.0, 3),
-                (9, 4.0, 4.5, 64),
-            ] {
-                for antialias in [true, false] {
-                    let a = AxisGeometry {
-                        antialias,
-                        ..axis(n, in0, in1, out, filter)
-                    };
-                    let mut t = table(a);
-                    fixed.fill(&mut t);
-                    let one = 1i64 << fixed.precision();
-                    // Rounding error, including that of the normalisation.
-                    let near = 1.0 + t.window as f64 / 2.0;
-                    assert_eq!(fixed.taps() % 2, 0);
-                    for o in 0..out as usize {
-                        let (from, weights) = t.row(o);
-                        let (start, size, coeffs) = fixed.row(o);
-                        assert!(start >= from && start + size <= from + weights.len());
-                        assert_eq!(coeffs.iter().map(|&k| i64::from(k)).sum::<i64>(), one);
-                        assert!(coeffs[size..].iter().all(|&k| k == 0));
-                        for (i, w) in weights.iter().enumerate() {
-                            let k = (from + i).checked_sub(start).filter(|&k| k < size);
-                            let k = k.map_or(0.0, |k| f64::from(coeffs[k]));
-                            assert!((w * one as f64 - k).abs() <= near, "{a:?} {o} {i}");
-                        }
-                    }
-                    for w in fixed.starts().windows(2) {
-                        assert!(w[0] <= w[1]);
-                    }
-                    let ends = fixed.starts().iter().zip(&fixed.sizes);
-                    assert!(ends.map(|(a, b)| a + b).is_sorted());
-                    assert!(fixed.span().end <= n as usize);
-                }
-            }
-        }
     }
 
     #[test]

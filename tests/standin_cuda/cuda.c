@@ -718,13 +718,13 @@ static unsigned drawn(void) {
 // The tables of an axis. Returns their bytes.
 static size_t lie_in_axis(u8 *to, u32 outputs, u32 taps, u32 inputs, int at_random) {
     u32 *starts = (u32 *)to;
-    s16 *coefficients = (s16 *)(to + 4 * (size_t)outputs);
+    u32 *coefficients = (u32 *)(to + 4 * (size_t)outputs);
     for (u32 o = 0; o < outputs; o++)
         starts[o] = !at_random ? inputs + o % 7u : o % 3u ? drawn() : 0xffffffffu;
     // Of one pixel each, or at random.
     for (u32 i = 0; i < taps * outputs; i++)
-        coefficients[i] = (s16)(at_random ? drawn() : i < outputs ? 0x3fff : 0);
-    return 4 * (size_t)outputs + 2 * (size_t)taps * outputs;
+        coefficients[i] = at_random ? drawn() : i < outputs ? 0x3fffu : 0;
+    return 4 * (size_t)outputs * (1 + (size_t)taps);
 }
 
 static void lie_in_tables(u8 *source, const SetCrop *crop, int at_random) {
@@ -733,9 +733,7 @@ static void lie_in_tables(u8 *source, const SetCrop *crop, int at_random) {
     for (u32 n = 0; at_random && n < 2 * SET_WEIGHTS; n++)
         ((u32 *)to)[n] = n % 2u ? 0x7fc00000u : drawn();
     to += 2 * 4 * SET_WEIGHTS;
-    const size_t across =
-        lie_in_axis(to, crop->out_width, crop->across_taps, crop->width, at_random);
-    to += (across + 3) & ~(size_t)3;
+    to += lie_in_axis(to, crop->out_width, crop->across_taps, crop->width, at_random);
     lie_in_axis(to, crop->out_height, crop->down_taps, crop->height, at_random);
 }
 

@@ -577,11 +577,12 @@ fn parts_take_what_fits() {
     assert!(!gpu.add(&read, 0));
 }
 
-const FILTERS: [ResizeFilter; 6] = [
+const FILTERS: [ResizeFilter; 7] = [
     ResizeFilter::Nearest,
     ResizeFilter::Area,
     ResizeFilter::Triangle,
     ResizeFilter::Cubic,
+    ResizeFilter::TensorCubic,
     ResizeFilter::SharpCubic,
     ResizeFilter::Lanczos3,
 ];
@@ -616,7 +617,7 @@ fn some_resize(number: usize, random: &mut Random) -> Case {
     case.resized(ResizeTarget {
         width,
         height,
-        filter: FILTERS[number % 6],
+        filter: FILTERS[number % 7],
         antialias: number % 7 > 1,
     })
 }

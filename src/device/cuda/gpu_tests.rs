@@ -109,6 +109,7 @@ impl Crop {
                 first: 0,
                 out_size: to as u32,
                 filter,
+                is_down: false,
                 antialias,
             });
             table

@@ -12,8 +12,9 @@ use crate::device::jpeg_part::PartLimits;
 use crate::error::{FaultKind, SampleFault};
 use crate::picture::jpeg::gpu_rows::{CodedPicture, ResizeAxis, write_resize};
 use crate::pixels::resample::down_first;
+use crate::recipe::fixed_weights::FixedTable;
 use crate::recipe::steps::OpStep;
-use crate::recipe::weights::{AxisGeometry, FixedTable, WeightTable};
+use crate::recipe::weights::{AxisGeometry, WeightTable};
 use crate::recipe::{CropRowBytes, CropRule, PixelPlacement, Step};
 
 /// Writes rows. Keeps the tables of the last one.

@@ -16,8 +16,9 @@ use crate::picture::jpeg::{DecodeScale, PixelRegion};
 use crate::pixels::resample::{ImageResampler, PixelSource, ResizeAxes, down_first};
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::HullRule;
+use crate::recipe::fixed_weights::FixedTable;
 use crate::recipe::steps::OpStep;
-use crate::recipe::weights::{AxisGeometry, FixedTable, WeightTable};
+use crate::recipe::weights::{AxisGeometry, WeightTable};
 
 /// Bytes of a decoded pixel.
 const PIXEL: usize = 3;
@@ -192,7 +193,7 @@ impl HullWriter {
             return false;
         }
         let to = &mut row[self.rule.tables_at(crop) + HULL_WEIGHT_BYTES..];
-        let written = self.across.write(&x, to).next_multiple_of(4);
+        let written = self.across.write(&x, to);
         self.down.write(&y, &mut to[written..]);
         true
     }
@@ -287,14 +288,14 @@ impl AxisCoefficients {
         for (to, start) in starts.as_chunks_mut().0.iter_mut().zip(self.fixed.starts()) {
             *to = start.to_ne_bytes();
         }
-        let coefficients = rest[..size_of::<i16>() * outputs * taps].as_chunks_mut().0;
+        let coefficients = rest[..size_of::<i32>() * outputs * taps].as_chunks_mut().0;
         for (o, of_output) in self.fixed.coeffs().chunks_exact(taps).enumerate() {
             let places = coefficients[o..].iter_mut().step_by(outputs);
             for (to, coefficient) in places.zip(of_output) {
                 *to = coefficient.to_ne_bytes();
             }
         }
-        outputs * (size_of::<u32>() + size_of::<i16>() * taps)
+        outputs * (size_of::<u32>() + size_of::<i32>() * taps)
     }
 }
 
@@ -304,9 +305,9 @@ fn write_picks(first: usize, outputs: usize, to: &mut [u8]) -> usize {
     for (o, to) in (first as u32..).zip(starts.as_chunks_mut().0) {
         *to = o.to_ne_bytes();
     }
-    let coefficients = &mut rest[..size_of::<i16>() * outputs];
-    coefficients.as_chunks_mut().0.fill(1i16.to_ne_bytes());
-    outputs * (size_of::<u32>() + size_of::<i16>())
+    let coefficients = &mut rest[..size_of::<i32>() * outputs];
+    coefficients.as_chunks_mut().0.fill(1i32.to_ne_bytes());
+    outputs * (size_of::<u32>() + size_of::<i32>())
 }
 
 /// Coefficients of a crop whose window has its size.
@@ -314,6 +315,6 @@ fn write_copies(rule: &HullRule, crop: usize, header: &mut HullCropHeader, row: 
     (header.across_taps, header.down_taps) = (1, 1);
     (header.across_precision, header.down_precision) = (0, 0);
     let to = &mut row[rule.tables_at(crop) + HULL_WEIGHT_BYTES..];
-    let written = write_picks(0, header.out_width as usize, to).next_multiple_of(4);
+    let written = write_picks(0, header.out_width as usize, to);
     write_picks(0, header.out_height as usize, &mut to[written..]);
 }

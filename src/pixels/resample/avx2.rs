@@ -6,7 +6,8 @@
 use std::arch::x86_64::*;
 
 use super::axes::PIXEL;
-use super::lane_weights::{GROUP, LaneWeights, STEP};
+use super::lane_weights::{GROUP, LOW_BITS, LaneWeights, STEP, high_part, low_part};
+use super::passes::DownWeights;
 use super::scalar;
 
 /// Bytes of a step of the pass down.
@@ -17,19 +18,26 @@ const WIDE: usize = 32;
 pub(super) fn across(lanes: &LaneWeights, src: &[u8], dst: &mut [u8]) {
     assert!(src.len() >= lanes.reach());
     assert_eq!(dst.len(), lanes.out() * PIXEL);
-    match lanes.pairs() {
-        1 => across_n::<1>(lanes, src, dst),
-        2 => across_n::<2>(lanes, src, dst),
-        3 => across_n::<3>(lanes, src, dst),
-        4 => across_n::<4>(lanes, src, dst),
-        _ => across_n::<0>(lanes, src, dst),
+    match (lanes.pairs(), lanes.is_wide()) {
+        (1, false) => across_n::<1, false>(lanes, src, dst),
+        (2, false) => across_n::<2, false>(lanes, src, dst),
+        (3, false) => across_n::<3, false>(lanes, src, dst),
+        (4, false) => across_n::<4, false>(lanes, src, dst),
+        (_, false) => across_n::<0, false>(lanes, src, dst),
+        (_, true) => across_n::<0, true>(lanes, src, dst),
     }
 }
 
-/// `PAIRS` coefficient pairs per output pixel, or `lanes.pairs()` if it is 0.
+/// `PAIRS` coefficient pairs per output pixel, or `lanes.pairs()` if it is 0. `WIDE_WEIGHTS`: they
+/// have two parts.
 #[target_feature(enable = "avx2")]
-fn across_n<const PAIRS: usize>(lanes: &LaneWeights, src: &[u8], dst: &mut [u8]) {
+fn across_n<const PAIRS: usize, const WIDE_WEIGHTS: bool>(
+    lanes: &LaneWeights,
+    src: &[u8],
+    dst: &mut [u8],
+) {
     let pairs = if PAIRS == 0 { lanes.pairs() } else { PAIRS };
+    let parts = if WIDE_WEIGHTS { 2 } else { 1 };
     let half = _mm256_set1_epi32((1 << lanes.precision()) >> 1);
     let shift = _mm_cvtsi32_si128(lanes.precision() as i32);
     // Two pixels to R R G G B B and zero, as i16.
@@ -53,27 +61,42 @@ fn across_n<const PAIRS: usize>(lanes: &LaneWeights, src: &[u8], dst: &mut [u8])
         let mut sums = [half; GROUP / 2];
         for q in 0..GROUP / 2 {
             let (low, high) = (starts[q] as usize, starts[q + GROUP / 2] as usize);
-            let coeffs = &coeffs[q * pairs * STEP..(q + 1) * pairs * STEP];
-            let mut sum = half;
+            let per_q = parts * pairs * STEP;
+            let coeffs = &coeffs[q * per_q..(q + 1) * per_q];
+            let (mut sum, mut high_sum) = (half, _mm256_setzero_si256());
             let mut j = 0;
             while j + 2 <= pairs {
                 // SAFETY: `across` has asserted that `src` holds `reach` bytes,
                 // and `LaneWeights::fill` made `reach` the end of the last such load.
                 let pixels = unsafe { load_two(src, low + j * 6, high + j * 6) };
-                // SAFETY: `coeffs` is `pairs` steps long, and j + 1 < pairs.
-                let (k0, k1) = unsafe { (load_step(coeffs, j), load_step(coeffs, j + 1)) };
-                let a = _mm256_madd_epi16(_mm256_shuffle_epi8(pixels, first), k0);
-                let b = _mm256_madd_epi16(_mm256_shuffle_epi8(pixels, second), k1);
-                sum = _mm256_add_epi32(sum, _mm256_add_epi32(a, b));
+                let a = _mm256_shuffle_epi8(pixels, first);
+                let b = _mm256_shuffle_epi8(pixels, second);
+                if WIDE_WEIGHTS {
+                    // SAFETY: `coeffs` is 2 * `pairs` steps long, and j + 1 < pairs.
+                    let (k0, k1) = unsafe { (load_step(coeffs, j), load_step(coeffs, j + 1)) };
+                    high_sum = add_products(high_sum, (a, k0), (b, k1));
+                }
+                let low = (parts - 1) * pairs + j;
+                // SAFETY: `coeffs` is `parts` * `pairs` steps long, and j + 1 < pairs.
+                let (k0, k1) = unsafe { (load_step(coeffs, low), load_step(coeffs, low + 1)) };
+                sum = add_products(sum, (a, k0), (b, k1));
                 j += 2;
             }
             if j < pairs {
                 // SAFETY: as above.
                 let pixels = unsafe { load_two(src, low + j * 6, high + j * 6) };
-                // SAFETY: `coeffs` is `pairs` steps long, and j < pairs.
-                let k = unsafe { load_step(coeffs, j) };
-                let a = _mm256_madd_epi16(_mm256_shuffle_epi8(pixels, first), k);
-                sum = _mm256_add_epi32(sum, a);
+                let a = _mm256_shuffle_epi8(pixels, first);
+                if WIDE_WEIGHTS {
+                    // SAFETY: `coeffs` is 2 * `pairs` steps long, and j < pairs.
+                    let k = unsafe { load_step(coeffs, j) };
+                    high_sum = _mm256_add_epi32(high_sum, _mm256_madd_epi16(a, k));
+                }
+                // SAFETY: `coeffs` is `parts` * `pairs` steps long, and j < pairs.
+                let k = unsafe { load_step(coeffs, (parts - 1) * pairs + j) };
+                sum = _mm256_add_epi32(sum, _mm256_madd_epi16(a, k));
+            }
+            if WIDE_WEIGHTS {
+                sum = _mm256_add_epi32(sum, _mm256_slli_epi32::<LOW_BITS>(high_sum));
             }
             sums[q] = _mm256_sra_epi32(sum, shift);
         }
@@ -110,10 +133,15 @@ fn across_n<const PAIRS: usize>(lanes: &LaneWeights, src: &[u8], dst: &mut [u8])
 
 /// See `scalar::down`. The number of rows is even.
 #[target_feature(enable = "avx2")]
-pub(super) fn down(coeffs: &[i16], precision: u32, src: &[u8], offsets: &[usize], dst: &mut [u8]) {
+pub(super) fn down(weights: DownWeights<'_>, src: &[u8], offsets: &[usize], dst: &mut [u8]) {
     if dst.len() < WIDE {
-        return scalar::down(coeffs, precision, src, offsets, dst);
+        return scalar::down(weights, src, offsets, dst);
     }
+    let DownWeights {
+        coeffs,
+        precision,
+        is_wide,
+    } = weights;
     let (coeffs, odd) = coeffs.as_chunks::<2>();
     let (offsets, odd_row) = offsets.as_chunks::<2>();
     assert!(odd.is_empty() && odd_row.is_empty());
@@ -121,19 +149,20 @@ pub(super) fn down(coeffs: &[i16], precision: u32, src: &[u8], offsets: &[usize]
     for &offset in offsets.as_flattened() {
         assert!(offset <= src.len() && src.len() - offset >= dst.len());
     }
-    match coeffs.len() {
-        1 => down_n::<1>(coeffs, precision, src, offsets, dst),
-        2 => down_n::<2>(coeffs, precision, src, offsets, dst),
-        3 => down_n::<3>(coeffs, precision, src, offsets, dst),
-        4 => down_n::<4>(coeffs, precision, src, offsets, dst),
-        _ => down_n::<0>(coeffs, precision, src, offsets, dst),
+    match (coeffs.len(), is_wide) {
+        (1, false) => down_n::<1, false>(coeffs, precision, src, offsets, dst),
+        (2, false) => down_n::<2, false>(coeffs, precision, src, offsets, dst),
+        (3, false) => down_n::<3, false>(coeffs, precision, src, offsets, dst),
+        (4, false) => down_n::<4, false>(coeffs, precision, src, offsets, dst),
+        (_, false) => down_n::<0, false>(coeffs, precision, src, offsets, dst),
+        (_, true) => down_n::<0, true>(coeffs, precision, src, offsets, dst),
     }
 }
 
-/// `PAIRS` pairs of rows, or all rows if it is 0.
+/// `PAIRS` pairs of rows, or all rows if it is 0. `WIDE_WEIGHTS`: coefficients have two parts.
 #[target_feature(enable = "avx2")]
-fn down_n<const PAIRS: usize>(
-    coeffs: &[[i16; 2]],
+fn down_n<const PAIRS: usize, const WIDE_WEIGHTS: bool>(
+    coeffs: &[[i32; 2]],
     precision: u32,
     src: &[u8],
     offsets: &[[usize; 2]],
@@ -148,22 +177,41 @@ fn down_n<const PAIRS: usize>(
     let mut x = 0;
     loop {
         let mut sums = [half; 4];
+        let mut high_sums = [zero; 4];
         // By index: `zip` became a call when it was not inlined.
         let mut pair = 0;
         while pair < pairs {
             let ([k0, k1], [above, below]) = (coeffs[pair], offsets[pair]);
-            let k = _mm256_set1_epi32(i32::from(k0 as u16) | i32::from(k1) << 16);
             // SAFETY: `down` has asserted that dst.len() bytes of `src` follow each offset, and x +
             // 32 <= dst.len().
             let (a, b) = unsafe { (load(src, above + x), load(src, below + x)) };
             let low = _mm256_unpacklo_epi8(a, b);
             let high = _mm256_unpackhi_epi8(a, b);
-            let add = |sum, part| _mm256_add_epi32(sum, _mm256_madd_epi16(part, k));
-            sums[0] = add(sums[0], _mm256_unpacklo_epi8(low, zero));
-            sums[1] = add(sums[1], _mm256_unpackhi_epi8(low, zero));
-            sums[2] = add(sums[2], _mm256_unpacklo_epi8(high, zero));
-            sums[3] = add(sums[3], _mm256_unpackhi_epi8(high, zero));
+            let levels = [
+                _mm256_unpacklo_epi8(low, zero),
+                _mm256_unpackhi_epi8(low, zero),
+                _mm256_unpacklo_epi8(high, zero),
+                _mm256_unpackhi_epi8(high, zero),
+            ];
+            let add = |sum, part, k| _mm256_add_epi32(sum, _mm256_madd_epi16(part, k));
+            let k = if WIDE_WEIGHTS {
+                let k = two_weights(high_part(k0), high_part(k1));
+                for (sum, part) in high_sums.iter_mut().zip(levels) {
+                    *sum = add(*sum, part, k);
+                }
+                two_weights(low_part(k0), low_part(k1))
+            } else {
+                two_weights(k0 as i16, k1 as i16)
+            };
+            for (sum, part) in sums.iter_mut().zip(levels) {
+                *sum = add(*sum, part, k);
+            }
             pair += 1;
+        }
+        if WIDE_WEIGHTS {
+            for (sum, high) in sums.iter_mut().zip(high_sums) {
+                *sum = _mm256_add_epi32(*sum, _mm256_slli_epi32::<LOW_BITS>(high));
+            }
         }
         let packed = _mm256_packus_epi16(
             _mm256_packs_epi32(
@@ -183,6 +231,21 @@ fn down_n<const PAIRS: usize>(
         // The last step overlaps the one before and writes the same bytes again.
         x = (x + WIDE).min(last);
     }
+}
+
+/// Two weights, repeated.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn two_weights(k0: i16, k1: i16) -> __m256i {
+    _mm256_set1_epi32(i32::from(k0 as u16) | i32::from(k1) << 16)
+}
+
+/// Adds the products of two pairs each.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn add_products(sum: __m256i, a: (__m256i, __m256i), b: (__m256i, __m256i)) -> __m256i {
+    let products = _mm256_add_epi32(_mm256_madd_epi16(a.0, a.1), _mm256_madd_epi16(b.0, b.1));
+    _mm256_add_epi32(sum, products)
 }
 
 /// # Safety

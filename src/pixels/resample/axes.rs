@@ -79,7 +79,7 @@ impl ResizeAxes {
     /// Resizes the box `bx` of an image of `size` (width, height), all of it available.
     #[cfg(any(test, feature = "internals"))]
     pub fn new((width, height): (usize, usize), bx: FractionalBox, target: ResizeTarget) -> Self {
-        let axis = |in_size: usize, in0, in1, out: usize| AxisGeometry {
+        let axis = |in_size: usize, in0, in1, out: usize, is_down| AxisGeometry {
             in_size: in_size as u32,
             in0,
             in1,
@@ -88,11 +88,12 @@ impl ResizeAxes {
             first: 0,
             out_size: out as u32,
             filter: target.filter,
+            is_down,
             antialias: target.antialias,
         };
         Self {
-            x: axis(width, bx.x0, bx.x1, target.width),
-            y: axis(height, bx.y0, bx.y1, target.height),
+            x: axis(width, bx.x0, bx.x1, target.width, false),
+            y: axis(height, bx.y0, bx.y1, target.height, true),
         }
     }
 

@@ -4,8 +4,18 @@ use super::lane_weights::LaneWeights;
 use super::scalar;
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, sse41};
-use crate::recipe::weights::FixedTable;
+use crate::recipe::fixed_weights::FixedTable;
 use crate::sys::cpu::CpuLevel;
+
+/// The coefficients of one output row, one for each input row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DownWeights<'a> {
+    pub(super) coeffs: &'a [i32],
+    /// Fraction bits.
+    pub(super) precision: u32,
+    /// Whether a coefficient may need more than 16 bits.
+    pub(super) is_wide: bool,
+}
 
 /// Computes one row across: `dst` from the pixels of `src`, which begins with pixel 0.
 pub(super) fn across(
@@ -38,16 +48,20 @@ pub(super) fn down(
     dst: &mut [u8],
 ) {
     let coeffs = &table.row(o).2[..offsets.len()];
-    let precision = table.precision();
+    let coeffs = DownWeights {
+        coeffs,
+        precision: table.precision(),
+        is_wide: table.is_wide(),
+    };
     match cpu {
-        CpuLevel::Scalar => scalar::down(coeffs, precision, src, offsets, dst),
+        CpuLevel::Scalar => scalar::down(coeffs, src, offsets, dst),
         // SAFETY: `ImageResampler::new` has checked that this CPU has SSE4.1.
         #[cfg(target_arch = "x86_64")]
-        CpuLevel::Sse41 => unsafe { sse41::down(coeffs, precision, src, offsets, dst) },
+        CpuLevel::Sse41 => unsafe { sse41::down(coeffs, src, offsets, dst) },
         // SAFETY: `ImageResampler::new` has checked that this CPU has AVX2.
         #[cfg(target_arch = "x86_64")]
-        CpuLevel::Avx2 => unsafe { avx2::down(coeffs, precision, src, offsets, dst) },
+        CpuLevel::Avx2 => unsafe { avx2::down(coeffs, src, offsets, dst) },
         #[cfg(not(target_arch = "x86_64"))]
-        _ => scalar::down(coeffs, precision, src, offsets, dst),
+        _ => scalar::down(coeffs, src, offsets, dst),
     }
 }

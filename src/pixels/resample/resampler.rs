@@ -6,7 +6,8 @@ use super::lane_weights::LaneWeights;
 use super::nearest::NearestPixels;
 use super::passes::{across, down};
 use crate::pixels::pixel_view::{PixelView, RgbPixel};
-use crate::recipe::weights::{AxisGeometry, FixedTable, WeightTable, clear_with_capacity};
+use crate::recipe::fixed_weights::FixedTable;
+use crate::recipe::weights::{AxisGeometry, ResizeFilter, WeightTable, clear_with_capacity};
 use crate::sys::cpu::CpuLevel;
 
 /// The passes of a resize, in order.
@@ -282,19 +283,30 @@ impl ImageResampler {
     }
 }
 
-/// True if the pass down goes first.
+/// True if the pass down goes first. `x` and `y` are across and down in memory.
 ///
-/// - Usually the pass across goes first, as in Pillow. Then the pixels equal Pillow's within 1
-///   level (mean 0.002). For tall images Pillow 13 itself reverses the order.
-/// - A pass down costs about half as much per weight as a pass across, so strong reductions begin
-///   with it. They have so many weights that rounding between the passes hardly matters (mean 0.1).
-/// - Filters that overshoot are clipped between the passes, which makes the order visible. They go
-///   across first.
-/// - Filters that read only some pixels also go across first. Otherwise the pass down would compute
+/// - Usually the pass across the upright image goes first, as in Pillow and torchvision.
+/// - Filters that overshoot are clipped between the passes, which makes the order visible. So they
+///   have the order of the library. Pillow 13 begins with the columns if the height is reduced by
+///   more than twice as many pixels as the width. torchvision never does.
+/// - A pass down costs about half as much per weight as a pass across, so strong reductions by
+///   other filters begin with it. They have so many weights that rounding between the passes
+///   hardly matters (mean 0.1 level).
+/// - Filters that read only some pixels go across first. Otherwise the pass down would compute
 ///   columns that are not read.
 pub(crate) fn down_first(x: &AxisGeometry, y: &AxisGeometry) -> bool {
     const STRONG: f64 = 3.0;
-    let fits =
-        |axis: &AxisGeometry| axis.gathers() && !axis.filter.overshoots() && axis.scale() >= STRONG;
+    if x.filter.overshoots() {
+        let (across, down) = if x.is_down { (y, x) } else { (x, y) };
+        return columns_first(across, down) != x.is_down;
+    }
+    let fits = |axis: &AxisGeometry| axis.gathers() && axis.scale() >= STRONG;
     fits(x) && fits(y)
+}
+
+/// True if the columns of the upright image are resized before its rows.
+fn columns_first(across: &AxisGeometry, down: &AxisGeometry) -> bool {
+    let removed = |axis: &AxisGeometry| axis.in1 - axis.in0 - f64::from(axis.full_size);
+    let is_of_pillow = matches!(across.filter, ResizeFilter::Cubic | ResizeFilter::Lanczos3);
+    is_of_pillow && removed(down) > 0.0 && removed(down) > 2.0 * removed(across)
 }

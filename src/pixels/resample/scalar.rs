@@ -2,7 +2,8 @@
 //! a SIMD path.
 
 use super::axes::PIXEL;
-use crate::recipe::weights::FixedTable;
+use super::passes::DownWeights;
+use crate::recipe::fixed_weights::FixedTable;
 
 /// One row across: every output pixel is the weighted sum of its input pixels.
 pub(super) fn across(table: &FixedTable, src: &[u8], dst: &mut [u8]) {
@@ -16,7 +17,7 @@ pub(super) fn across(table: &FixedTable, src: &[u8], dst: &mut [u8]) {
         let mut sums = [half; PIXEL];
         for (pixel, &k) in pixels.iter().zip(coeffs) {
             for (sum, &v) in sums.iter_mut().zip(pixel) {
-                *sum += i32::from(v) * i32::from(k);
+                *sum += i32::from(v) * k;
             }
         }
         *out = sums.map(|sum| clip(sum >> precision));
@@ -25,7 +26,10 @@ pub(super) fn across(table: &FixedTable, src: &[u8], dst: &mut [u8]) {
 
 /// One row down: every output byte is the weighted sum of the bytes at its column in the rows at
 /// `offsets`.
-pub(super) fn down(coeffs: &[i16], precision: u32, src: &[u8], offsets: &[usize], dst: &mut [u8]) {
+pub(super) fn down(weights: DownWeights<'_>, src: &[u8], offsets: &[usize], dst: &mut [u8]) {
+    let DownWeights {
+        coeffs, precision, ..
+    } = weights;
     assert_eq!(coeffs.len(), offsets.len());
     const BLOCK: usize = 64;
     let half = half(precision);
@@ -34,7 +38,7 @@ pub(super) fn down(coeffs: &[i16], precision: u32, src: &[u8], offsets: &[usize]
         for (&offset, &k) in offsets.iter().zip(coeffs) {
             let at = offset + b * BLOCK;
             for (sum, &v) in sums.iter_mut().zip(&src[at..at + out.len()]) {
-                *sum += i32::from(v) * i32::from(k);
+                *sum += i32::from(v) * k;
             }
         }
         for (out, sum) in out.iter_mut().zip(sums) {

@@ -1,3 +1,4 @@
+mod library_goldens;
 mod reference;
 
 use fast_image_resize as fir;
@@ -11,11 +12,12 @@ use crate::pixels::resample::*;
 use crate::recipe::weights::ResizeFilter;
 use crate::sys::cpu::CpuLevel;
 
-const FILTERS: [ResizeFilter; 6] = [
+const FILTERS: [ResizeFilter; 7] = [
     ResizeFilter::Nearest,
     ResizeFilter::Area,
     ResizeFilter::Triangle,
     ResizeFilter::Cubic,
+    ResizeFilter::TensorCubic,
     ResizeFilter::SharpCubic,
     ResizeFilter::Lanczos3,
 ];
@@ -191,7 +193,9 @@ proptest! {
         let level = seed as u8;
         let pixels = vec![level; width * height * PIXEL];
         let out = resample(PixelSource::tight(&pixels, width, height), bx, target);
-        prop_assert!(out.iter().all(|&v| v == level));
+        // torchvision rounds each weight to 16 bits, so long sums are a little off.
+        let most = if target.filter == ResizeFilter::TensorCubic { 2 } else { 0 };
+        prop_assert!(out.iter().all(|&v| v.abs_diff(level) <= most));
     }
 }
 

@@ -137,7 +137,9 @@ fn interpolations() -> Vec<InterpolationMode> {
         InterpolationMode::Bilinear => Some(InterpolationMode::Bicubic),
         InterpolationMode::Bicubic => Some(InterpolationMode::Lanczos),
         InterpolationMode::Lanczos => Some(InterpolationMode::Area),
-        InterpolationMode::Area | InterpolationMode::Labels(_) => None,
+        InterpolationMode::Area
+        | InterpolationMode::Labels(_)
+        | InterpolationMode::TensorBicubic => None,
     };
     std::iter::successors(Some(InterpolationMode::Nearest), |&i| after(i)).collect()
 }

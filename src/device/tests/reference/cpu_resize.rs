@@ -3,7 +3,8 @@
 
 use crate::picture::jpeg::gpu_rows::{ResizeAxis, write_resize};
 use crate::pixels::resample::{ResizeAxes, down_first};
-use crate::recipe::weights::{FixedTable, WeightTable};
+use crate::recipe::fixed_weights::FixedTable;
+use crate::recipe::weights::WeightTable;
 
 /// Width and height.
 type Size = (usize, usize);
@@ -32,7 +33,7 @@ pub(crate) fn tables(axes: &ResizeAxes) -> Vec<u8> {
 struct Axis {
     starts: Vec<u32>,
     /// Tap by tap those of all output pixels.
-    coefficients: Vec<i16>,
+    coefficients: Vec<i32>,
     taps: usize,
     precision: u32,
     inputs: usize,
@@ -46,7 +47,7 @@ impl Axis {
         let sum = (0..self.taps).fold(half, |sum, tap| {
             let k = self.coefficients[tap * self.starts.len() + o];
             let level = level((start + tap).min(self.inputs - 1));
-            sum.wrapping_add(i32::from(level) * i32::from(k))
+            sum.wrapping_add(i32::from(level).wrapping_mul(k))
         });
         (sum >> self.precision).clamp(0, 255) as u8
     }
@@ -59,14 +60,14 @@ pub(crate) fn resized(tables: &[u8], window: &[u8], from: Size, to: Size) -> Vec
     let (inputs, outputs) = ([from.0, from.1], [to.0, to.1]);
     let starts = [32, 32 + 4 * outputs[0]];
     let coefficients = starts[1] + 4 * outputs[1];
-    let coefficients = [coefficients, coefficients + 2 * taps[0] * outputs[0]];
+    let coefficients = [coefficients, coefficients + 4 * taps[0] * outputs[0]];
     let [x, y] = [0, 1].map(|number| {
         let places = (0..outputs[number]).map(|o| starts[number] + 4 * o);
-        let numbers = &tables[coefficients[number]..][..2 * taps[number] * outputs[number]];
+        let numbers = &tables[coefficients[number]..][..4 * taps[number] * outputs[number]];
         let numbers = numbers.as_chunks().0.iter();
         Axis {
             starts: places.map(word).collect(),
-            coefficients: numbers.map(|k| i16::from_ne_bytes(*k)).collect(),
+            coefficients: numbers.map(|k| i32::from_ne_bytes(*k)).collect(),
             taps: taps[number],
             precision: word(8 + 4 * number),
             inputs: inputs[number],
@@ -98,11 +99,12 @@ fn tables_mean_the_resampler_of_workers() {
     use crate::pixels::resample::{FractionalBox, ImageResampler, PixelSource, ResizeTarget};
     use crate::recipe::weights::ResizeFilter;
     use crate::sys::cpu::CpuLevel;
-    const FILTERS: [ResizeFilter; 6] = [
+    const FILTERS: [ResizeFilter; 7] = [
         ResizeFilter::Nearest,
         ResizeFilter::Area,
         ResizeFilter::Triangle,
         ResizeFilter::Cubic,
+        ResizeFilter::TensorCubic,
         ResizeFilter::SharpCubic,
         ResizeFilter::Lanczos3,
     ];
@@ -130,8 +132,8 @@ fn tables_mean_the_resampler_of_workers() {
         let target = ResizeTarget {
             width: to.0,
             height: to.1,
-            filter: FILTERS[number % 6],
-            antialias: number / 6 % 3 > 0,
+            filter: FILTERS[number % 7],
+            antialias: number / 7 % 3 > 0,
         };
         let axes = ResizeAxes::new(from, FractionalBox::whole(from.0, from.1), target);
         let tables = tables(&axes);

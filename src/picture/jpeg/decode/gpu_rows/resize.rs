@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`ResizeHeader`] | taps, precision, order |
 //! | 4 per output pixel, across, then down | first input pixel |
-//! | 2 per tap of each output pixel, across, then down | coefficients, tap by tap |
+//! | 4 per tap of each output pixel, across, then down | coefficients, tap by tap |
 //! | up to a multiple of 16 | zeros |
 //!
 //! The tables themselves are not checked: kernels clamp each pixel to the window.
@@ -29,7 +29,7 @@ pub(crate) struct ResizeAxis<'a> {
     /// The first input pixel of each output pixel.
     pub(crate) starts: &'a [u32],
     /// `taps` coefficients of each output pixel, pixel by pixel.
-    pub(crate) coefficients: &'a [i16],
+    pub(crate) coefficients: &'a [i32],
     pub(crate) taps: usize,
     pub(crate) precision: u32,
 }
@@ -58,11 +58,11 @@ impl TablePlaces {
     fn new(outputs: [usize; 2], taps: [usize; 2]) -> Self {
         let starts = size_of::<ResizeHeader>();
         let coefficients = starts + 4 * (outputs[0] + outputs[1]);
-        let down = coefficients + 2 * taps[0] * outputs[0];
+        let down = coefficients + 4 * taps[0] * outputs[0];
         Self {
             starts: [starts, starts + 4 * outputs[0]],
             coefficients: [coefficients, down],
-            end: (down + 2 * taps[1] * outputs[1]).next_multiple_of(ALIGNMENT),
+            end: (down + 4 * taps[1] * outputs[1]).next_multiple_of(ALIGNMENT),
         }
     }
 }
@@ -87,8 +87,8 @@ pub(crate) fn write_resize(
     for (number, axis) in axes.iter().enumerate() {
         let starts: &[u8] = bytemuck::cast_slice(axis.starts);
         out[places.starts[number]..][..starts.len()].copy_from_slice(starts);
-        let to = &mut out[places.coefficients[number]..][..2 * axis.coefficients.len()];
-        let to = to.as_chunks_mut::<2>().0;
+        let to = &mut out[places.coefficients[number]..][..4 * axis.coefficients.len()];
+        let to = to.as_chunks_mut::<4>().0;
         for (o, row) in axis.coefficients.chunks_exact(axis.taps).enumerate() {
             let places = to[o..].iter_mut().step_by(outputs[number]);
             for (to, k) in places.zip(row) {
@@ -97,7 +97,7 @@ pub(crate) fn write_resize(
         }
     }
     let last = axes[1];
-    out[places.coefficients[1] + 2 * last.coefficients.len()..].fill(0);
+    out[places.coefficients[1] + 4 * last.coefficients.len()..].fill(0);
     Some(places.end)
 }
 

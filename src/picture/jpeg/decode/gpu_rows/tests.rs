@@ -153,7 +153,7 @@ fn what_kernels_cannot_decode_is_refused() {
 fn resized_row(down_first: bool) -> (Vec<u8>, usize) {
     let jpeg = encode(33, 21, Sampling::S420, 90, false, 0);
     let mut row = row(&job(&jpeg, (33, 21), Sampling::S420), SimdForm::Plain).unwrap();
-    let (starts, coefficients) = ([0, 8, 16, 24], [1i16; 4 * 10]);
+    let (starts, coefficients) = ([0, 8, 16, 24], [1i32; 4 * 10]);
     let axes = [(4, 10), (3, 8)].map(|(outputs, taps)| ResizeAxis {
         starts: &starts[..outputs],
         coefficients: &coefficients[..outputs * taps],
@@ -161,10 +161,10 @@ fn resized_row(down_first: bool) -> (Vec<u8>, usize) {
         precision: 3,
     });
     let mut tables = vec![0xEE; 1 << 10];
-    assert_eq!(write_resize(axes, down_first, &mut tables[..160]), None);
+    assert_eq!(write_resize(axes, down_first, &mut tables[..304]), None);
     let len = write_resize(axes, down_first, &mut tables).unwrap();
-    // 32 bytes, 4 for each of 7 pixels, 2 for each of 64 taps: rounded up to a multiple of 16.
-    assert_eq!(len, 192);
+    // 32 bytes, 4 for each of 7 pixels, 4 for each of 64 taps: rounded up to a multiple of 16.
+    assert_eq!(len, 320);
     let at = row.len();
     row.extend(&tables[..len]);
     (row, at)
