@@ -7,8 +7,7 @@ use std::arch::x86_64::*;
 
 use super::axes::PIXEL;
 use super::lane_weights::{GROUP, LOW_BITS, LaneWeights, STEP, high_part, low_part};
-use super::passes::DownWeights;
-use super::scalar;
+use super::scalar::{self, DownWeights};
 
 /// Bytes of a step of the pass down.
 const WIDE: usize = 32;

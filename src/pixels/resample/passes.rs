@@ -1,21 +1,11 @@
 //! One row across and one row down, with the CPU's instruction set.
 
 use super::lane_weights::LaneWeights;
-use super::scalar;
+use super::scalar::{self, DownWeights};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, sse41};
 use crate::recipe::fixed_weights::FixedTable;
 use crate::sys::cpu::CpuLevel;
-
-/// The coefficients of one output row, one for each input row.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct DownWeights<'a> {
-    pub(super) coeffs: &'a [i32],
-    /// Fraction bits.
-    pub(super) precision: u32,
-    /// Whether a coefficient may need more than 16 bits.
-    pub(super) is_wide: bool,
-}
 
 /// Computes one row across: `dst` from the pixels of `src`, which begins with pixel 0.
 pub(super) fn across(

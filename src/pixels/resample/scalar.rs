@@ -2,8 +2,17 @@
 //! a SIMD path.
 
 use super::axes::PIXEL;
-use super::passes::DownWeights;
 use crate::recipe::fixed_weights::FixedTable;
+
+/// The coefficients of one output row, one for each input row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DownWeights<'a> {
+    pub(super) coeffs: &'a [i32],
+    /// Fraction bits.
+    pub(super) precision: u32,
+    /// Whether a coefficient may need more than 16 bits.
+    pub(super) is_wide: bool,
+}
 
 /// One row across: every output pixel is the weighted sum of its input pixels.
 pub(super) fn across(table: &FixedTable, src: &[u8], dst: &mut [u8]) {
