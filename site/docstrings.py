@@ -32,7 +32,8 @@ def example(found: re.Match[str]) -> str:
     indent, before, code = found.groups()
     lead = f"{indent}{before}:\n\n" if before.strip() else ""
     body = textwrap.indent(textwrap.dedent(code).strip("\n"), indent)
-    return f"{lead}{indent}```python\n{body}\n{indent}```\n\n"
+    is_diff = re.match(r"\s*[-+]\w", code) is not None
+    return f"{lead}{indent}```{'diff' if is_diff else 'python'}\n{body}\n{indent}```\n\n"
 
 
 def definition(found: re.Match[str]) -> str:

@@ -106,8 +106,8 @@ PICTURES = [
     (
         "Segmentation",
         "segment.png",
-        "Each label in its colour of Pascal VOC: [segmentation](segmentation.md). `some` has two of "
-        "the photos.",
+        "Each label in its colour of Pascal VOC: [segmentation](segmentation.md). `some` has two "
+        "of the photos.",
         "featherload preview some --recipe segment.yaml --rows 2 --draws 3 "
         "--masks '../masks/{dir}/{stem}.png' --out segment.png",
     ),
@@ -120,8 +120,8 @@ PICTURES = [
     (
         "Tiles",
         "tiles.png",
-        "The canvas of LLaVA-NeXT, which is cut into [tiles](patches.md#tiles). The image keeps its "
-        "aspect ratio.",
+        "The canvas of LLaVA-NeXT, which is cut into [tiles](patches.md#tiles). The image keeps "
+        "its aspect ratio.",
         "featherload preview photos/train --recipe tiles.yaml --rows 3 --draws 1 --out tiles.png",
     ),
     (

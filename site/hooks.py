@@ -44,6 +44,7 @@ BOOSTS = {"design/": 0.3, "add/": 0.3, "architecture": 0.3, "contributing": 0.3,
 LANGUAGES = {"python": "Python", "rust": "Rust", "sh": "Command line"}
 LINK = re.compile(r"(!?)\[((?:[^\[\]`]|`[^`]*`)*)\]\(([^()\s]+)\)")
 TABS = re.compile(r"^<!-- tabs -->\n\n?((?:```\w+\n(?:(?!```).*\n)*```\n\n?)+)", re.MULTILINE)
+SHORT = re.compile(r"<code>([^<\n]{1,24})</code>")
 FENCE = re.compile(r"```(\w+)\n((?:(?!```).*\n)*)```\n")
 
 
@@ -70,33 +71,57 @@ def api_pages() -> dict[str, str]:
     """The pages of the Python API, by their place."""
     index = ["# Python API", "", "| module | content |", "|---|---|"]
     pages = {}
-    for name, module in modules().items():
+    found = modules()
+    documented = {
+        module[str(export)].canonical_path
+        for module in found.values()
+        for export in module.exports or []
+    }
+    for name, module in found.items():
         members = [
             str(export)
             for export in module.exports or []
             if not str(export).startswith("__") and not module[str(export)].is_module
         ]
+        text = f"# {name}\n\n::: {name}\n    options:\n      members: false\n\n"
         for member in members:
-            warn_undocumented(module[member])
+            warn_undocumented(module[member], documented)
+            inherited = "".join(
+                f"        - {base}\n" for base in hidden_members(module[member], documented)
+            )
+            text += f"::: {name}.{member}\n    options:\n      show_root_heading: true\n"
+            text += "      show_root_toc_entry: true\n"
+            text += f"      inherited_members:\n{inherited}\n" if inherited else "\n"
         first = module.docstring.value.split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
         index.append(f"| [`{name}`]({name}.md) | {first} |")
-        options = "".join(f"        - {member}\n" for member in members)
-        pages[f"api/{name}.md"] = (
-            f"# {name}\n\n::: {name}\n    options:\n      members:\n{options}"
-        )
+        pages[f"api/{name}.md"] = text
     return {"api/index.md": "\n".join(index) + "\n", **pages}
 
 
-def warn_undocumented(member: griffe.Object | griffe.Alias) -> None:
+def hidden_members(thing: griffe.Object | griffe.Alias, documented: set[str]) -> list[str]:
+    """Public members from bases that have no page, such as `_scene_run.SceneRun`."""
+    if not thing.is_class:
+        return []
+    return [
+        name
+        for name, member in thing.inherited_members.items()
+        if not name.startswith("_") and member.final_target.parent.path not in documented
+    ]
+
+
+def warn_undocumented(member: griffe.Object | griffe.Alias, documented: set[str]) -> None:
     """Warns of public classes, functions, methods and properties without a docstring."""
     if not (member.is_class or member.is_function or "property" in member.labels):
         return
     if member.docstring is None:
         log.warning(f"{member.path} has no docstring")
     if member.is_class:
-        for name, inner in member.members.items():
+        inherited = {
+            name: member.inherited_members[name] for name in hidden_members(member, documented)
+        }
+        for name, inner in {**member.members, **inherited}.items():
             if not name.startswith("_"):
-                warn_undocumented(inner)
+                warn_undocumented(inner, documented)
 
 
 def on_config(config):
@@ -115,6 +140,7 @@ def on_config(config):
 
 
 def on_files(files, config):
+    """Adds the pages and pictures that are not in docs/."""
     for path, page in PAGES.items():
         files.append(File.generated(config, page, content=(ROOT / path).read_text()))
     for page, text in config.extra.pop("api_pages").items():
@@ -132,6 +158,9 @@ def on_files(files, config):
             if image and (ROOT / path).is_file():
                 picture = File.generated(config, path, abs_src_path=str(ROOT / path))
                 files.append(picture)
+    for page in config.extra["search_terms"]:
+        if files.get_file_from_path(page) is None:
+            log.warning(f"search_terms names {page}, which does not exist")
     return files
 
 
@@ -154,6 +183,9 @@ def on_page_markdown(markdown, page, config, files):
     for prefix, boost in BOOSTS.items():
         if page.file.src_uri.startswith(prefix):
             page.meta.setdefault("search", {})["boost"] = boost
+    # The index of the search has tags. No plugin shows them on the page.
+    if terms := config.extra["search_terms"].get(page.file.src_uri):
+        page.meta["tags"] = terms
     if source is None:
         return markdown
     markdown = re.sub(r"^( *```\w+)[ ,].*$", r"\1", markdown, flags=re.MULTILINE)
@@ -206,7 +238,7 @@ def with_tabs(markdown: str, source: str) -> str:
             out += f"    ```{language}\n{lines}    ```\n\n"
         return out
 
-    markdown, count = TABS.subn(tabs, markdown)
+    markdown = TABS.sub(tabs, markdown)
     if "<!-- tabs -->" in markdown:
         log.warning(f"{source}: no blocks of code directly after <!-- tabs -->")
     return markdown
@@ -221,4 +253,5 @@ def on_page_content(html, page, config, files):
             log.warning(
                 f"{page.file.src_uri}: {found[name]} elements <{name}> instead of {expected[name]}"
             )
-    return html
+    # site.css keeps these on one line.
+    return SHORT.sub(r'<code class="short">\1</code>', html)
