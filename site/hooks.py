@@ -173,8 +173,8 @@ def rust_page() -> str:
         # HTML, since MkDocs does not know the files that scripts/site copies after the build.
         return intro + '<a href="rust/featherload/index.html">Open the pages of rustdoc</a>\n'
     return intro + (
-        "This copy of the site was built without them. Make them in a clone:\n\n"
-        "```sh\ncargo doc --no-deps --all-features --open\n```\n"
+        "This copy of the site has no pages of rustdoc. Make them in a clone:\n\n"
+        "```sh\ncargo doc --no-deps --lib --open\n```\n"
     )
 
 
