@@ -10,6 +10,7 @@ Pages of rustdoc in rust/ are not checked, but links to them are.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from functools import cache
@@ -34,6 +35,8 @@ LOADED = {
 }
 # A link with one of these names an address without loading it.
 NAMED = {"alternate", "canonical", "next", "prev"}
+# The folder of the site on its host.
+BASE = urlsplit(os.environ.get("FEATHERLOAD_SITE_URL", "")).path
 STYLE = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
 
 
@@ -88,7 +91,7 @@ def fault_of(root: Path, at: Path, target: str, is_loaded: bool) -> str | None:
     place = unquote(parts.path)
     if place.startswith("/"):
         # Only the page for errors has these: it is shown at any depth.
-        path = root / place.lstrip("/")
+        path = root / place.removeprefix(BASE).lstrip("/")
     else:
         path = at.parent / place if place else at
     if path.is_dir():
