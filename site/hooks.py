@@ -239,7 +239,7 @@ def with_tabs(markdown: str, source: str) -> str:
         return out
 
     markdown = TABS.sub(tabs, markdown)
-    if "<!-- tabs -->" in markdown:
+    if re.search("^<!-- tabs -->$", markdown, re.MULTILINE):
         log.warning(f"{source}: no blocks of code directly after <!-- tabs -->")
     return markdown
 
