@@ -197,6 +197,12 @@ class Batch(tuple[Any, Any]):
 
     @property
     def images(self) -> Any:
+        """The images of the rows: N x C x H x W, or N x H x W x C with ``layout="nhwc"``, in the
+        type and the framework of the loader. A list of such arrays if the recipe makes several
+        crops. It is the memory that the workers wrote, so it is valid while the batch is held.
+
+        Raises ``AttributeError`` if the loader was made with ``images=False``.
+        """
         if self._raw is not None and not self._raw.reads_images:
             raise AttributeError(
                 "this batch has no images: make the loader without images=False, or read the "
@@ -206,6 +212,9 @@ class Batch(tuple[Any, Any]):
 
     @property
     def labels(self) -> Any:
+        """The labels of the rows: int64 of N, float32 of N x K (mixed batches, vectors), or None
+        for a data set without labels. Masked rows have -1, or zeros.
+        """
         return self[1]
 
     @property

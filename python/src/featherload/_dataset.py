@@ -19,6 +19,7 @@ class Dataset:
 
     @property
     def class_to_idx(self) -> dict[str, int]:
+        """The number of each class, by its name, as torchvision's data sets have it."""
         return {name: number for number, name in enumerate(self.classes)}
 
     def __len__(self) -> int:

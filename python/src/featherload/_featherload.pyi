@@ -60,13 +60,30 @@ def usual_path_column(names: list[str]) -> str | None: ...
 
 @final
 class Tensor:
+    """Dense memory of a batch, which other libraries use without a copy.
+
+    It has the buffer protocol, DLPack and, on a device, ``__cuda_array_interface__``. So
+    ``numpy.asarray`` and ``torch.from_dlpack`` take it. It keeps its batch.
+    """
+
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """The length of each axis, in elements."""
+
     @property
-    def dtype(self) -> str: ...
-    def bits(self) -> Tensor: ...
+    def dtype(self) -> str:
+        """The name of the type in NumPy, such as ``float32``; ``bfloat16``."""
+
+    def bits(self) -> Tensor:
+        """The same memory as 16-bit integers, for libraries without bfloat16.
+
+        Raises ``ValueError`` if elements do not have 16 bits.
+        """
+
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """The size in bytes."""
+
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...

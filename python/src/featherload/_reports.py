@@ -79,6 +79,7 @@ class Plan(Report):
         return batches
 
     def table(self) -> tuple[list[str], list[list[str]]]:
+        """Column heads, and rows."""
         memory = self["memory"]
         rows = []
         if self.batches is not None:
@@ -118,6 +119,7 @@ class ScenePlan(Report):
         return bool(self["store"]["in_file"])
 
     def table(self) -> tuple[list[str], list[list[str]]]:
+        """Column heads, and rows."""
         memory, store = self["memory"], self["store"]
         worker, workers = memory["worker"]["total_bytes"], memory["workers"]
         place = f"in a file in {store['folder']}" if self.in_file else "in memory"
@@ -143,6 +145,7 @@ class IndexReport(Report):
 
     @property
     def samples(self) -> int:
+        """The number of samples."""
         return int(self["samples"])
 
     @property
@@ -151,6 +154,7 @@ class IndexReport(Report):
         return int(self["classes"])
 
     def table(self) -> tuple[list[str], list[list[str]]]:
+        """Column heads, and rows."""
         headers = self["headers"]
         rows = [["samples", f"{self.samples:,}"], ["classes", f"{self.classes:,}"]]
         columns = self.get("columns")
@@ -186,9 +190,11 @@ class SceneReport(Report):
 
     @property
     def frames(self) -> int:
+        """The number of frames: images with a pose."""
         return int(self["frames"])
 
     def table(self) -> tuple[list[str], list[list[str]]]:
+        """Column heads, and rows."""
         splits = ", ".join(f"{count:,} {name}" for name, count in self["splits"].items())
         rows = [["format", self["format"]], ["frames", f"{self.frames:,}: {splits}"]]
         for camera in self["cameras"][:3]:
@@ -234,6 +240,7 @@ class Doctor(Report):
         return not self["broken_promises"]
 
     def table(self) -> tuple[list[str], list[list[str]]]:
+        """Column heads, and rows."""
         found = self["findings"]
         return (
             ["", "what", "seen", "meaning"],
@@ -246,9 +253,11 @@ class Rss(Report):
 
     @property
     def slope_mib_per_worker(self) -> float:
+        """MiB that each further worker takes, without the batch buffer, by least squares."""
         return float(self["slope_mib_per_worker"])
 
     def table(self) -> tuple[list[str], list[list[str]]]:
+        """Column heads, and rows."""
         rows = self["rows"]
         heads = [key for key, value in rows[0].items() if isinstance(value, (int, float))]
         return heads, [[f"{row[head]:,.4g}" for head in heads] for row in rows]

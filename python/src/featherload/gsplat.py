@@ -31,6 +31,8 @@ from ._scene import Camera, Scene
 from ._values import path_text, whole, whole_or_none
 from ._views import Views
 
+__all__ = ["Dataset", "Parser"]
+
 _Floats = npt.NDArray[np.float64]
 
 
