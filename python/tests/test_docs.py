@@ -18,7 +18,9 @@ from featherload import _transforms
 ROOT = Path(__file__).parent.parent.parent
 FILES = [ROOT / "README.md", ROOT / "python" / "README.md"]
 FILES += [
-    page for folder in ("docs", "docs/python") for page in sorted(ROOT.glob(f"{folder}/*.md"))
+    page
+    for folder in ("docs", "docs/python", "docs/quickstart")
+    for page in sorted(ROOT.glob(f"{folder}/*.md"))
 ]
 PAGES = [page.relative_to(ROOT).as_posix() for page in FILES if "\n```python\n" in page.read_text()]
 

@@ -40,20 +40,5 @@ def test_it_runs(name: str, framework: str, says: str, photos: Path) -> None:
     assert says in ended.stdout, ended.stdout
 
 
-# Of a loop of asyncio's that Jupyter makes.
-@pytest.mark.filterwarnings("ignore")
-def test_the_notebook_runs(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    need("nbclient")
-    import nbclient
-    import nbformat
-
-    monkeypatch.setenv("PHOTOS", str(photos))
-    notebook = nbformat.read(EXAMPLES / "look.ipynb", as_version=4)
-    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
-    shown = [out for cell in notebook.cells for out in cell.get("outputs", [])]
-    drawn = "".join(out.get("data", {}).get("text/html", "") for out in shown)
-    assert "<table>" in drawn and drawn.count("data:image/png") == 16
-
-
 def test_every_example_is_run() -> None:
-    assert len(list(EXAMPLES.glob("*"))) == 6
+    assert len(list(EXAMPLES.glob("*"))) == 5

@@ -78,6 +78,8 @@ def test_a_preview_draws_masks_and_objects(tmp_path: Path) -> None:
     options: dict[str, Any] = {"num_workers": 1, "batch_size": 2, "shuffle": False}
     with featherload.Loader(root, recipe, objects=objects, **options) as one:
         first, second = one.preview()
+        # These images have no labels.
+        assert first.label is None and first.caption() == "0 1 object"
         again = one.preview()[0].image
     assert first.caption().endswith("1 object") and second.caption().endswith("0 objects")
     assert (again == first.image).all()

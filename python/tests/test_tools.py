@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,6 +87,33 @@ def test_index_and_doctor(photos: Path) -> None:
 def test_an_index_without_a_readable_file_prints(tmp_path: Path) -> None:
     (tmp_path / "bad.jpg").write_bytes(b"\xff\xd8\xff\xe0none")
     assert "unreadable  1" in str(featherload.index(tmp_path))
+
+
+def test_an_index_prints_objects(photos: Path, tmp_path: Path) -> None:
+    names = [photo.relative_to(photos).as_posix() for photo in sorted(photos.glob("*/*.jpg"))]
+    annotations = [
+        {"id": n, "image_id": n // 2, "category_id": 1 + n % 2, "bbox": [5, 5, 20, 20], "area": 400}
+        for n in range(256)
+    ]
+    coco = {
+        "images": [
+            {"id": n, "file_name": name, "height": 500, "width": 500}
+            for n, name in enumerate(names)
+        ],
+        "annotations": [{**one, "iscrowd": 0} for one in annotations],
+        "categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}],
+    }
+    (tmp_path / "coco.json").write_text(json.dumps(coco))
+    found = str(featherload.index(photos, objects=tmp_path / "coco.json"))
+    assert "objects          256: 128 cat, 128 dog" in found
+    assert "without objects  128 images" in found
+
+
+def test_the_package_is_a_program() -> None:
+    program = [sys.executable, "-m", "featherload", "--version"]
+    assert subprocess.run(program, capture_output=True, check=True).stdout.startswith(
+        b"featherload"
+    )
 
 
 @pytest.mark.alone

@@ -2,8 +2,8 @@
 
     resizes.py OUT
 
-OUT/cases.json   `filter` (bicubic or lanczos of Pillow, or tensor_bicubic: torchvision's bicubic
-                 with antialias of a tensor), height and width before and after, and the first
+OUT/cases.json   `filter` (bilinear, bicubic or lanczos of Pillow; tensor_bilinear or
+                 tensor_bicubic: torchvision's with antialias, of a tensor), height and width before and after, and the first
                  byte of the result in the next file.
 OUT/results.bin  The results, three interleaved channels.
 
@@ -23,7 +23,8 @@ from PIL import Image
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional
 
-CASES = 300
+CASES = 400
+FILTERS = ["bilinear", "bicubic", "lanczos", "tensor_bilinear", "tensor_bicubic"]
 
 
 def noise(count: int, seed: int) -> bytes:
@@ -40,13 +41,13 @@ def noise(count: int, seed: int) -> bytes:
 
 
 def resized(pixels: np.ndarray, filter: str, height: int, width: int) -> np.ndarray:
-    if filter == "tensor_bicubic":
+    if filter.startswith("tensor"):
         tensor = torch.from_numpy(pixels.copy()).permute(2, 0, 1)
-        mode = InterpolationMode.BICUBIC
+        mode = InterpolationMode(filter.removeprefix("tensor_"))
         made = functional.resize(tensor, [height, width], mode, antialias=True)
         return made.permute(1, 2, 0).contiguous().numpy()
-    filters = {"bicubic": Image.Resampling.BICUBIC, "lanczos": Image.Resampling.LANCZOS}
-    return np.asarray(Image.fromarray(pixels).resize((width, height), filters[filter]))
+    filters = Image.Resampling[filter.upper()]
+    return np.asarray(Image.fromarray(pixels).resize((width, height), filters))
 
 
 def main() -> None:
@@ -55,7 +56,7 @@ def main() -> None:
     cases = []
     with (out / "results.bin").open("wb") as results:
         for number in range(CASES):
-            filter = ["bicubic", "lanczos", "tensor_bicubic"][number // 2 % 3]
+            filter = FILTERS[number // 2 % len(FILTERS)]
             height, width = draw.randint(1, 60), draw.randint(1, 60)
             size = [draw.randint(1, 24), draw.randint(1, 24)]
             if number % 7 == 0:  # about the same size, where weights are largest

@@ -101,6 +101,8 @@ pub(crate) fn pillow_filter(interpolation: InterpolationMode) -> Result<(), Stri
         InterpolationMode::Nearest
         | InterpolationMode::Labels(_)
         | InterpolationMode::Bilinear
+        | InterpolationMode::PillowBilinear
+        | InterpolationMode::TensorBilinear
         | InterpolationMode::Bicubic
         | InterpolationMode::TensorBicubic => Ok(()),
         InterpolationMode::Lanczos | InterpolationMode::Area => Err(format!(

@@ -58,8 +58,14 @@ pub enum InterpolationMode {
     /// Cubic convolution: a = -0.5 with antialias, as Pillow; a = -0.75 without, as
     /// PyTorch and OpenCV.
     Bicubic,
-    /// Bicubic with antialias, rounded as torchvision does for tensors of bytes, which the
+    /// Bilinear, rounded as Pillow does. Only [`CoverCrop`](crate::recipe::CoverCrop) has it.
+    #[serde(skip)]
+    PillowBilinear,
+    /// Bilinear with antialias, rounded as torchvision does for tensors of bytes, which the
     /// processors of vision-language models resize. Only their operations have it.
+    #[serde(skip)]
+    TensorBilinear,
+    /// The same, bicubic.
     #[serde(skip)]
     TensorBicubic,
     /// A windowed sinc with three lobes.
@@ -69,9 +75,18 @@ pub enum InterpolationMode {
 }
 
 impl InterpolationMode {
-    /// The same, rounded as for a tensor.
+    /// The same, rounded as Pillow does.
+    pub(crate) fn for_pillow(self) -> Self {
+        match self {
+            Self::Bilinear => Self::PillowBilinear,
+            other => other,
+        }
+    }
+
+    /// The same, rounded as torchvision does for a tensor.
     pub(crate) fn for_tensor(self) -> Self {
         match self {
+            Self::Bilinear => Self::TensorBilinear,
             Self::Bicubic => Self::TensorBicubic,
             other => other,
         }
@@ -85,7 +100,7 @@ impl InterpolationMode {
         match self {
             Self::Nearest => "nearest",
             Self::Labels(_) => "nearest",
-            Self::Bilinear => "bilinear",
+            Self::Bilinear | Self::PillowBilinear | Self::TensorBilinear => "bilinear",
             Self::Bicubic | Self::TensorBicubic => "bicubic",
             Self::Lanczos => "lanczos",
             Self::Area => "area",

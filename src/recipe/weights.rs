@@ -45,6 +45,10 @@ pub enum ResizeFilter {
     Area,
     /// A triangle. Commonly called bilinear.
     Triangle,
+    /// The same, rounded as Pillow does.
+    PillowTriangle,
+    /// The same, rounded as torchvision does for tensors of bytes.
+    TensorTriangle,
     /// Cubic convolution with a = -0.5 (Catmull-Rom), called bicubic by Pillow.
     Cubic,
     /// The same, rounded as torchvision does for tensors of bytes.
@@ -64,6 +68,9 @@ impl ResizeFilter {
             (InterpolationMode::Labels(filter), _) => (Self::Labels(filter), false),
             (InterpolationMode::Area, _) => (Self::Area, false),
             (InterpolationMode::Bilinear, _) => (Self::Triangle, antialias),
+            (InterpolationMode::PillowBilinear, true) => (Self::PillowTriangle, true),
+            (InterpolationMode::PillowBilinear, false) => (Self::Triangle, false),
+            (InterpolationMode::TensorBilinear, _) => (Self::TensorTriangle, true),
             (InterpolationMode::TensorBicubic, _) => (Self::TensorCubic, true),
             (InterpolationMode::Bicubic, true) => (Self::Cubic, true),
             (InterpolationMode::Bicubic, false) => (Self::SharpCubic, false),
@@ -84,7 +91,7 @@ impl ResizeFilter {
     pub fn support(self) -> f64 {
         match self {
             Self::Nearest | Self::Labels(_) | Self::MirroredLabels(_) | Self::Area => 0.5,
-            Self::Triangle => 1.0,
+            Self::Triangle | Self::PillowTriangle | Self::TensorTriangle => 1.0,
             Self::Cubic | Self::TensorCubic | Self::SharpCubic => 2.0,
             Self::Lanczos3 => 3.0,
         }
@@ -104,6 +111,17 @@ impl ResizeFilter {
         )
     }
 
+    /// True for filters that follow torchvision's resize of tensors. Its precision depends on all
+    /// weights.
+    pub(crate) fn is_of_torchvision(self) -> bool {
+        matches!(self, Self::TensorTriangle | Self::TensorCubic)
+    }
+
+    /// True for filters that follow Pillow's resize.
+    pub(crate) fn is_of_pillow(self) -> bool {
+        matches!(self, Self::PillowTriangle | Self::Cubic | Self::Lanczos3)
+    }
+
     /// True for filters with negative weights.
     pub(crate) fn overshoots(self) -> bool {
         matches!(
@@ -118,7 +136,7 @@ impl ResizeFilter {
         match self {
             // Both have separate rules.
             Self::Nearest | Self::Labels(_) | Self::MirroredLabels(_) | Self::Area => 0.0,
-            Self::Triangle => {
+            Self::Triangle | Self::PillowTriangle | Self::TensorTriangle => {
                 let x = x.abs();
                 if x < 1.0 { 1.0 - x } else { 0.0 }
             }
@@ -377,8 +395,7 @@ impl WeightTable {
 
     fn largest_elsewhere(&mut self, axis: &AxisGeometry) -> f64 {
         let wanted = axis.first..axis.first + axis.out_size;
-        // torchvision weighs all.
-        if axis.full_size > MOST_WEIGHED && axis.filter != ResizeFilter::TensorCubic {
+        if axis.full_size > MOST_WEIGHED && !axis.filter.is_of_torchvision() {
             return LARGEST;
         }
         if wanted == (0..axis.full_size) {
@@ -564,10 +581,12 @@ fn area(axis: &AxisGeometry, o: f64, row: &mut [f64]) -> (u32, usize) {
 mod tests {
     use super::*;
 
-    const FILTERS: [ResizeFilter; 7] = [
+    const FILTERS: [ResizeFilter; 9] = [
         ResizeFilter::Nearest,
         ResizeFilter::Area,
         ResizeFilter::Triangle,
+        ResizeFilter::PillowTriangle,
+        ResizeFilter::TensorTriangle,
         ResizeFilter::Cubic,
         ResizeFilter::TensorCubic,
         ResizeFilter::SharpCubic,

@@ -146,7 +146,10 @@ def of_batch(
     def label_of(i: int) -> Any:
         label = None if labels is None else labels[i]
         if label is not None and np.ndim(label) == 0:
-            return classes[label] if 0 <= label < len(classes) else int(label)
+            if 0 <= label < len(classes):
+                return classes[label]
+            # -1 is a sample without a label.
+            return None if label == -1 else int(label)
         return None if label is None else _mixed(label, classes)
 
     def row(i: int, crop: int | None, image: Any, of: Mapping[str, Any]) -> Row:

@@ -178,6 +178,16 @@ class IndexReport(Report):
             if headers["sizes"]:
                 mean = headers["sizes"]["mean_megapixels"]
                 rows.append(["mean size", f"{mean:.2f} megapixels"])
+        objects = self.get("objects")
+        if objects:
+            counts = sorted(objects["categories"], key=lambda one: -one["objects"])
+            most = [f"{one['objects']:,} {one['name']}" for one in counts[:5]]
+            if len(counts) > 5:
+                most.append(f"{len(counts) - 5:,} more categories")
+            rows.append(["objects", f"{objects['objects']:,}: " + ", ".join(most)])
+            empty = objects["images_without_objects"]
+            if empty:
+                rows.append(["without objects", f"{empty:,} images"])
         rows.append(["left out", f"{self['skipped']:,}"])
         for reason, count in self["left_out"].items():
             named = ", ".join(self["examples"].get(reason, ()))

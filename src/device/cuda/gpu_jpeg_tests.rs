@@ -577,10 +577,12 @@ fn parts_take_what_fits() {
     assert!(!gpu.add(&read, 0));
 }
 
-const FILTERS: [ResizeFilter; 7] = [
+const FILTERS: [ResizeFilter; 9] = [
     ResizeFilter::Nearest,
     ResizeFilter::Area,
     ResizeFilter::Triangle,
+    ResizeFilter::PillowTriangle,
+    ResizeFilter::TensorTriangle,
     ResizeFilter::Cubic,
     ResizeFilter::TensorCubic,
     ResizeFilter::SharpCubic,
@@ -617,8 +619,8 @@ fn some_resize(number: usize, random: &mut Random) -> Case {
     case.resized(ResizeTarget {
         width,
         height,
-        filter: FILTERS[number % 7],
-        antialias: number % 7 > 1,
+        filter: FILTERS[number % 9],
+        antialias: number % 9 > 1,
     })
 }
 

@@ -7,7 +7,7 @@ use super::nearest::NearestPixels;
 use super::passes::{across, down};
 use crate::pixels::pixel_view::{PixelView, RgbPixel};
 use crate::recipe::fixed_weights::FixedTable;
-use crate::recipe::weights::{AxisGeometry, ResizeFilter, WeightTable, clear_with_capacity};
+use crate::recipe::weights::{AxisGeometry, WeightTable, clear_with_capacity};
 use crate::sys::cpu::CpuLevel;
 
 /// The passes of a resize, in order.
@@ -285,10 +285,11 @@ impl ImageResampler {
 
 /// True if the pass down goes first. `x` and `y` are across and down in memory.
 ///
-/// - Usually the pass across the upright image goes first, as in Pillow and torchvision.
-/// - Filters that overshoot are clipped between the passes, which makes the order visible. So they
-///   have the order of the library. Pillow 13 begins with the columns if the height is reduced by
-///   more than twice as many pixels as the width. torchvision never does.
+/// - Filters that follow a library have its order, in the upright image. torchvision begins with
+///   the rows. Pillow 13 begins with the columns if the height is reduced by more than twice as
+///   many pixels as the width.
+/// - Filters that overshoot are clipped between the passes, which makes the order visible. They
+///   begin with the rows of the upright image.
 /// - A pass down costs about half as much per weight as a pass across, so strong reductions by
 ///   other filters begin with it. They have so many weights that rounding between the passes
 ///   hardly matters (mean 0.1 level).
@@ -296,17 +297,17 @@ impl ImageResampler {
 ///   columns that are not read.
 pub(crate) fn down_first(x: &AxisGeometry, y: &AxisGeometry) -> bool {
     const STRONG: f64 = 3.0;
-    if x.filter.overshoots() {
+    let filter = x.filter;
+    if filter.is_of_pillow() || filter.is_of_torchvision() || filter.overshoots() {
         let (across, down) = if x.is_down { (y, x) } else { (x, y) };
-        return columns_first(across, down) != x.is_down;
+        return (filter.is_of_pillow() && columns_first(across, down)) != x.is_down;
     }
     let fits = |axis: &AxisGeometry| axis.gathers() && axis.scale() >= STRONG;
     fits(x) && fits(y)
 }
 
-/// True if the columns of the upright image are resized before its rows.
+/// True if Pillow 13 resizes the columns of an upright image before its rows.
 fn columns_first(across: &AxisGeometry, down: &AxisGeometry) -> bool {
     let removed = |axis: &AxisGeometry| axis.in1 - axis.in0 - f64::from(axis.full_size);
-    let is_of_pillow = matches!(across.filter, ResizeFilter::Cubic | ResizeFilter::Lanczos3);
-    is_of_pillow && removed(down) > 0.0 && removed(down) > 2.0 * removed(across)
+    removed(down) > 0.0 && removed(down) > 2.0 * removed(across)
 }

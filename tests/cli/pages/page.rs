@@ -204,7 +204,13 @@ fn anchor(heading: &str) -> String {
 /// README, ARCHITECTURE and the pages of `docs/`, those of its folders too.
 pub fn pages() -> Vec<Page> {
     let mut paths = vec![PathBuf::from("README.md"), PathBuf::from("ARCHITECTURE.md")];
-    for folder in ["docs", "docs/add", "docs/design", "docs/python"] {
+    for folder in [
+        "docs",
+        "docs/add",
+        "docs/design",
+        "docs/python",
+        "docs/quickstart",
+    ] {
         let entries = fs::read_dir(folder).unwrap();
         let mut found: Vec<_> = entries.map(|e| e.unwrap().path()).collect();
         found.retain(|path| path.extension().is_some_and(|e| e == "md"));

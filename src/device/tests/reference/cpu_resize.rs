@@ -99,10 +99,12 @@ fn tables_mean_the_resampler_of_workers() {
     use crate::pixels::resample::{FractionalBox, ImageResampler, PixelSource, ResizeTarget};
     use crate::recipe::weights::ResizeFilter;
     use crate::sys::cpu::CpuLevel;
-    const FILTERS: [ResizeFilter; 7] = [
+    const FILTERS: [ResizeFilter; 9] = [
         ResizeFilter::Nearest,
         ResizeFilter::Area,
         ResizeFilter::Triangle,
+        ResizeFilter::PillowTriangle,
+        ResizeFilter::TensorTriangle,
         ResizeFilter::Cubic,
         ResizeFilter::TensorCubic,
         ResizeFilter::SharpCubic,
@@ -132,8 +134,8 @@ fn tables_mean_the_resampler_of_workers() {
         let target = ResizeTarget {
             width: to.0,
             height: to.1,
-            filter: FILTERS[number % 7],
-            antialias: number / 7 % 3 > 0,
+            filter: FILTERS[number % 9],
+            antialias: number / 9 % 3 > 0,
         };
         let axes = ResizeAxes::new(from, FractionalBox::whole(from.0, from.1), target);
         let tables = tables(&axes);
