@@ -69,6 +69,7 @@ def processors() -> list[Any]:
 @pytest.mark.parametrize("which", range(5))
 def test_inputs_are_those_of_the_processor(folder: Path, loader: Make, which: int) -> None:
     need("transformers")
+    import torch
     from PIL import Image
 
     processor = processors()[which]
@@ -87,10 +88,9 @@ def test_inputs_are_those_of_the_processor(folder: Path, loader: Make, which: in
                 assert bool((got == value).all()), key
         levels = float(np.max(processor.image_std)) * 255
         apart = (found["pixel_values"] - wanted["pixel_values"]).abs() * levels
-        # torchvision rounds between the two passes of a resize. Bicubic weights enlarge that.
-        assert float(apart.max()) < (2.01 if processor.resample == 3 else 1.01)
-        assert float((apart > 1.01).float().mean()) < 2e-3
-        assert float((apart > 0.5).float().mean()) < 0.02
+        # Without AVX2, torchvision rounds in another way.
+        is_exact = torch.backends.cpu.get_cpu_capability() != "DEFAULT"
+        assert float(apart.max()) < (0.01 if is_exact else 2.01)
         seen += len(batch.ids)
     assert seen == IMAGES
 

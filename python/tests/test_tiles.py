@@ -102,7 +102,7 @@ def check(made: featherload.Loader, processor: Any, opened: Callable[[Path], Any
     """Compares an epoch with the processor. The number of its samples."""
     import torch
 
-    seen, values, off, far = 0, 0, 0, 0
+    seen = 0
     levels = torch.tensor(processor.image_std).reshape(3, 1, 1) * 255
     for batch in made:
         images = [opened(path) for path in batch.paths()]
@@ -126,12 +126,10 @@ def check(made: featherload.Loader, processor: Any, opened: Callable[[Path], Any
         got = found["pixel_values"]
         assert got.shape == tiles.shape and got.dtype == tiles.dtype
         apart = (got - tiles).abs() * levels
-        # torchvision rounds between the two passes of a resize. Bicubic weights enlarge that.
-        assert float(apart.max()) < (2.01 if processor.resample == 3 else 1.01)
-        values += apart.numel()
-        off, far = off + int((apart > 0.5).sum()), far + int((apart > 1.01).sum())
+        # Without AVX2, torchvision rounds in another way.
+        is_exact = torch.backends.cpu.get_cpu_capability() != "DEFAULT"
+        assert float(apart.max()) < (0.01 if is_exact else 2.01)
         seen += len(batch.ids)
-    assert far < 2e-3 * values and off < 0.02 * values
     return seen
 
 

@@ -258,7 +258,7 @@ struct PixelRow {
     at: usize,
 }
 
-/// Levels are those of transformers within one.
+/// Levels are those of transformers.
 #[test]
 fn tiles_are_those_of_transformers() {
     let goldens = tempfile::tempdir().unwrap();
@@ -266,7 +266,7 @@ fn tiles_are_those_of_transformers() {
     let read = |name: &str| fs::read(goldens.path().join(name)).unwrap();
     let cases: Vec<PixelImage> = serde_json::from_slice(&read("pixels.json")).unwrap();
     let bytes = read("pixels.bin");
-    let (mut all, mut other) = (0_usize, 0_usize);
+    let mut all = 0;
     for case in &cases {
         let (height, width) = case.size;
         let pixels = &bytes[case.at..][..(3 * height * width) as usize];
@@ -287,12 +287,9 @@ fn tiles_are_those_of_transformers() {
             assert_eq!(found.shape(), [row.tiles, 3, side, side]);
             let got = batch.patch_values::<u8>().unwrap();
             let wanted = &bytes[row.at..][..got.len()];
-            for (got, wanted) in got.iter().zip(wanted) {
-                all += 1;
-                other += usize::from(got != wanted);
-                assert!(got.abs_diff(*wanted) <= 1, "{row:?}: {got}, not {wanted}");
-            }
+            assert!(got == wanted, "{row:?}");
+            all += got.len();
         }
     }
-    assert!(all > 100_000 && other * 50 < all, "{other} of {all} levels");
+    assert!(all > 100_000, "{all} levels");
 }
