@@ -543,10 +543,8 @@ fn centre_crops_are_those_of_the_trainers() {
                 let (got, want) = (row.bytes().unwrap(), decoded(&case.pixels));
                 assert_eq!(got.len(), want.len());
                 let largest = got.iter().zip(&want).map(|(a, b)| a.abs_diff(*b)).max();
-                let is_of_pillow = matches!(
-                    rule.style,
-                    BucketStyle::Diffusers | BucketStyle::AiToolkit
-                );
+                let is_of_pillow =
+                    matches!(rule.style, BucketStyle::Diffusers | BucketStyle::AiToolkit);
                 let most = u8::from(!is_of_pillow);
                 assert!(largest <= Some(most), "{what}: {largest:?} levels");
                 compared += 1;
