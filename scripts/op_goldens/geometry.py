@@ -126,6 +126,11 @@ def levels(values, dtype):
 
 
 def pillow(picture, size, how):
+    if how in (Image.BICUBIC, Image.LANCZOS) and picture.dtype == np.uint8:
+        # Levels are clipped between the passes, so the order of the passes counts. Ours is
+        # across, then down. Pillow 13 chooses by the shape, so each pass is a call here.
+        across = Image.fromarray(picture).resize((size[1], picture.shape[0]), how)
+        return np.asarray(across.resize(size[::-1], how))
     if picture.dtype == np.uint8:
         return np.asarray(Image.fromarray(picture).resize(size[::-1], how))
     channels = [Image.fromarray(picture[..., c]).resize(size[::-1], how) for c in range(3)]
@@ -192,7 +197,7 @@ def resized(picture, size, interpolation, antialias):
         how = {"bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "lanczos": Image.LANCZOS}
         expected = pillow(picture, size, how[interpolation])
         if bytes_ and interpolation != "bilinear":
-            return expected, PILLOW, 0, None
+            return expected, f"{PILLOW}, across then down", 0, None
         return expected, PILLOW, *((1, FIXED_POINT) if bytes_ else floats)
     if interpolation == "lanczos":
         expected, by = formula(picture, size, lanczos_weights), "formula"

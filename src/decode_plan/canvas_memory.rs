@@ -21,7 +21,6 @@ use crate::recipe::PixelPlacement;
 use crate::recipe::Size;
 use crate::recipe::Step;
 use crate::recipe::buffer_effect::{BufferEffect, CopyShape, StepScratch};
-use crate::recipe::fixed_weights::has_wide_weights;
 use crate::recipe::weights::AxisGeometry;
 
 /// Bytes of a pixel.
@@ -358,19 +357,15 @@ fn taps(axis: &AxisGeometry) -> u64 {
 }
 
 /// Bytes of the weights of an axis, in every form that a resize of either type keeps: whole windows
-/// in `f64`, and in fixed point or `f32`; the order of the SIMD paths, in one or two parts; the start and length of each
-/// window.
+/// in `f64`, and in fixed point or `f32`; the order of the SIMD paths, in two parts; the start and
+/// length of each window. A worker may keep the tables of several filters, so all count as much as
+/// those with the most bits.
 fn table_bytes(axis: &AxisGeometry) -> u64 {
     if axis.is_identity() {
         return 0;
     }
     let (window, taps) = (axis.window() as u64, taps(axis));
-    let of_tap = if has_wide_weights(axis.filter) {
-        20
-    } else {
-        12
-    };
-    let pixel = (window.saturating_mul(12)).saturating_add(taps.saturating_mul(of_tap) + 40);
+    let pixel = (window.saturating_mul(12)).saturating_add(taps.saturating_mul(20) + 40);
     let padded = u64::from(axis.out_size).next_multiple_of(8);
     // The last terms: a window of `f64` for the computation, and the offsets of the rows of the
     // pass down.
@@ -380,8 +375,8 @@ fn table_bytes(axis: &AxisGeometry) -> u64 {
         .saturating_add(taps.saturating_mul(8) + 64)
 }
 
-/// The largest number of weights of a pixel. With more, rounding to `i16` could overflow the
-/// largest weight.
+/// The largest number of weights of a pixel. With more, rounding to 16 bits could overflow the
+/// largest weight. Filters with more bits have the same limit.
 const MOST_TAPS: u64 = 8_190;
 
 /// The source and target length of an axis with too many weights for fixed point.

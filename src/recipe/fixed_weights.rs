@@ -10,8 +10,8 @@ use super::weights::{ResizeFilter, WeightTable, clear_with_capacity};
 enum WeightRounding {
     /// 16 bits. Those of one output pixel sum to exactly 1, so a flat area keeps its level.
     SumToOne,
-    /// 16 bits, each rounded on its own: torchvision's resize of tensors (`_compute_index_ranges_int16_weights`
-    /// in ATen's `UpSampleKernel.cpp`).
+    /// 16 bits, each rounded on its own: torchvision's resize of tensors
+    /// (`_compute_index_ranges_int16_weights` in ATen's `UpSampleKernel.cpp`).
     Torchvision,
     /// 22 fraction bits, each rounded on its own: Pillow's resize (`normalize_coeffs_8bpc` in
     /// `src/libImaging/Resample.c`).
@@ -20,8 +20,7 @@ enum WeightRounding {
 
 impl WeightRounding {
     /// Products with 16 bits cost half as much, so the most common filter has them: it is within
-    /// one level of Pillow, seldom two. Where rows are compared with those of a library, operations
-    /// take the filter with its rounding.
+    /// one level of Pillow, seldom two. Filters that overshoot would be further away.
     fn of(filter: ResizeFilter) -> Self {
         match filter {
             // Labels have one coefficient of 1, which no pass reads.
@@ -29,19 +28,14 @@ impl WeightRounding {
             | ResizeFilter::Nearest
             | ResizeFilter::Labels(_)
             | ResizeFilter::MirroredLabels(_) => Self::SumToOne,
-            ResizeFilter::TensorTriangle | ResizeFilter::TensorCubic => Self::Torchvision,
+            ResizeFilter::Torchvision(_) => Self::Torchvision,
             ResizeFilter::Area
-            | ResizeFilter::PillowTriangle
             | ResizeFilter::Cubic
             | ResizeFilter::SharpCubic
-            | ResizeFilter::Lanczos3 => Self::Pillow,
+            | ResizeFilter::Lanczos3
+            | ResizeFilter::Pillow(_) => Self::Pillow,
         }
     }
-}
-
-/// Whether coefficients of this filter may need more than 16 bits.
-pub(crate) fn has_wide_weights(filter: ResizeFilter) -> bool {
-    WeightRounding::of(filter) == WeightRounding::Pillow
 }
 
 /// Fraction bits of wide coefficients, and the most of others. 255 x (sum of absolute coefficients)
@@ -50,8 +44,8 @@ const MOST_PRECISION: u32 = 22;
 
 /// A [`WeightTable`] in fixed point.
 ///
-/// Coefficients are in units of 2^-[`precision`](Self::precision). Those of filters that follow
-/// Pillow, and of `area`, are wide: they have 22 fraction bits. Others fit `i16`, with the
+/// Coefficients are in units of 2^-[`precision`](Self::precision). Those of most filters
+/// are wide: they have 22 fraction bits, as in Pillow. Others fit `i16`, with the
 /// largest precision (at most 22) at which they do. Zeros at both ends of a row are removed, but
 /// starts and ends never decrease from one output pixel to the next.
 #[derive(Debug, Default, Clone)]
@@ -223,18 +217,19 @@ fn precision_of_torchvision(largest: f64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recipe::values::LibraryFilter;
     use crate::recipe::weights::AxisGeometry;
 
     const FILTERS: [ResizeFilter; 9] = [
         ResizeFilter::Nearest,
         ResizeFilter::Area,
         ResizeFilter::Triangle,
-        ResizeFilter::PillowTriangle,
-        ResizeFilter::TensorTriangle,
         ResizeFilter::Cubic,
-        ResizeFilter::TensorCubic,
         ResizeFilter::SharpCubic,
         ResizeFilter::Lanczos3,
+        ResizeFilter::Pillow(LibraryFilter::Bilinear),
+        ResizeFilter::Torchvision(LibraryFilter::Bilinear),
+        ResizeFilter::Torchvision(LibraryFilter::Bicubic),
     ];
 
     /// Source size, interval, and target size of an axis.
@@ -379,7 +374,9 @@ mod tests {
             let (start, size, coeffs) = fixed.row(o);
             (fixed.precision(), start, coeffs[..size].to_vec())
         };
-        let (of_pillow, of_tensors) = (ResizeFilter::Cubic, ResizeFilter::TensorCubic);
+        let bicubic = LibraryFilter::Bicubic;
+        let of_pillow = ResizeFilter::Pillow(bicubic);
+        let of_tensors = ResizeFilter::Torchvision(bicubic);
         let row = vec![1_923_834, 1_923_834, 502_623, -155_987];
         assert_eq!(coefficients(of_pillow, (4, 2), 0), (22, 0, row));
         let row = vec![-294_268, 2_923_065, 1_565_507];

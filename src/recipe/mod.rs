@@ -79,7 +79,7 @@ mod step;
 pub(crate) mod steps;
 mod suggestion;
 mod tensor;
-mod values;
+pub(crate) mod values;
 pub(crate) mod weights;
 
 pub(crate) use buckets::BucketFitter;

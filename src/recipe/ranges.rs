@@ -101,11 +101,11 @@ pub(crate) fn pillow_filter(interpolation: InterpolationMode) -> Result<(), Stri
         InterpolationMode::Nearest
         | InterpolationMode::Labels(_)
         | InterpolationMode::Bilinear
-        | InterpolationMode::PillowBilinear
-        | InterpolationMode::TensorBilinear
-        | InterpolationMode::Bicubic
-        | InterpolationMode::TensorBicubic => Ok(()),
-        InterpolationMode::Lanczos | InterpolationMode::Area => Err(format!(
+        | InterpolationMode::Bicubic => Ok(()),
+        InterpolationMode::Lanczos
+        | InterpolationMode::Area
+        | InterpolationMode::Pillow(_)
+        | InterpolationMode::Torchvision(_) => Err(format!(
             "interpolation is {}: use nearest, bilinear or bicubic",
             interpolation.name()
         )),

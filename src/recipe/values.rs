@@ -42,7 +42,7 @@ pub enum ColorOrder {
 }
 
 /// How values between pixels are computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
 #[serde(rename = "interpolation", rename_all = "lowercase")]
 pub enum InterpolationMode {
     /// The pixel whose area holds the centre of the output pixel (Pillow's
@@ -58,37 +58,56 @@ pub enum InterpolationMode {
     /// Cubic convolution: a = -0.5 with antialias, as Pillow; a = -0.75 without, as
     /// PyTorch and OpenCV.
     Bicubic,
-    /// Bilinear, rounded as Pillow does. Only [`CoverCrop`](crate::recipe::CoverCrop) has it.
-    #[serde(skip)]
-    PillowBilinear,
-    /// Bilinear with antialias, rounded as torchvision does for tensors of bytes, which the
-    /// processors of vision-language models resize. Only their operations have it.
-    #[serde(skip)]
-    TensorBilinear,
-    /// The same, bicubic.
-    #[serde(skip)]
-    TensorBicubic,
     /// A windowed sinc with three lobes.
     Lanczos,
     /// The mean over the area of the output pixel (OpenCV's `INTER_AREA` when shrinking).
     Area,
+    /// The resize of Pillow 13, byte by byte. Only steps of `cover_crop` have it.
+    #[doc(hidden)]
+    #[serde(skip)]
+    Pillow(LibraryFilter),
+    /// The resize with antialias that torchvision makes of tensors of bytes, byte by byte. Only
+    /// steps of `patches` and `tiles` have it.
+    #[doc(hidden)]
+    #[serde(skip)]
+    Torchvision(LibraryFilter),
+}
+
+/// Filters that libraries compute in their own ways. Not part of the API, so that recipes cannot
+/// name a library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LibraryFilter {
+    Bilinear,
+    Bicubic,
+    Lanczos,
+}
+
+/// As it stands in recipes: without the rules of libraries.
+impl Serialize for InterpolationMode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let names = ["nearest", "bilinear", "bicubic", "lanczos", "area"];
+        let index = names.iter().position(|name| *name == self.name());
+        serializer.serialize_unit_variant("interpolation", index.unwrap_or(0) as u32, self.name())
+    }
 }
 
 impl InterpolationMode {
-    /// The same, rounded as Pillow does.
-    pub(crate) fn for_pillow(self) -> Self {
-        match self {
-            Self::Bilinear => Self::PillowBilinear,
-            other => other,
-        }
+    /// The same, as Pillow resizes.
+    pub(crate) fn of_pillow(self) -> Self {
+        self.library_filter().map_or(self, Self::Pillow)
     }
 
-    /// The same, rounded as torchvision does for a tensor.
-    pub(crate) fn for_tensor(self) -> Self {
+    /// The same, as torchvision resizes a tensor.
+    pub(crate) fn of_torchvision(self) -> Self {
+        self.library_filter().map_or(self, Self::Torchvision)
+    }
+
+    fn library_filter(self) -> Option<LibraryFilter> {
         match self {
-            Self::Bilinear => Self::TensorBilinear,
-            Self::Bicubic => Self::TensorBicubic,
-            other => other,
+            Self::Bilinear => Some(LibraryFilter::Bilinear),
+            Self::Bicubic => Some(LibraryFilter::Bicubic),
+            Self::Lanczos => Some(LibraryFilter::Lanczos),
+            _ => None,
         }
     }
 
@@ -98,12 +117,16 @@ impl InterpolationMode {
 
     pub fn name(self) -> &'static str {
         match self {
-            Self::Nearest => "nearest",
-            Self::Labels(_) => "nearest",
-            Self::Bilinear | Self::PillowBilinear | Self::TensorBilinear => "bilinear",
-            Self::Bicubic | Self::TensorBicubic => "bicubic",
+            Self::Nearest | Self::Labels(_) => "nearest",
+            Self::Bilinear => "bilinear",
+            Self::Bicubic => "bicubic",
             Self::Lanczos => "lanczos",
             Self::Area => "area",
+            Self::Pillow(filter) | Self::Torchvision(filter) => match filter {
+                LibraryFilter::Bilinear => "bilinear",
+                LibraryFilter::Bicubic => "bicubic",
+                LibraryFilter::Lanczos => "lanczos",
+            },
         }
     }
 }

@@ -28,7 +28,7 @@
 //! repeats the edge pixel outside the image. The bounds are `in0 + n * (in1 - in0) / out_size`. The
 //! product is computed first, so that whole numbers stay exact.
 
-use super::values::{InterpolationMode, LabelFilter};
+use super::values::{InterpolationMode, LabelFilter, LibraryFilter};
 
 /// The shape of the filter. Most have a kernel of width 2 x [`support`](Self::support).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,19 +45,17 @@ pub enum ResizeFilter {
     Area,
     /// A triangle. Commonly called bilinear.
     Triangle,
-    /// The same, rounded as Pillow does.
-    PillowTriangle,
-    /// The same, rounded as torchvision does for tensors of bytes.
-    TensorTriangle,
     /// Cubic convolution with a = -0.5 (Catmull-Rom), called bicubic by Pillow.
     Cubic,
-    /// The same, rounded as torchvision does for tensors of bytes.
-    TensorCubic,
     /// Cubic convolution with a = -0.75, called bicubic by PyTorch and OpenCV. It repeats the edge
     /// pixel outside the image. The other filters omit pixels outside.
     SharpCubic,
     /// Sinc windowed by a sinc, three lobes.
     Lanczos3,
+    /// One of the others, with the rounding and the order of passes of Pillow 13.
+    Pillow(LibraryFilter),
+    /// The same of torchvision's resize of tensors of bytes.
+    Torchvision(LibraryFilter),
 }
 
 impl ResizeFilter {
@@ -68,13 +66,15 @@ impl ResizeFilter {
             (InterpolationMode::Labels(filter), _) => (Self::Labels(filter), false),
             (InterpolationMode::Area, _) => (Self::Area, false),
             (InterpolationMode::Bilinear, _) => (Self::Triangle, antialias),
-            (InterpolationMode::PillowBilinear, true) => (Self::PillowTriangle, true),
-            (InterpolationMode::PillowBilinear, false) => (Self::Triangle, false),
-            (InterpolationMode::TensorBilinear, _) => (Self::TensorTriangle, true),
-            (InterpolationMode::TensorBicubic, _) => (Self::TensorCubic, true),
             (InterpolationMode::Bicubic, true) => (Self::Cubic, true),
             (InterpolationMode::Bicubic, false) => (Self::SharpCubic, false),
             (InterpolationMode::Lanczos, _) => (Self::Lanczos3, antialias),
+            // Libraries have no rule of their own without antialias.
+            (InterpolationMode::Pillow(filter), true) => (Self::Pillow(filter), true),
+            (InterpolationMode::Torchvision(filter), true) => (Self::Torchvision(filter), true),
+            (InterpolationMode::Pillow(filter) | InterpolationMode::Torchvision(filter), false) => {
+                Self::of(filter.interpolation(), false)
+            }
         }
     }
 
@@ -91,9 +91,10 @@ impl ResizeFilter {
     pub fn support(self) -> f64 {
         match self {
             Self::Nearest | Self::Labels(_) | Self::MirroredLabels(_) | Self::Area => 0.5,
-            Self::Triangle | Self::PillowTriangle | Self::TensorTriangle => 1.0,
-            Self::Cubic | Self::TensorCubic | Self::SharpCubic => 2.0,
+            Self::Triangle => 1.0,
+            Self::Cubic | Self::SharpCubic => 2.0,
             Self::Lanczos3 => 3.0,
+            Self::Pillow(filter) | Self::Torchvision(filter) => filter.kernel().support(),
         }
     }
 
@@ -111,23 +112,18 @@ impl ResizeFilter {
         )
     }
 
-    /// True for filters that follow torchvision's resize of tensors. Its precision depends on all
-    /// weights.
-    pub(crate) fn is_of_torchvision(self) -> bool {
-        matches!(self, Self::TensorTriangle | Self::TensorCubic)
-    }
-
-    /// True for filters that follow Pillow's resize.
-    pub(crate) fn is_of_pillow(self) -> bool {
-        matches!(self, Self::PillowTriangle | Self::Cubic | Self::Lanczos3)
+    /// The filter whose shape it has.
+    fn kernel(self) -> Self {
+        match self {
+            Self::Pillow(filter) | Self::Torchvision(filter) => filter.kernel(),
+            other => other,
+        }
     }
 
     /// True for filters with negative weights.
     pub(crate) fn overshoots(self) -> bool {
-        matches!(
-            self,
-            Self::Cubic | Self::TensorCubic | Self::SharpCubic | Self::Lanczos3
-        )
+        let kernel = self.kernel();
+        matches!(kernel, Self::Cubic | Self::SharpCubic | Self::Lanczos3)
     }
 
     /// The kernel before normalisation. Zero outside the support.
@@ -136,11 +132,12 @@ impl ResizeFilter {
         match self {
             // Both have separate rules.
             Self::Nearest | Self::Labels(_) | Self::MirroredLabels(_) | Self::Area => 0.0,
-            Self::Triangle | Self::PillowTriangle | Self::TensorTriangle => {
+            Self::Pillow(filter) | Self::Torchvision(filter) => filter.kernel().at(x),
+            Self::Triangle => {
                 let x = x.abs();
                 if x < 1.0 { 1.0 - x } else { 0.0 }
             }
-            Self::Cubic | Self::TensorCubic => cubic(-0.5, x.abs()),
+            Self::Cubic => cubic(-0.5, x.abs()),
             Self::SharpCubic => cubic(-0.75, x.abs()),
             Self::Lanczos3 => {
                 if (-3.0..3.0).contains(&x) {
@@ -149,6 +146,24 @@ impl ResizeFilter {
                     0.0
                 }
             }
+        }
+    }
+}
+
+impl LibraryFilter {
+    fn interpolation(self) -> InterpolationMode {
+        match self {
+            Self::Bilinear => InterpolationMode::Bilinear,
+            Self::Bicubic => InterpolationMode::Bicubic,
+            Self::Lanczos => InterpolationMode::Lanczos,
+        }
+    }
+
+    fn kernel(self) -> ResizeFilter {
+        match self {
+            Self::Bilinear => ResizeFilter::Triangle,
+            Self::Bicubic => ResizeFilter::Cubic,
+            Self::Lanczos => ResizeFilter::Lanczos3,
         }
     }
 }
@@ -395,7 +410,8 @@ impl WeightTable {
 
     fn largest_elsewhere(&mut self, axis: &AxisGeometry) -> f64 {
         let wanted = axis.first..axis.first + axis.out_size;
-        if axis.full_size > MOST_WEIGHED && !axis.filter.is_of_torchvision() {
+        let weighs_all = matches!(axis.filter, ResizeFilter::Torchvision(_));
+        if axis.full_size > MOST_WEIGHED && !weighs_all {
             return LARGEST;
         }
         if wanted == (0..axis.full_size) {
@@ -441,7 +457,7 @@ pub(crate) fn clear_with_capacity<T>(v: &mut Vec<T>, len: usize) {
 }
 
 /// Up to this number of output pixels, all are weighed to find the largest weight. Longer axes, of
-/// very thin images, use [`LARGEST`].
+/// very thin images, use [`LARGEST`]. torchvision weighs all, so its filters do, too.
 const MOST_WEIGHED: u32 = 4096;
 /// An upper bound of every weight of any filter, edges included.
 const LARGEST: f64 = 1.5;
@@ -492,7 +508,10 @@ fn weigh(axis: &AxisGeometry, kernel: &AxisKernel, o: u32, row: &mut [f64]) -> (
         // The most common filter, without a match for each weight.
         ResizeFilter::Triangle => by_kernel(axis, kernel, o, row, |x| ResizeFilter::Triangle.at(x)),
         ResizeFilter::SharpCubic => with_edges(axis, kernel, o, row),
-        filter => by_kernel(axis, kernel, o, row, |x| filter.at(x)),
+        filter => {
+            let shape = filter.kernel();
+            by_kernel(axis, kernel, o, row, |x| shape.at(x))
+        }
     };
     let row = &mut row[..size];
     let sum: f64 = row.iter().sum();
@@ -585,12 +604,12 @@ mod tests {
         ResizeFilter::Nearest,
         ResizeFilter::Area,
         ResizeFilter::Triangle,
-        ResizeFilter::PillowTriangle,
-        ResizeFilter::TensorTriangle,
         ResizeFilter::Cubic,
-        ResizeFilter::TensorCubic,
         ResizeFilter::SharpCubic,
         ResizeFilter::Lanczos3,
+        ResizeFilter::Pillow(LibraryFilter::Lanczos),
+        ResizeFilter::Torchvision(LibraryFilter::Bilinear),
+        ResizeFilter::Torchvision(LibraryFilter::Bicubic),
     ];
 
     fn axis(in_size: u32, in0: f64, in1: f64, out_size: u32, filter: ResizeFilter) -> AxisGeometry {
@@ -778,6 +797,17 @@ mod tests {
             of(InterpolationMode::Lanczos),
             both(ResizeFilter::Lanczos3, ResizeFilter::Lanczos3)
         );
+        // The rules of libraries, which need antialias.
+        let bicubic = InterpolationMode::Bicubic;
+        let of_pillow = ResizeFilter::Pillow(LibraryFilter::Bicubic);
+        assert_eq!(
+            of(bicubic.of_pillow()),
+            both(of_pillow, ResizeFilter::SharpCubic)
+        );
+        let of_torchvision = ResizeFilter::Torchvision(LibraryFilter::Bicubic);
+        let tensor = bicubic.of_torchvision();
+        assert_eq!(of(tensor), both(of_torchvision, ResizeFilter::SharpCubic));
+        assert_eq!(InterpolationMode::Area.of_pillow(), InterpolationMode::Area);
     }
 
     /// Compares each weight with the formula. A part reads no pixels beyond `reads`, and `reads`

@@ -595,6 +595,42 @@ fn samples_are_drawn_as_they_will_be() {
     assert_eq!(all["drawn"].as_array().unwrap().len(), 40);
 }
 
+/// Resizes that follow a library are written as recipes have them.
+#[test]
+fn drawn_resizes_have_the_names_of_recipes() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = mixed(dir.path());
+    for (op, filter) in [
+        (
+            "{cover_crop: {size: 32, interpolation: bilinear}}",
+            "bilinear",
+        ),
+        (
+            "{cover_crop: {size: 32, interpolation: lanczos}}",
+            "lanczos",
+        ),
+        ("{patches: {style: qwen}}", "bicubic"),
+        ("{tiles: {style: internvl, tile_size: 16}}", "bicubic"),
+    ] {
+        let recipe = dir.path().join("r.yaml");
+        std::fs::write(&recipe, format!("featherload: 1\nops:\n  - {op}\n")).unwrap();
+        let (source, recipe) = (folder.to_str().unwrap(), recipe.to_str().unwrap());
+        let args = ["plan", source, "--recipe", recipe, "--sample", "1"];
+        let text = stdout(&args);
+        assert!(text.contains(&format!("interpolation {filter}")), "{text}");
+        let drawn = json(&args)["drawn"].clone();
+        let steps = drawn[0]["steps"].as_array().unwrap().clone();
+        let resizes = steps.iter().filter_map(|step| step[1].get("resize"));
+        let found: Vec<_> = resizes
+            .map(|resize| resize["interpolation"].clone())
+            .collect();
+        assert!(
+            !found.is_empty() && found.iter().all(|name| name == filter),
+            "{drawn}"
+        );
+    }
+}
+
 fn digest(source: &str, recipe: &str, more: &[&str]) -> String {
     let args = [
         "bench",

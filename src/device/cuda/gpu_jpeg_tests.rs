@@ -14,6 +14,7 @@ use crate::picture::jpeg::fixtures::{Random, Sampling, encode, photos};
 use crate::picture::jpeg::gpu_rows::{CodedPicture, write_row};
 use crate::picture::jpeg::{BaselineDecoder, DecodeRequest, JpegWindow, SimdForm, stages};
 use crate::pixels::resample::{FractionalBox, ResizeAxes, ResizeTarget};
+use crate::recipe::values::LibraryFilter;
 use crate::recipe::weights::ResizeFilter;
 
 /// Samplings that rows can hold.
@@ -581,12 +582,12 @@ const FILTERS: [ResizeFilter; 9] = [
     ResizeFilter::Nearest,
     ResizeFilter::Area,
     ResizeFilter::Triangle,
-    ResizeFilter::PillowTriangle,
-    ResizeFilter::TensorTriangle,
     ResizeFilter::Cubic,
-    ResizeFilter::TensorCubic,
     ResizeFilter::SharpCubic,
     ResizeFilter::Lanczos3,
+    ResizeFilter::Pillow(LibraryFilter::Bicubic),
+    ResizeFilter::Torchvision(LibraryFilter::Bilinear),
+    ResizeFilter::Torchvision(LibraryFilter::Bicubic),
 ];
 
 /// Windows of any size that become as large as any row: reduced, enlarged, copied along an axis.
@@ -620,7 +621,7 @@ fn some_resize(number: usize, random: &mut Random) -> Case {
         width,
         height,
         filter: FILTERS[number % 9],
-        antialias: number % 9 > 1,
+        antialias: number % 7 > 1,
     })
 }
 

@@ -82,7 +82,7 @@ fn across_n<const PAIRS: usize, const WIDE_WEIGHTS: bool>(
                 j += 2;
             }
             if j < pairs {
-                // SAFETY: as above.
+                // SAFETY: as for the loads of `src` above.
                 let pixels = unsafe { load_two(src, low + j * 6, high + j * 6) };
                 let a = _mm256_shuffle_epi8(pixels, first);
                 if WIDE_WEIGHTS {

@@ -2,8 +2,9 @@
 //! keep their loads inside the row.
 //!
 //! Output pixels form groups of eight. A pair of coefficients (two `i16`) is repeated four times:
-//! for R, G, B and an unused lane. A wide coefficient is two of 16 bits, `256 * high + low`. Pixel `q` of a group is stored beside pixel `q + 4`, so that the
-//! bytes are in output order after packing:
+//! for R, G, B and an unused lane. A wide coefficient is two of 16 bits, `256 * high + low`. Pixel
+//! `q` of a group is stored beside pixel `q + 4`, so that the bytes are in output order after
+//! packing:
 //!
 //! ```text
 //! group g, q = 0..4, pair j:   | k0 k1 of pixel q, x 4 | k0 k1 of pixel q+4, x 4 |   32 bytes

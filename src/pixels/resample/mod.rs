@@ -1,5 +1,5 @@
-//! Separable resize of RGB8, the fast CPU one: `u8` in, `u8` out, `i16`
-//! coefficients, `i32` sums, two passes with a `u8` level between them.
+//! Separable resize of RGB8, the fast CPU one: `u8` in, `u8` out, coefficients
+//! of 16 or 24 bits, `i32` sums, two passes with a `u8` level between them.
 //!
 //! Runs in workers, and in the consumer with zero workers. Each instruction set has a file with the
 //! same two functions (one row across, one row down): `avx2` and `sse41`. Their results equal those
@@ -9,7 +9,7 @@
 //! `reference`), threads, and allocation in a warm call.
 //!
 //! ```text
-//! across first (as Pillow)            down first (strong reductions)
+//! across first                        down first
 //! src row --across--> ring of rows    src rows --down--> one row
 //! ring    --down----> dst row         one row  --across-> dst row
 //! ```
@@ -17,6 +17,8 @@
 //! Either order goes through the image once, with a few rows of scratch that
 //! stay in the first-level cache. Nearest neighbour copies pixels (`nearest`), by the same code on
 //! every CPU.
+//!
+//! `down_first` has the rule for the order.
 //!
 //! - `axes`: source and target of a resize; `resampler`: the order of the passes, and memory;
 //! - `passes`: one row across or down, by `scalar`, `sse41` or `avx2`; `lane_weights`: weights in

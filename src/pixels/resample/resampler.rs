@@ -7,7 +7,7 @@ use super::nearest::NearestPixels;
 use super::passes::{across, down};
 use crate::pixels::pixel_view::{PixelView, RgbPixel};
 use crate::recipe::fixed_weights::FixedTable;
-use crate::recipe::weights::{AxisGeometry, WeightTable, clear_with_capacity};
+use crate::recipe::weights::{AxisGeometry, ResizeFilter, WeightTable, clear_with_capacity};
 use crate::sys::cpu::CpuLevel;
 
 /// The passes of a resize, in order.
@@ -288,8 +288,8 @@ impl ImageResampler {
 /// - Filters that follow a library have its order, in the upright image. torchvision begins with
 ///   the rows. Pillow 13 begins with the columns if the height is reduced by more than twice as
 ///   many pixels as the width.
-/// - Filters that overshoot are clipped between the passes, which makes the order visible. They
-///   begin with the rows of the upright image.
+/// - Other filters that overshoot are clipped between the passes, which makes the order visible.
+///   They begin with the rows of the upright image, as Pillow 12 and torchvision do.
 /// - A pass down costs about half as much per weight as a pass across, so strong reductions by
 ///   other filters begin with it. They have so many weights that rounding between the passes
 ///   hardly matters (mean 0.1 level).
@@ -297,17 +297,22 @@ impl ImageResampler {
 ///   columns that are not read.
 pub(crate) fn down_first(x: &AxisGeometry, y: &AxisGeometry) -> bool {
     const STRONG: f64 = 3.0;
-    let filter = x.filter;
-    if filter.is_of_pillow() || filter.is_of_torchvision() || filter.overshoots() {
-        let (across, down) = if x.is_down { (y, x) } else { (x, y) };
-        return (filter.is_of_pillow() && columns_first(across, down)) != x.is_down;
+    debug_assert_ne!(x.is_down, y.is_down, "two axes of one direction");
+    let (across, down) = if x.is_down { (y, x) } else { (x, y) };
+    match x.filter {
+        ResizeFilter::Pillow(_) => columns_first(across, down) != x.is_down,
+        ResizeFilter::Torchvision(_) => x.is_down,
+        filter if filter.overshoots() => x.is_down,
+        _ => {
+            let fits = |axis: &AxisGeometry| axis.gathers() && axis.scale() >= STRONG;
+            fits(x) && fits(y)
+        }
     }
-    let fits = |axis: &AxisGeometry| axis.gathers() && axis.scale() >= STRONG;
-    fits(x) && fits(y)
 }
 
-/// True if Pillow 13 resizes the columns of an upright image before its rows.
+/// True if Pillow 13 resizes the columns of an upright image before its rows. It compares sizes of
+/// images, also if only a box of one is resized.
 fn columns_first(across: &AxisGeometry, down: &AxisGeometry) -> bool {
-    let removed = |axis: &AxisGeometry| axis.in1 - axis.in0 - f64::from(axis.full_size);
-    removed(down) > 0.0 && removed(down) > 2.0 * removed(across)
+    let removed = |axis: &AxisGeometry| i64::from(axis.in_size) - i64::from(axis.full_size);
+    removed(down) > 0 && removed(down) > 2 * removed(across)
 }

@@ -90,7 +90,7 @@ fn across_n<const PAIRS: usize, const WIDE_WEIGHTS: bool>(
                     j += 2;
                 }
                 if j < pairs {
-                    // SAFETY: as above.
+                    // SAFETY: as for the loads of `src` above.
                     let pixels = unsafe { load(src, start + j * 6) };
                     let a = _mm_shuffle_epi8(pixels, first);
                     if WIDE_WEIGHTS {

@@ -139,9 +139,8 @@ fn interpolations() -> Vec<InterpolationMode> {
         InterpolationMode::Lanczos => Some(InterpolationMode::Area),
         InterpolationMode::Area
         | InterpolationMode::Labels(_)
-        | InterpolationMode::PillowBilinear
-        | InterpolationMode::TensorBilinear
-        | InterpolationMode::TensorBicubic => None,
+        | InterpolationMode::Pillow(_)
+        | InterpolationMode::Torchvision(_) => None,
     };
     std::iter::successors(Some(InterpolationMode::Nearest), |&i| after(i)).collect()
 }

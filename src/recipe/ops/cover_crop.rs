@@ -121,7 +121,7 @@ impl CoverCrop {
         let shrinks = resized.0 <= image.0 && resized.1 <= image.1;
         let of_style = || self.style().interpolation(shrinks);
         (
-            self.interpolation.unwrap_or_else(of_style).for_pillow(),
+            self.interpolation.unwrap_or_else(of_style).of_pillow(),
             self.antialias(),
         )
     }
@@ -198,7 +198,7 @@ impl Operation for CoverCrop {
             let (_, width) = of((low.0.max(1), high.1));
             let widest = Step::Resize {
                 size: to.into(),
-                interpolation: self.widest().for_pillow(),
+                interpolation: self.widest().of_pillow(),
                 antialias: self.antialias(),
             };
             largest_resize(most, widest, (height, width));

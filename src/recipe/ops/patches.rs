@@ -150,7 +150,7 @@ impl Patches {
         };
         Step::Resize {
             size: (height, width).into(),
-            interpolation: self.interpolation.unwrap_or(of_style).for_tensor(),
+            interpolation: self.interpolation.unwrap_or(of_style).of_torchvision(),
             antialias: true,
         }
     }

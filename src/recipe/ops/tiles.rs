@@ -151,7 +151,7 @@ impl Tiles {
     pub(crate) fn overview(&self) -> Resize {
         let side = self.size();
         Resize {
-            interpolation: self.interpolation.for_tensor(),
+            interpolation: self.interpolation.of_torchvision(),
             antialias: true,
             ..Resize::exact(side, side)
         }
@@ -160,7 +160,7 @@ impl Tiles {
     fn resize(&self, (height, width): HeightWidth) -> Step {
         Step::Resize {
             size: (height, width).into(),
-            interpolation: self.interpolation.for_tensor(),
+            interpolation: self.interpolation.of_torchvision(),
             antialias: true,
         }
     }

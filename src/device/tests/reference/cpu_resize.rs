@@ -97,18 +97,19 @@ pub(crate) fn resized(tables: &[u8], window: &[u8], from: Size, to: Size) -> Vec
 fn tables_mean_the_resampler_of_workers() {
     use crate::picture::jpeg::fixtures::Random;
     use crate::pixels::resample::{FractionalBox, ImageResampler, PixelSource, ResizeTarget};
+    use crate::recipe::values::LibraryFilter;
     use crate::recipe::weights::ResizeFilter;
     use crate::sys::cpu::CpuLevel;
     const FILTERS: [ResizeFilter; 9] = [
         ResizeFilter::Nearest,
         ResizeFilter::Area,
         ResizeFilter::Triangle,
-        ResizeFilter::PillowTriangle,
-        ResizeFilter::TensorTriangle,
         ResizeFilter::Cubic,
-        ResizeFilter::TensorCubic,
         ResizeFilter::SharpCubic,
         ResizeFilter::Lanczos3,
+        ResizeFilter::Pillow(LibraryFilter::Bicubic),
+        ResizeFilter::Torchvision(LibraryFilter::Bilinear),
+        ResizeFilter::Torchvision(LibraryFilter::Bicubic),
     ];
     let mut random = Random::new(1);
     let (mut across_first, mut down_first) = (0, 0);

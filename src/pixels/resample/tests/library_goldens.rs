@@ -8,6 +8,7 @@ use crate::pixels::resample::axes::PIXEL;
 use crate::pixels::resample::{
     FractionalBox, ImageResampler, PixelSource, ResizeAxes, ResizeTarget,
 };
+use crate::recipe::values::LibraryFilter;
 use crate::recipe::weights::ResizeFilter;
 use crate::tests_support::golden;
 
@@ -32,14 +33,16 @@ impl ResizeCase {
     }
 
     fn filter(&self) -> ResizeFilter {
-        match self.filter.as_str() {
-            "bilinear" => ResizeFilter::PillowTriangle,
-            "bicubic" => ResizeFilter::Cubic,
-            "lanczos" => ResizeFilter::Lanczos3,
-            "tensor_bilinear" => ResizeFilter::TensorTriangle,
-            "tensor_bicubic" => ResizeFilter::TensorCubic,
+        let library = match self.filter.strip_prefix("tensor_") {
+            Some(_) => ResizeFilter::Torchvision,
+            None => ResizeFilter::Pillow,
+        };
+        library(match self.filter.trim_start_matches("tensor_") {
+            "bilinear" => LibraryFilter::Bilinear,
+            "bicubic" => LibraryFilter::Bicubic,
+            "lanczos" => LibraryFilter::Lanczos,
             other => panic!("no filter {other}"),
-        }
+        })
     }
 }
 
