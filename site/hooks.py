@@ -42,8 +42,12 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
 }
-# A user's questions first: pages for maintainers come last in search results.
-BOOSTS = {"design/": 0.3, "add/": 0.3, "architecture": 0.3, "contributing": 0.3, "changelog": 0.1}
+# A user's questions first: pages for maintainers come last in search results. Notebooks name many
+# things in passing, which other pages explain.
+BOOSTS = {
+    **{"design/": 0.3, "add/": 0.3, "architecture": 0.3, "contributing": 0.3, "changelog": 0.1},
+    "quickstart/": 0.5,
+}
 LANGUAGES = {"python": "Python", "rust": "Rust", "sh": "Command line"}
 LINK = re.compile(r"(!?)\[((?:[^\[\]`]|`[^`]*`)*)\]\(([^()\s]+)\)")
 TABS = re.compile(r"^<!-- tabs -->\n\n?((?:```\w+\n(?:(?!```).*\n)*```\n\n?)+)", re.MULTILINE)
