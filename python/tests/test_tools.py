@@ -33,6 +33,9 @@ def test_plan_says_what_the_loader_takes(loader: Make, photos: Path) -> None:
     with pytest.raises(featherload.DatasetError, match="nowhere") as failed:
         featherload.plan("/nowhere")
     assert failed.value.path == "/nowhere"
+    assert featherload.plan(photos, then=len, batch_size=32).batches == planned.batches
+    with pytest.raises(featherload.ConfigError, match="then"):
+        featherload.plan(photos, then=3)
     with pytest.raises(TypeError, match="batchsize"):
         featherload.plan(photos, batchsize=3)
 
@@ -134,7 +137,7 @@ def test_an_index_prints_objects(photos: Path, tmp_path: Path) -> None:
         ({"sampler": featherload.samplers.Weighted()}, "sampler .* is of type Weighted"),
         ({"then": print}, "then .* is a function, which only Loader takes"),
         ({"columns": "score"}, "columns is 'score': give a list of names"),
-        ({"batch_size": {}}, "batch_size {} is of type dict, .* give a text or a number"),
+        ({"batch_size": {}}, "batch_size {} is of type dict: give a text or a number"),
         ({"row_limit": float("nan")}, "row_limit nan is not a finite number"),
     ],
 )
@@ -182,6 +185,8 @@ def test_the_package_is_a_program() -> None:
 
 @pytest.mark.alone
 def test_rss(photos: Path) -> None:
+    with pytest.raises(featherload.ConfigError, match="num_workers 0 is too small"):
+        featherload.rss(photos, num_workers=0)
     measured = featherload.rss(photos, num_workers=(1, 2), seconds=1)
     assert len(measured["rows"]) == 2 and measured.slope_mib_per_worker < 20
     assert str(measured).count("\n") == 2

@@ -130,10 +130,10 @@ def _rasters_of(rasters: Any) -> list[str]:
 def _no_text(name: str, value: Any) -> ConfigError:
     """The error for values that only a loader takes, such as lists of Python and functions."""
     if isinstance(value, Sequence):
-        what = "a list"
+        what = "a list, which only Loader takes"
+    elif callable(value):
+        what = "a function, which only Loader takes"
     else:
-        what = "a function" if callable(value) else f"of type {type(value).__name__}"
+        what = f"of type {type(value).__name__}"
     form = _FORMS.get(name, "a text or a number, or remove it")
-    return ConfigError(
-        f"{name} {shown(value)} is {what}, which only Loader takes: give {form}", option=name
-    )
+    return ConfigError(f"{name} {shown(value)} is {what}: give {form}", option=name)

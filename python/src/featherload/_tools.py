@@ -6,7 +6,7 @@ from __future__ import annotations
 import inspect
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import (
@@ -17,6 +17,7 @@ from . import (
     _options,
     _rasters,
     _stored_values,
+    _then,
 )
 from ._flags import flags
 from ._given_order import GivenOrder
@@ -63,10 +64,11 @@ def plan(
     """
     said = inspect.signature(Loader).bind(src, recipe, batch_size, num_workers, **options)
     said.apply_defaults()
+    _then.check(said.arguments["then"])
     keywords = {
         name: value
         for name, value in said.arguments.items()
-        if name not in ("framework", "targets")
+        if name not in ("framework", "targets", "then")
     }
     sampler = keywords["sampler"]
     if sampler is not None and not isinstance(sampler, (str, Sampler)):
@@ -86,13 +88,14 @@ def plan(
 def rss(
     src: _Path,
     recipe: Any = "train224",
-    num_workers: Sequence[int] = (1, 2, 4, 8),
+    num_workers: int | Iterable[int] = (1, 2, 4, 8),
     *,
     dtype: Any = None,
     **options: Any,
 ) -> Rss:
     """Measures the memory of all processes for each number of workers, for 5 seconds each."""
-    counts = [str(whole("num_workers", count, 1)) for count in num_workers]
+    several = num_workers if isinstance(num_workers, Iterable) else [num_workers]
+    counts = [str(whole("num_workers", count, 1)) for count in several]
     options["num_workers"] = ",".join(counts)
     return Rss(_with_recipe(["rss"], recipe, dtype, options, [argument_text("src", src)]))
 
