@@ -147,14 +147,15 @@ PICTURES = [
     (
         "Memory as measured",
         "rss.svg",
-        "Each page of memory is counted once, for 1, 2 and 4 workers.",
+        "Each page of memory is counted once, for 1, 2 and 4 workers. The executable that built "
+        "this site was measured, which may be one for tests.",
         "featherload rss photos/train --num-workers 1,2,4 --seconds 0.5 --svg rss.svg",
     ),
     (
         "Throughput over time",
         "bench.svg",
-        "It also shows where the workers' time went: [speed](measuring.md). The executable of the "
-        "tests drew it, which is slower than a release.",
+        "It also shows where the workers' time went: [speed](measuring.md). The executable that "
+        "built this site was measured. One for tests is slower than a release.",
         "featherload bench photos/train --batch-size 16 --epochs 6 --svg bench.svg",
     ),
     (

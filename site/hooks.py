@@ -6,6 +6,8 @@ The Markdown in docs/ is written for GitHub, and stays plain there. While the si
 - links to them and to other files of the repository are changed, and must exist;
 - fences lose the words of our tests after the language: ``sh no-test (needs a GPU)``;
 - fenced blocks after ``<!-- tabs -->`` become tabs, one for each language;
+- notebooks of docs/quickstart become pages, with the outputs that scripts/notebooks wrote to the
+  folder FEATHERLOAD_NOTEBOOKS;
 - each public module of the Python package gets a page, with the names of its ``__all__``;
 - the gallery comes from the folder FEATHERLOAD_GALLERY, which gallery.py writes.
 
@@ -25,6 +27,7 @@ import griffe
 from mkdocs.structure.files import File
 
 sys.path.insert(0, str(Path(__file__).parent))
+import notebooks
 from github_markdown import count_elements, count_html, for_python_markdown, without_code
 
 log = logging.getLogger("mkdocs.hooks.site")
@@ -39,8 +42,12 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
 }
-# A user's questions first: pages for maintainers come last in search results.
-BOOSTS = {"design/": 0.3, "add/": 0.3, "architecture": 0.3, "contributing": 0.3, "changelog": 0.1}
+# A user's questions first: pages for maintainers come last in search results. Notebooks name many
+# things in passing, which other pages explain.
+BOOSTS = {
+    **{"design/": 0.3, "add/": 0.3, "architecture": 0.3, "contributing": 0.3, "changelog": 0.1},
+    "quickstart/": 0.5,
+}
 LANGUAGES = {"python": "Python", "rust": "Rust", "sh": "Command line"}
 LINK = re.compile(r"(!?)\[((?:[^\[\]`]|`[^`]*`)*)\]\(([^()\s]+)\)")
 TABS = re.compile(r"^<!-- tabs -->\n\n?((?:```\w+\n(?:(?!```).*\n)*```\n\n?)+)", re.MULTILINE)
@@ -53,7 +60,10 @@ def source_path(src_uri: str) -> str | None:
     for path, page in PAGES.items():
         if page == src_uri:
             return path
-    return f"docs/{src_uri}" if (ROOT / "docs" / src_uri).is_file() else None
+    for path in (f"docs/{src_uri}", f"docs/{src_uri.removesuffix('.md')}.ipynb"):
+        if (ROOT / path).is_file():
+            return path
+    return None
 
 
 def modules() -> dict[str, griffe.Module]:
@@ -146,6 +156,7 @@ def on_files(files, config):
     for page, text in config.extra.pop("api_pages").items():
         files.append(File.generated(config, page, content=text))
     files.append(File.generated(config, "rust-api.md", content=rust_page()))
+    add_notebooks(files, config)
     gallery = Path(os.environ["FEATHERLOAD_GALLERY"])
     for path in sorted(gallery.iterdir()):
         place = "gallery.md" if path.suffix == ".md" else f"gallery/{path.name}"
@@ -162,6 +173,19 @@ def on_files(files, config):
         if files.get_file_from_path(page) is None:
             log.warning(f"search_terms names {page}, which does not exist")
     return files
+
+
+def add_notebooks(files, config) -> None:
+    """Adds a page for each notebook, and the pictures of its outputs."""
+    executed = Path(os.environ["FEATHERLOAD_NOTEBOOKS"])
+    for path in sorted((ROOT / "docs" / notebooks.FOLDER).glob("*.ipynb")):
+        page = notebooks.page_of(path, executed / path.name)
+        for fault in page.faults:
+            log.warning(f"{path.name}: {fault}")
+        place = f"{notebooks.FOLDER}/{path.stem}.md"
+        files.append(File.generated(config, place, content=page.markdown))
+        for name, data in page.pictures.items():
+            files.append(File.generated(config, name, content=data))
 
 
 def rust_page() -> str:
@@ -208,9 +232,12 @@ def changed_link(link: re.Match[str], source: str, page, config) -> str:
     if not (ROOT / path).exists():
         log.warning(f"{source}: the link '{target}' leads to no file of the repository")
         return link[0]
+    if path == source:
+        # The notebook of a page, to download.
+        return link[0]
     place = PAGES.get(path)
-    if place is None and path.startswith("docs/") and path.endswith(".md"):
-        place = path.removeprefix("docs/")
+    if place is None and path.startswith("docs/") and path.endswith((".md", ".ipynb")):
+        place = path.removeprefix("docs/").replace(".ipynb", ".md")
     if place is None and image:
         place = path
     if place is not None:

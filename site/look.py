@@ -45,6 +45,7 @@ QUESTIONS = {
     "segmentation": "segmentation.html",
     "batch_size": "api/featherload.html",
     "Weighted": "python/samplers.html",
+    "notebook": "quickstart/index.html",
 }
 # Elements that reach beyond the window, unless they scroll within another one.
 WIDE = """() => {

@@ -272,7 +272,7 @@ def test_errors_name_the_fix(table: Any, tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match="columns is 'caption': give a list of names"):
         build(columns="caption")
-    with pytest.raises(ConfigError, match="'a,b', and a cache keeps no column of such a name"):
+    with pytest.raises(ConfigError, match="'a,b', and flags have no column of such a name"):
         build(columns=["a,b"])
     with pytest.raises(DatasetError, match="no column 'nothing'"):
         build(columns=["nothing"])

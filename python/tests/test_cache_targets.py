@@ -109,7 +109,7 @@ def test_reports_name_them(scene: Path) -> None:
 
 
 def test_lists_and_other_annotations_are_refused(scene: Path) -> None:
-    with pytest.raises(ConfigError, match="in files, a column or members"):
+    with pytest.raises(ConfigError, match="is a list, which only Loader takes"):
         featherload.cache.build(scene / "images", scene / "other", objects=[{}])  # type: ignore[arg-type]
     with pytest.raises(DatasetError, match="objects was"):
         featherload.cache.build(scene / "images", scene / "cache", progress=False)

@@ -14,6 +14,7 @@ import pytest
 
 import featherload
 from featherload import cache, recipes
+from featherload._flags import flags
 
 Make = Callable[..., featherload.Loader]
 
@@ -32,6 +33,9 @@ def test_plan_says_what_the_loader_takes(loader: Make, photos: Path) -> None:
     with pytest.raises(featherload.DatasetError, match="nowhere") as failed:
         featherload.plan("/nowhere")
     assert failed.value.path == "/nowhere"
+    assert featherload.plan(photos, then=len, batch_size=32).batches == planned.batches
+    with pytest.raises(featherload.ConfigError, match="then"):
+        featherload.plan(photos, then=3)
     with pytest.raises(TypeError, match="batchsize"):
         featherload.plan(photos, batchsize=3)
 
@@ -58,6 +62,16 @@ def test_plan_is_the_loaders(loader: Make, photos: Path, options: dict[str, Any]
     assert planned.batches == len(one)
     assert planned["memory"]["depth"] == one._stream.held()[1]
     assert planned["memory"]["ring_bytes"] == one.stats()["ring_bytes"]
+    own = one.plan()
+    assert own["memory"] == planned["memory"] and own.batches == planned.batches
+
+
+def test_a_loader_has_its_plan(loader: Make, photos: Path) -> None:
+    listed = [photo.read_bytes() for photo in sorted(photos.glob("*/*.jpg"))[:40]]
+    one = loader(featherload.Items(images=listed), objects=[None] * 40, targets="list")
+    assert one.plan()["samples"] == 40
+    assert one.plan()["memory"]["ring_bytes"] == one.stats()["ring_bytes"]
+    assert sum(1 for _ in one) == len(one)
 
 
 def test_tools_raise_what_a_loader_does(tmp_path: Path) -> None:
@@ -104,9 +118,62 @@ def test_an_index_prints_objects(photos: Path, tmp_path: Path) -> None:
         "categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}],
     }
     (tmp_path / "coco.json").write_text(json.dumps(coco))
-    found = str(featherload.index(photos, objects=tmp_path / "coco.json"))
-    assert "objects          256: 128 cat, 128 dog" in found
-    assert "without objects  128 images" in found
+    file = tmp_path / "coco.json"
+    for objects in (file, {"files": file, "style": "albumentations"}, {"files": str(file)}):
+        found = str(featherload.index(photos, objects=objects))
+        assert "objects          256: 128 cat, 128 dog" in found
+        assert "without objects  128 images" in found
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"objects": [{"boxes": []}]}, r"objects \[.*\] is a list, which only Loader takes"),
+        ({"objects": {"files": [{}]}}, "objects .* is a list, .* give a COCO file, a pattern"),
+        ({"objects": {"files": "a.json", "names": print}}, "objects .* is of type dict"),
+        ({"masks": ["a.png"]}, "masks .* is a list, .* a pattern such as '../masks/{stem}.png'"),
+        ({"rasters": {"depth": [b"some"]}}, "rasters .* is a list, .* '../depth/{stem}.png'"),
+        ({"labels": [0, 1]}, "labels .* is a list, .* give 'auto' or 'none'"),
+        ({"sampler": featherload.samplers.Weighted()}, "sampler .* is of type Weighted"),
+        ({"then": print}, "then .* is a function, which only Loader takes"),
+        ({"columns": "score"}, "columns is 'score': give a list of names"),
+        ({"batch_size": {}}, "batch_size {} is of type dict: give a text or a number"),
+        ({"row_limit": float("nan")}, "row_limit nan is not a finite number"),
+    ],
+)
+def test_values_that_only_a_loader_takes(photos: Path, options: dict[str, Any], match: str) -> None:
+    (name,) = options
+    calls: list[Callable[[], Any]] = [
+        lambda: featherload.index(photos, **options),
+        lambda: featherload.rss(photos, num_workers=(1,), **options),
+        lambda: cache.build(photos, photos / "none", progress=False, **options),
+    ]
+    for call in calls:
+        with pytest.raises(featherload.ConfigError, match=match) as failed:
+            call()
+        assert failed.value.option == name
+    assert not (photos / "none").exists()
+
+
+def test_keywords_as_flags() -> None:
+    rule = featherload.Captions("text", drop=0.5, map=print)
+    assert flags({"columns": ["a", "b"], "allow_outside": True, "images": False}) == [
+        *("--columns=a,b", "--allow-outside", "--no-images")
+    ]
+    assert flags({"multi_scale": [64, (96, 128)], "shuffle": True, "images": True}) == [
+        "--multi-scale=64x64,96x128"
+    ]
+    assert flags({"find_masks": False, "strict": False, "objects": None, "columns": []}) == [
+        "--find-masks=false"
+    ]
+    (captions,) = flags({"captions": rule})
+    assert json.loads(captions.removeprefix("--captions="))["drop"] == 0.5
+    masks = {"files": Path("../masks/{stem}.png"), "ignore": 255}
+    (text,) = flags({"masks": masks})
+    assert json.loads(text.removeprefix("--masks=")) == {**masks, "files": "../masks/{stem}.png"}
+    depth = {"files": "../depth/{stem}.png", "missing": float("nan")}
+    both = flags({"rasters": {"depth": depth, "flow": Path("../flow/{stem}.flo")}})
+    assert both[1] == "--raster=flow=../flow/{stem}.flo" and '"missing": "nan"' in both[0]
 
 
 def test_the_package_is_a_program() -> None:
@@ -118,6 +185,8 @@ def test_the_package_is_a_program() -> None:
 
 @pytest.mark.alone
 def test_rss(photos: Path) -> None:
+    with pytest.raises(featherload.ConfigError, match="num_workers 0 is too small"):
+        featherload.rss(photos, num_workers=0)
     measured = featherload.rss(photos, num_workers=(1, 2), seconds=1)
     assert len(measured["rows"]) == 2 and measured.slope_mib_per_worker < 20
     assert str(measured).count("\n") == 2

@@ -24,6 +24,7 @@ from . import (
     _captions,
     _columns,
     _counts,
+    _featherload,
     _huggingface,
     _items,
     _labels,
@@ -42,11 +43,12 @@ from ._dataset import Dataset
 from ._epoch import Epoch
 from ._epoch_sampler import EpochBatchSampler, EpochSampler
 from ._errors import ConfigError, Error, WorkerError
-from ._featherload import RawBatch, Stream, printable, tell_warnings
+from ._featherload import RawBatch, RawObjects, Stream, printable, tell_warnings
 from ._given_order import EPOCH, ITERATIONS, GivenBatches, GivenBatchOrder, GivenOrder
 from ._item_feed import AskedItems, Feeder
 from ._preview import Preview
 from ._processes import private_bytes
+from ._reports import Plan
 from ._target_plan import TargetView
 from ._turn import Turn
 from ._values import LAST, shown, whole, yes_or_no
@@ -60,6 +62,20 @@ _FIXED = {
     *("generator", "num_workers", "persistent_workers", "sampler", "timeout"),
 }
 _Path = str | os.PathLike[str]
+
+
+def made_plan(
+    text: str,
+    items: _items.Items | AskedItems | None,
+    *,
+    rasters: _rasters.Listed,
+    objects: RawObjects | None,
+) -> Plan:
+    """The memory plan of a loader with these options, over samples that Python lists or a path."""
+    raw = None if items is None else items._raw
+    limit = items.limit if isinstance(items, AskedItems) else None
+    planned = _featherload.plan(text, raw, limit, rasters=rasters, objects=objects)
+    return Plan(json.loads(planned))
 
 
 def made_again(samples: Any) -> Any:
@@ -643,6 +659,22 @@ class Loader:
             processes.append(report["fetch"]["process"])
         memory = report["ring_bytes"] + sum(private_bytes(pid) for pid in processes)
         return {**self._counts.read(), "memory_bytes": memory, **report}
+
+    def plan(self) -> Plan:
+        """The memory plan of this loader: the upper limit of the memory of all processes, and each
+        part of it. ``featherload.plan`` gives the same before a loader is made.
+
+        Reads headers again, and decodes nothing. ``stats()["memory_bytes"]`` is the memory in use.
+        """
+        source, loader = self._said
+        most = self._stream.held()[1]
+        # The memory that is available now is less than before the start, and it may limit the
+        # number of batches.
+        if most is not None:
+            loader = {**loader, "depth": most}
+        return made_plan(
+            _options.text(source, loader), self._items, rasters=self._rasters, objects=self._objects
+        )
 
     @property
     def recipe(self) -> dict[str, Any]:

@@ -4,64 +4,30 @@ executable of the package as a separate process, and return the values of its ``
 from __future__ import annotations
 
 import inspect
-import json
-import math
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import (
     _captions,
     _columns,
-    _featherload,
     _items,
     _object_lists,
     _options,
     _rasters,
     _stored_values,
+    _then,
 )
-from ._errors import ConfigError
+from ._flags import flags
 from ._given_order import GivenOrder
 from ._helper import run_json
-from ._item_feed import AskedItems
-from ._loader import Loader
+from ._loader import Loader, made_plan
 from ._reports import Doctor, IndexReport, Plan, Rss
-from ._values import argument_text, byte_count, whole
+from ._values import argument_text, whole
 from .samplers import Sampler
 
 _Path = str | os.PathLike[str]
-
-# Keywords with sizes. A number is in bytes, but the command line needs a unit.
-_SIZES = {"memory_limit", "gpu_memory_limit", "max_scratch", "shard_size", "fetch_limit"}
-
-
-def _flags(options: dict[str, Any]) -> list[str]:
-    """Keywords of ``Loader`` as flags. None and False are left out."""
-    flags = []
-    for name, value in options.items():
-        if value is None or value is False:
-            continue
-        if name == "shuffle":
-            # True is the default, and False was left out above.
-            continue
-        flag = "--" + name.replace("_", "-")
-        # As one argument: a value may begin with a dash.
-        flags.append(flag if value is True else f"{flag}={_text(name, value)}")
-    return flags
-
-
-def _text(name: str, value: Any) -> str:
-    """A value as text for the command line."""
-    if isinstance(value, (str, bytes, os.PathLike)):
-        return argument_text(name, value)
-    if name in _SIZES:
-        return f"{byte_count(name, value)}B"
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise ConfigError(f"{name} {value} is not a finite number: give one", option=name)
-        return repr(value)
-    return str(whole(name, value, -(1 << 63)))
 
 
 def _with_recipe(
@@ -79,7 +45,7 @@ def _with_recipe(
             name = os.path.join(folder, "recipe.json")
             with open(name, "w", encoding="utf-8") as file:
                 file.write(found["recipe_text"])
-        said = ["--recipe", name, *_flags({"dtype": found.get("dtype"), **options})]
+        said = ["--recipe", name, *flags({"dtype": found.get("dtype"), **options})]
         return run_json([*command, *said, *tail])
 
 
@@ -98,10 +64,11 @@ def plan(
     """
     said = inspect.signature(Loader).bind(src, recipe, batch_size, num_workers, **options)
     said.apply_defaults()
+    _then.check(said.arguments["then"])
     keywords = {
         name: value
         for name, value in said.arguments.items()
-        if name not in ("framework", "targets")
+        if name not in ("framework", "targets", "then")
     }
     sampler = keywords["sampler"]
     if sampler is not None and not isinstance(sampler, (str, Sampler)):
@@ -115,22 +82,20 @@ def plan(
     rasters = _rasters.taken(keywords)
     objects = _object_lists.taken(keywords, items is not None, getattr(items, "_objects", None))
     text = _options.text(*_options.library(keywords))
-    raw = None if items is None else items._raw
-    limit = items.limit if isinstance(items, AskedItems) else None
-    planned = _featherload.plan(text, raw, limit, rasters=rasters, objects=objects)
-    return Plan(json.loads(planned))
+    return made_plan(text, items, rasters=rasters, objects=objects)
 
 
 def rss(
     src: _Path,
     recipe: Any = "train224",
-    num_workers: Sequence[int] = (1, 2, 4, 8),
+    num_workers: int | Iterable[int] = (1, 2, 4, 8),
     *,
     dtype: Any = None,
     **options: Any,
 ) -> Rss:
     """Measures the memory of all processes for each number of workers, for 5 seconds each."""
-    counts = [str(whole("num_workers", count, 1)) for count in num_workers]
+    several = num_workers if isinstance(num_workers, Iterable) else [num_workers]
+    counts = [str(whole("num_workers", count, 1)) for count in several]
     options["num_workers"] = ",".join(counts)
     return Rss(_with_recipe(["rss"], recipe, dtype, options, [argument_text("src", src)]))
 
@@ -138,11 +103,12 @@ def rss(
 def index(src: _Path, **options: Any) -> IndexReport:
     """Counts samples, classes, formats, sizes and unreadable files of a data set.
 
-    ``options``: keywords of ``Loader`` for reading a source, such as ``labels`` and ``fetch_dir``.
+    ``options``: keywords of ``Loader`` for reading a source, such as ``labels`` and ``fetch_dir``,
+    and ``objects`` in files, a column or members.
     For tar shards in an object store, downloads each shard once. With ``share=True``, also uploads
     the resulting index to the folder of the shards, where other machines find it.
     """
-    return IndexReport(run_json(["index", *_flags(options), argument_text("src", src)]))
+    return IndexReport(run_json(["index", *flags(options), argument_text("src", src)]))
 
 
 def doctor(src: _Path | None = None) -> Doctor:

@@ -8,18 +8,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from . import _columns, _progress, _rasters, _stored_values
+from . import _progress, _stored_values
 from ._errors import ConfigError
+from ._flags import flags
 from ._helper import run_json
 from ._reports import CacheReport
 from ._stored_values import Stored
-from ._tools import _flags
 from ._values import argument_text, shown, whole, whole_or_none
 from ._writer import Writer
 
@@ -89,20 +88,20 @@ def build(
         "shard": None if shard is None else _share(shard),
         "finish": finish,
         "shuffle": None,
-        "columns": _column_names(columns),
-        "objects": _target_text("objects", objects),
-        "masks": _target_text("masks", masks),
+        "columns": columns,
+        "objects": objects,
+        "masks": masks,
+        "rasters": rasters,
         "num_workers": whole_or_none("num_workers", num_workers, 0),
         "on_error": on_error,
         "force": force,
         "stage_dir": stage_dir,
         **options,
     }
-    # Not through `_flags`: its `shuffle` is the one of `Loader`, and False is not a seed.
+    # Not through `flags`: its `shuffle` is the one of `Loader`, and False is not a seed.
     seed = whole_or_none("shuffle", shuffle, 0)
-    flags = _flags(said) + ([] if seed is None else [f"--shuffle={seed}"])
-    flags += _raster_flags(rasters)
-    args = ["cache", "build", *flags, argument_text("src", src), argument_text("dst", dst)]
+    said_flags = flags(said) + ([] if seed is None else [f"--shuffle={seed}"])
+    args = ["cache", "build", *said_flags, argument_text("src", src), argument_text("dst", dst)]
     with _progress.Steps(shown=progress) as steps:
         return _report([*args, "--progress", "json"], steps.tell)
 
@@ -123,52 +122,6 @@ def verify(dst: _Path) -> CacheReport:
     if _stored_values.is_folder(dst):
         return CacheReport(_stored_values.verify(Path(dst)))
     return _report(["cache", "verify", argument_text("dst", dst)])
-
-
-def _column_names(columns: Any) -> str | None:
-    """``["a", "b"]`` as text for the command line. None without columns."""
-    names = _columns.checked(columns) or []
-    for name in names:
-        if "," in name or not name:
-            raise ConfigError(
-                f"columns has {shown(name)}, and a cache keeps no column of such a name: rename it",
-                option="columns",
-            )
-    return ",".join(names) or None
-
-
-def _target_text(name: str, value: Any) -> str | None:
-    """Objects, masks or a raster as text for the command line."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, Mapping):
-        try:
-            return json.dumps(dict(value))
-        except TypeError:
-            pass
-    elif hasattr(value, "__fspath__"):
-        return argument_text(name, value)
-    raise ConfigError(
-        f"{name} {shown(value)} is no file, pattern or column: a cache is built with {name} in "
-        "files, a column or members",
-        option=name,
-    )
-
-
-def _raster_flags(rasters: Any) -> list[str]:
-    """Rasters as flags of the command line."""
-    if rasters is not None and not isinstance(rasters, Mapping):
-        raise ConfigError(
-            "rasters is no dict: give names and files, such as {'depth': '../depth/{stem}.png'}",
-            option="rasters",
-        )
-    flags = []
-    for name, raster in (rasters or {}).items():
-        if raster is None:
-            raise ConfigError(f"rasters[{name!r}] is None: name its files", option="rasters")
-        rule = _rasters.json_rule(raster) if isinstance(raster, Mapping) else raster
-        flags.append(f"--raster={name}={_target_text('rasters', rule)}")
-    return flags
 
 
 def _share(shard: Any) -> str:
