@@ -3,8 +3,8 @@
     resizes.py OUT
 
 OUT/cases.json   `filter` (bilinear, bicubic or lanczos of Pillow; tensor_bilinear or
-                 tensor_bicubic: torchvision's with antialias, of a tensor), height and width before and after, and the first
-                 byte of the result in the next file.
+                 tensor_bicubic: torchvision's with antialias, of a tensor), height and width before
+                 and after, and the first byte of the result in the next file.
 OUT/results.bin  The results, three interleaved channels.
 
 Bytes of images follow from the number of the case (`noise`), so they are not written. Half of the
