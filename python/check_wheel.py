@@ -1,7 +1,8 @@
 """Looks at what a wheel brings: `check_wheel.py GLIBC WHEEL`.
 
 No symbol of a glibc that is newer, no library but the C library's own and libgcc_s, an
-executable that may be executed, and the files of the package.
+executable that may be executed, the files of the package, and at most 16 MiB. Prints the sizes of
+the wheel, of its large members, and of their sections.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 ALLOWED = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
 ALLOWED |= {"libdl.so.2", "libpthread.so.0", "librt.so.1"}  # parts of glibc before 2.34
 HELPER = "featherload/_bin/featherload"
+MOST_MIB = 16
 FILES = ["featherload/py.typed", "featherload/__init__.py", "featherload/_featherload.pyi"]
 
 
@@ -39,6 +41,16 @@ def faults(path: Path, most: str) -> list[str]:
     return found
 
 
+def sections(path: Path) -> list[tuple[int, str]]:
+    """Bytes and names of the sections that a file has, the largest first."""
+    listed = subprocess.run(
+        ["readelf", "-SW", path], capture_output=True, text=True, check=True
+    ).stdout
+    row = re.compile(r"\] (\.\S+)\s+(\S+)\s+\S+\s+\S+\s+([0-9a-f]+)\s")
+    found = [(int(size, 16), name) for name, kind, size in row.findall(listed) if kind != "NOBITS"]
+    return sorted(found, reverse=True)
+
+
 def main(most: str, wheel: str) -> int:
     wrong = []
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
@@ -53,10 +65,16 @@ def main(most: str, wheel: str) -> int:
             wrong += [f"{name} {fault}" for fault in faults(path, most)]
             if not archive.getinfo(name).external_attr >> 16 & 0o111:
                 wrong.append(f"{name} may not be executed")
+            info = archive.getinfo(name)
+            parts = ", ".join(f"{part} {size / (1 << 20):.1f}" for size, part in sections(path)[:6])
+            packed, whole = info.compress_size / (1 << 20), info.file_size / (1 << 20)
+            print(f"{name}: {packed:.1f} of {whole:.1f} MiB; {parts}")
+    size = Path(wheel).stat().st_size / (1 << 20)
+    if size > MOST_MIB:
+        wrong.append(f"has {size:.1f} MiB, more than {MOST_MIB}")
     for line in sorted(wrong):
         print(f"{wheel}: {line}", file=sys.stderr)
     if not wrong:
-        size = Path(wheel).stat().st_size / (1 << 20)
         print(f"{wheel}: {size:.1f} MiB, glibc {most} and later")
     return int(bool(wrong))
 
