@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Lists the public API of the Rust crate, from the pages of rustdoc.
 
     api.py DOC            prints the list. DOC is the folder that `cargo doc` wrote of the crate
@@ -13,13 +12,13 @@ Pages are read instead of rustdoc's JSON, because stable Rust writes only pages.
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
-SNAPSHOT = Path(__file__).resolve().parent.parent / "docs/api/rust.txt"
+from api_list import finish
+
 # Where the parts of a page begin that follow from the rest.
 FOLLOWING = {
     "synthetic-implementations-list",
@@ -108,17 +107,7 @@ def listed(doc: Path) -> str:
 
 def main() -> None:
     doc, *options = sys.argv[1:]
-    found = listed(Path(doc))
-    if "--write" in options:
-        SNAPSHOT.write_text(found)
-    elif "--check" in options:
-        kept = SNAPSHOT.read_text().splitlines()
-        changes = difflib.unified_diff(kept, found.splitlines(), "docs/api/rust.txt", "now", n=1)
-        if text := "\n".join(changes):
-            print(text)
-            sys.exit("api: the public API of the crate changed: run scripts/api --write")
-    else:
-        print(found, end="")
+    finish(listed(Path(doc)), "rust.txt", options)
 
 
 main()

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Lists the public API of the Python package, from its source.
 
     api_python.py            prints the list
@@ -13,14 +12,13 @@ environment of scripts/site has. Nothing is imported, so no trainer need be inst
 
 from __future__ import annotations
 
-import difflib
 import sys
 from pathlib import Path
 
 import griffe
+from api_list import finish
 
 ROOT = Path(__file__).resolve().parent.parent
-SNAPSHOT = ROOT / "docs/api/python.txt"
 
 
 def is_public(name: str) -> bool:
@@ -103,17 +101,7 @@ def listed() -> str:
 
 
 def main() -> None:
-    found = listed()
-    if "--write" in sys.argv:
-        SNAPSHOT.write_text(found)
-    elif "--check" in sys.argv:
-        kept = SNAPSHOT.read_text().splitlines()
-        changes = difflib.unified_diff(kept, found.splitlines(), "docs/api/python.txt", "now", n=1)
-        if text := "\n".join(changes):
-            print(text)
-            sys.exit("api: the public API of the package changed: run scripts/api --write")
-    else:
-        print(found, end="")
+    finish(listed(), "python.txt", sys.argv[1:])
 
 
 main()

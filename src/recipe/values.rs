@@ -85,9 +85,21 @@ pub enum LibraryFilter {
 /// As it stands in recipes: without the rules of libraries.
 impl Serialize for InterpolationMode {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let names = ["nearest", "bilinear", "bicubic", "lanczos", "area"];
-        let index = names.iter().position(|name| *name == self.name());
-        serializer.serialize_unit_variant("interpolation", index.unwrap_or(0) as u32, self.name())
+        serializer.serialize_unit_variant("interpolation", self.word(), self.name())
+    }
+}
+
+/// The words of recipes, in the order in which they are deserialized.
+const WORDS: [&str; 5] = ["nearest", "bilinear", "bicubic", "lanczos", "area"];
+
+impl LibraryFilter {
+    /// The filter without the rules of a library.
+    pub(super) fn interpolation(self) -> InterpolationMode {
+        match self {
+            Self::Bilinear => InterpolationMode::Bilinear,
+            Self::Bicubic => InterpolationMode::Bicubic,
+            Self::Lanczos => InterpolationMode::Lanczos,
+        }
     }
 }
 
@@ -116,17 +128,18 @@ impl InterpolationMode {
     }
 
     pub fn name(self) -> &'static str {
+        WORDS[self.word() as usize]
+    }
+
+    /// Its place in [`WORDS`].
+    fn word(self) -> u32 {
         match self {
-            Self::Nearest | Self::Labels(_) => "nearest",
-            Self::Bilinear => "bilinear",
-            Self::Bicubic => "bicubic",
-            Self::Lanczos => "lanczos",
-            Self::Area => "area",
-            Self::Pillow(filter) | Self::Torchvision(filter) => match filter {
-                LibraryFilter::Bilinear => "bilinear",
-                LibraryFilter::Bicubic => "bicubic",
-                LibraryFilter::Lanczos => "lanczos",
-            },
+            Self::Nearest | Self::Labels(_) => 0,
+            Self::Bilinear => 1,
+            Self::Bicubic => 2,
+            Self::Lanczos => 3,
+            Self::Area => 4,
+            Self::Pillow(filter) | Self::Torchvision(filter) => filter.interpolation().word(),
         }
     }
 }

@@ -151,14 +151,7 @@ impl ResizeFilter {
 }
 
 impl LibraryFilter {
-    fn interpolation(self) -> InterpolationMode {
-        match self {
-            Self::Bilinear => InterpolationMode::Bilinear,
-            Self::Bicubic => InterpolationMode::Bicubic,
-            Self::Lanczos => InterpolationMode::Lanczos,
-        }
-    }
-
+    /// The shape of the filter.
     fn kernel(self) -> ResizeFilter {
         match self {
             Self::Bilinear => ResizeFilter::Triangle,

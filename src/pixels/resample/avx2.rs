@@ -82,7 +82,8 @@ fn across_n<const PAIRS: usize, const WIDE_WEIGHTS: bool>(
                 j += 2;
             }
             if j < pairs {
-                // SAFETY: as for the loads of `src` above.
+                // SAFETY: `across` has asserted that `src` holds `reach` bytes, and
+                // `LaneWeights::fill` made `reach` the end of the last such load.
                 let pixels = unsafe { load_two(src, low + j * 6, high + j * 6) };
                 let a = _mm256_shuffle_epi8(pixels, first);
                 if WIDE_WEIGHTS {

@@ -37,21 +37,20 @@ pub(super) fn down(
     offsets: &[usize],
     dst: &mut [u8],
 ) {
-    let coeffs = &table.row(o).2[..offsets.len()];
-    let coeffs = DownWeights {
-        coeffs,
+    let weights = DownWeights {
+        coeffs: &table.row(o).2[..offsets.len()],
         precision: table.precision(),
         is_wide: table.is_wide(),
     };
     match cpu {
-        CpuLevel::Scalar => scalar::down(coeffs, src, offsets, dst),
+        CpuLevel::Scalar => scalar::down(weights, src, offsets, dst),
         // SAFETY: `ImageResampler::new` has checked that this CPU has SSE4.1.
         #[cfg(target_arch = "x86_64")]
-        CpuLevel::Sse41 => unsafe { sse41::down(coeffs, src, offsets, dst) },
+        CpuLevel::Sse41 => unsafe { sse41::down(weights, src, offsets, dst) },
         // SAFETY: `ImageResampler::new` has checked that this CPU has AVX2.
         #[cfg(target_arch = "x86_64")]
-        CpuLevel::Avx2 => unsafe { avx2::down(coeffs, src, offsets, dst) },
+        CpuLevel::Avx2 => unsafe { avx2::down(weights, src, offsets, dst) },
         #[cfg(not(target_arch = "x86_64"))]
-        _ => scalar::down(coeffs, src, offsets, dst),
+        _ => scalar::down(weights, src, offsets, dst),
     }
 }
