@@ -2,7 +2,12 @@
 //! and with the memory of one process.
 
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
+#![cfg_attr(doctest, doc = include_str!("../docs/gpu.md"))]
+#![cfg_attr(doctest, doc = include_str!("../docs/memory.md"))]
 #![cfg_attr(doctest, doc = include_str!("../docs/rust.md"))]
+#![cfg_attr(doctest, doc = include_str!("../docs/segmentation.md"))]
+#![cfg_attr(doctest, doc = include_str!("../docs/shards.md"))]
+#![cfg_attr(doctest, doc = include_str!("../docs/targets.md"))]
 #![cfg_attr(
     not(feature = "codecs"),
     allow(
