@@ -1,8 +1,9 @@
 """Builds the package from its source: the hooks of PEP 517 and PEP 660.
 
 They are maturin's, with one step before them: cargo builds the executable that the package brings
-along. It goes into cargo's folder for the extension, so crates that both need compile once. An
-executable that FEATHERLOAD_EXECUTABLE names is taken as it is.
+along. It goes into cargo's folder for the extension, which has the same features of the library: so
+the library and its crates compile once. An executable that FEATHERLOAD_EXECUTABLE names is taken as
+it is.
 """
 
 from __future__ import annotations
