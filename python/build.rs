@@ -48,8 +48,6 @@ fn build() -> Result<PathBuf, Box<dyn Error>> {
         .arg(&folder)
         .arg("--manifest-path")
         .arg(root.join("Cargo.toml"))
-        // Flags for the extension alone.
-        .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .status()?;
     if !status.success() {

@@ -1,9 +1,8 @@
 """Builds the package from its source: the hooks of PEP 517 and PEP 660.
 
 They are maturin's, with one step before them: cargo builds the executable that the package brings
-along. It goes into cargo's folder for the extension, which has the same features of the library: so
-the library and its crates compile once. An executable that FEATHERLOAD_EXECUTABLE names is taken as
-it is.
+along. The extension has the same features and the same folder of cargo, so the library compiles
+once for both. An executable that FEATHERLOAD_EXECUTABLE names is taken as it is.
 """
 
 from __future__ import annotations

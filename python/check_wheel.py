@@ -1,8 +1,8 @@
 """Looks at what a wheel brings: `check_wheel.py GLIBC WHEEL`.
 
-No symbol of a glibc that is newer, no library but the C library's own and libgcc_s, an
-executable that may be executed, and the files of the package. Prints the sizes of the wheel, of its
-large members, and of their sections.
+No symbol of a glibc that is newer, no library but the C library's own and libgcc_s, no symbols of
+the linker, an executable that may be executed, and the files of the package. Prints the sizes of
+the wheel, of its large members, and of their sections.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ def faults(path: Path, most: str) -> list[str]:
     found = [f"needs GLIBC_{v}" for v in versions if number(v) > number(most)]
     needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))
     found += [f"needs {library}" for library in needed - ALLOWED]
+    if any(name == ".symtab" for _, name in sections(path)):
+        found.append("has symbols, which make the wheel larger: strip it")
     if not versions or not needed:
         found.append("has no dynamic symbols: nothing was looked at")
     return found

@@ -21,6 +21,6 @@ def finish(found: str, name: str, options: list[str]) -> None:
         )
         if text := "\n".join(changes):
             print(text)
-            sys.exit(f"api: docs/api/{name} is not what the source has: run scripts/api --write")
+            sys.exit(f"api: docs/api/{name} differs from the source: run scripts/api --write")
     else:
         print(found, end="")

@@ -137,7 +137,7 @@ def test_boxes_and_pixels_are_those_of_albumentations(A: Any, chain: str, format
     loader = featherload.Loader(
         paths, compose, objects=items, batch_size=4, shuffle=False, num_workers=1, framework="torch"
     )
-    assert "albumentations" in str(loader._said[1]["objects"])
+    assert "albumentations" in str(loader._request.loader["objects"])
     dropped = 0
     with loader:
         [(images, targets)] = list(loader)

@@ -92,7 +92,10 @@ def test_batches_are_those_of_the_folder(scene: Path) -> None:
 
 
 def test_targets_alone_take_the_objects_of_a_cache(scene: Path) -> None:
+    planned = featherload.plan(scene / "cache", RECIPE, 5, num_workers=1, targets="list")
     with featherload.Loader(scene / "cache", RECIPE, 5, num_workers=1, targets="list") as loader:
+        assert planned["memory"] == loader.plan()["memory"]
+        assert planned["object_bytes"] == loader.plan()["object_bytes"] > 0
         assert loader.categories == [(3, "cat"), (4, "dog")]
         _, targets = next(iter(loader))
         assert targets[0].keys() >= {"boxes", "labels"}

@@ -68,7 +68,8 @@ def test_the_text_is_short_and_its_links_exist(path: Path) -> None:
 def test_the_index_lists_the_notebooks() -> None:
     page = (ROOT / "docs" / "quickstart" / "index.md").read_text()
     listed = re.findall(r"\]\((\S+\.ipynb)\)", page)
-    assert sorted(listed) == [path.name for path in NOTEBOOKS] and listed
+    assert listed
+    assert sorted(listed) == [path.name for path in NOTEBOOKS]
 
 
 # Jupyter's loop of asyncio warns.

@@ -66,6 +66,28 @@ def test_plan_is_the_loaders(loader: Make, photos: Path, options: dict[str, Any]
     assert own["memory"] == planned["memory"] and own.batches == planned.batches
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"framework": "nonsense"},
+        {"framework": "numpy", "device": "cuda"},
+        {"targets": "nonsense"},
+        {"targets": "list"},
+        {"objects": "{stem}.txt", "targets": "nonsense"},
+        {"images": False, "then": len},
+        {"num_workers": 0},
+    ],
+)
+def test_plan_refuses_what_the_loader_refuses(photos: Path, options: dict[str, Any]) -> None:
+    options = {"num_workers": 1, **options}
+    with pytest.raises(featherload.Error) as of_loader:
+        featherload.Loader(photos, **options)
+    with pytest.raises(featherload.Error) as of_plan:
+        featherload.plan(photos, **options)
+    assert str(of_plan.value) == str(of_loader.value)
+    assert type(of_plan.value) is type(of_loader.value)
+
+
 def test_a_loader_has_its_plan(loader: Make, photos: Path) -> None:
     listed = [photo.read_bytes() for photo in sorted(photos.glob("*/*.jpg"))[:40]]
     one = loader(featherload.Items(images=listed), objects=[None] * 40, targets="list")

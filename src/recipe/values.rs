@@ -85,12 +85,10 @@ pub enum LibraryFilter {
 /// As it stands in recipes: without the rules of libraries.
 impl Serialize for InterpolationMode {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_unit_variant("interpolation", self.word(), self.name())
+        let (variant, name) = self.variant();
+        serializer.serialize_unit_variant("interpolation", variant, name)
     }
 }
-
-/// The words of recipes, in the order in which they are deserialized.
-const WORDS: [&str; 5] = ["nearest", "bilinear", "bicubic", "lanczos", "area"];
 
 impl LibraryFilter {
     /// The filter without the rules of a library.
@@ -128,18 +126,18 @@ impl InterpolationMode {
     }
 
     pub fn name(self) -> &'static str {
-        WORDS[self.word() as usize]
+        self.variant().1
     }
 
-    /// Its place in [`WORDS`].
-    fn word(self) -> u32 {
+    /// The number of the variant that is deserialized, and its name in recipes.
+    fn variant(self) -> (u32, &'static str) {
         match self {
-            Self::Nearest | Self::Labels(_) => 0,
-            Self::Bilinear => 1,
-            Self::Bicubic => 2,
-            Self::Lanczos => 3,
-            Self::Area => 4,
-            Self::Pillow(filter) | Self::Torchvision(filter) => filter.interpolation().word(),
+            Self::Nearest | Self::Labels(_) => (0, "nearest"),
+            Self::Bilinear => (1, "bilinear"),
+            Self::Bicubic => (2, "bicubic"),
+            Self::Lanczos => (3, "lanczos"),
+            Self::Area => (4, "area"),
+            Self::Pillow(filter) | Self::Torchvision(filter) => filter.interpolation().variant(),
         }
     }
 }

@@ -222,5 +222,9 @@ fn what_must_be_absent_is_found_where_it_must_be() {
         1
     );
     assert_eq!(count("src/pool/coordinator/a.rs", "use cudarc::driver;"), 1);
+    assert_eq!(
+        count("python/rust/a.rs", "use featherload::internals::Job;"),
+        1
+    );
     assert_eq!(count("src/index/a.rs", "thread::spawn(f);"), 0);
 }

@@ -20,12 +20,9 @@ from typing import Any, Literal
 
 from . import (
     _accelerate,
-    _albumentations,
     _captions,
     _columns,
     _counts,
-    _featherload,
-    _huggingface,
     _items,
     _labels,
     _masks,
@@ -35,6 +32,7 @@ from . import (
     _preview,
     _progress,
     _rasters,
+    _request,
     _stored_values,
     _then,
 )
@@ -43,15 +41,15 @@ from ._dataset import Dataset
 from ._epoch import Epoch
 from ._epoch_sampler import EpochBatchSampler, EpochSampler
 from ._errors import ConfigError, Error, WorkerError
-from ._featherload import RawBatch, RawObjects, Stream, printable, tell_warnings
-from ._given_order import EPOCH, ITERATIONS, GivenBatches, GivenBatchOrder, GivenOrder
+from ._featherload import RawBatch, Stream, printable, tell_warnings
+from ._given_order import EPOCH, ITERATIONS, GivenBatches, GivenBatchOrder
 from ._item_feed import AskedItems, Feeder
 from ._preview import Preview
 from ._processes import private_bytes
 from ._reports import Plan
 from ._target_plan import TargetView
 from ._turn import Turn
-from ._values import LAST, shown, whole, yes_or_no
+from ._values import LAST, shown, whole
 from .samplers import Sampler
 
 _log = logging.getLogger("featherload")
@@ -62,20 +60,6 @@ _FIXED = {
     *("generator", "num_workers", "persistent_workers", "sampler", "timeout"),
 }
 _Path = str | os.PathLike[str]
-
-
-def made_plan(
-    text: str,
-    items: _items.Items | AskedItems | None,
-    *,
-    rasters: _rasters.Listed,
-    objects: RawObjects | None,
-) -> Plan:
-    """The memory plan of a loader with these options, over samples that Python lists or a path."""
-    raw = None if items is None else items._raw
-    limit = items.limit if isinstance(items, AskedItems) else None
-    planned = _featherload.plan(text, raw, limit, rasters=rasters, objects=objects)
-    return Plan(json.loads(planned))
 
 
 def made_again(samples: Any) -> Any:
@@ -295,61 +279,14 @@ class Loader:
         then: Callable[[Any], Any] | None = None,
     ) -> None:
         keywords = {name: value for name, value in locals().items() if name != "self"}
-        del keywords["framework"], keywords["targets"], keywords["then"]
-        _then.check(then)
+        self._request = request = _request.checked(keywords)
         self._then = then
-        self._reads_images = yes_or_no("images", images)
-        if then is not None and not images:
-            raise ConfigError(
-                "then is a function on images, and images=False reads none: remove one of them",
-                option="then",
-            )
-        if num_workers == 0:
-            raise ConfigError(
-                "num_workers=0 would decode in this process: give at least 1 (workers start in "
-                "milliseconds, however large this process is)",
-                option="num_workers",
-            )
-        named = keywords["columns"] = _columns.checked(columns)
-        self._captions = keywords["captions"] = _captions.checked(captions)
-        owners = _stored_values.taken(keywords)
-        self._items = _items.taken(keywords)
-        of_column = getattr(self._items, "_objects", None)
-        self._columns = _captions.held_columns(self._items, named or [], self._captions, owners)
-        if self._items is not None:
-            self._items = self._items._without_columns()
-        keywords |= _captions.library(named, self._captions, self._columns, owners)
         self._has_masks = masks is not None
-        keywords["masks"] = _huggingface.with_labels(recipe, masks)
-        self._rasters = _rasters.taken(keywords)
-        if targets is not None and objects is None and self._items is None:
-            # A cache may have objects, and says so if it has none.
-            objects = _object_lists.OF_CACHE
-        form = _objects.checked_form(targets, objects is not None)
-        objects = _huggingface.with_style(recipe, objects)
-        keywords["objects"] = _albumentations.with_rule(recipe, objects)
-        self._objects = _object_lists.taken(keywords, self._items is not None, of_column)
-        box_format = _albumentations.box_format(recipe)
-        self._view = self._target_view(_objects.viewer(form, keywords["objects"], box_format))
+        self._view = self._target_view(request.view)
         self._has_one_channel: bool = getattr(self, "_has_one_channel", False)
-        if sampler is not None and not isinstance(sampler, (str, Sampler)):
-            sampler = keywords["sampler"] = GivenOrder(sampler)
-        self._given = sampler if isinstance(sampler, GivenOrder) else None
-        self._said = _options.library(keywords)
-        where = self._said[1]["device"]
-        self.framework: Framework = framework or ("numpy" if where == "cpu" else "torch")
-        if self.framework not in TAKEN:
-            raise ConfigError(
-                f"framework {framework!r} is unknown: use one of {', '.join(TAKEN)}",
-                option="framework",
-            )
-        if where != "cpu" and self.framework == "numpy":
-            raise ConfigError(
-                f"NumPy has no arrays on {where}: use framework='torch' or 'jax', or device='cpu'",
-                option="framework",
-            )
-        self._stream, self._feeder = self._open(*self._said, self._has_one_channel)
-        if form == "detr" and any({"patches", "tiles"} & op.keys() for op in _ops(self.recipe)):
+        self.framework: Framework = request.framework
+        self._stream, self._feeder = self._open(request.loader, self._has_one_channel)
+        if targets == "detr" and any({"patches", "tiles"} & op.keys() for op in _ops(self.recipe)):
             self._stream.close()
             raise ConfigError(
                 "targets='detr' needs images, and this recipe makes patches or tiles: use "
@@ -371,12 +308,12 @@ class Loader:
         self._place: tuple[int, int] = plan["rank"], plan["world"]
         self._crops: tuple[str, int] = state["recipe_hash"], plan["seed"]
         # A method of a data set gives labels with the images.
-        self.dataset = Dataset(self._stream, not isinstance(self._items, AskedItems))
-        if self._columns is not None and owners:
-            self._columns.add(self._stored_columns(owners))
-        if self._given is not None:
+        self.dataset = Dataset(self._stream, not isinstance(request.items, AskedItems))
+        if request.columns is not None and request.stored:
+            request.columns.add(self._stored_columns())
+        if request.order is not None:
             try:
-                self._given.check_ranks(*self._place, len(self.dataset))
+                request.order.check_ranks(*self._place, len(self.dataset))
             except ConfigError:
                 self._stream.close()
                 raise
@@ -431,32 +368,31 @@ class Loader:
         return epoch
 
     def _open(
-        self, source: Mapping[str, Any], loader: Mapping[str, Any], has_one_channel: bool
+        self, loader: Mapping[str, Any], has_one_channel: bool
     ) -> tuple[Stream, Feeder | None]:
         """A stream of these options over the samples of this loader, and the thread that asks for
         their bytes, if a method returns them.
         """
-        items = None if self._items is None else self._items._raw
-        feeder = self._items.feeder() if isinstance(self._items, AskedItems) else None
+        items = self._request.items
+        feeder = items.feeder() if isinstance(items, AskedItems) else None
         stream = Stream(
-            _options.text(source, loader),
-            items,
+            _options.text(self._request.source, loader),
+            None if items is None else items._raw,
             has_one_channel=has_one_channel,
             feed=None if feeder is None else feeder.feed,
-            rasters=self._rasters,
-            objects=self._objects,
+            rasters=self._request.rasters,
+            objects=self._request.objects,
         )
         if feeder is not None:
             feeder.start()
         return stream, feeder
 
-    def _stored_columns(
-        self, owners: Mapping[str, _stored_values.StoredFolder]
-    ) -> dict[str, _columns.Held]:
+    def _stored_columns(self) -> dict[str, _columns.Held]:
         """The columns of folders of stored values, for the samples of this loader."""
+        owners = self._request.stored
         try:
             keys = self._stream.sample_keys(self._lists_samples())
-            if self._reads_images:
+            if self._request.reads_images:
                 _stored_values.warn_of_other_crops(owners, self._crops)
             return _stored_values.columns(
                 owners, keys, lambda id: self.dataset[id][0], self.framework
@@ -475,7 +411,7 @@ class Loader:
                 "found again: give image files",
                 option="stored",
             )
-        return self._items is not None
+        return self._request.items is not None
 
     def _target_view(self, view: TargetView | None) -> TargetView | None:
         """What makes the targets of batches. ``view``: that of the keyword ``targets``."""
@@ -510,9 +446,9 @@ class Loader:
             # A rejected state is forgotten.
             state, self._resume = self._resume, None
             progress = {key: state.pop(key) for key in (ITERATIONS, EPOCH) if key in state}
-            if self._given is not None and asked in (None, state["epoch"]):
+            if self._request.order is not None and asked in (None, state["epoch"]):
                 self._stream.check_resumable(json.dumps(state))
-                self._given.resume(self._stream, state, progress, self._place[0])
+                self._request.order.resume(self._stream, state, progress, self._place[0])
             self._stream.resume(json.dumps(state))
             # Compares with the epoch of the state itself. The stream may be in the next epoch
             # already, if the remaining samples do not fill a batch.
@@ -537,8 +473,8 @@ class Loader:
         self._counts.begin_epoch()
         _accelerate.begin(self)
         number = self._stream.begin_epoch()
-        if self._given is not None:
-            self._given.begin(self._stream, number, was_set)
+        if self._request.order is not None:
+            self._request.order.begin(self._stream, number, was_set)
         return number
 
     def _break_off(self) -> None:
@@ -582,18 +518,20 @@ class Loader:
         ``set_epoch`` and an iterator over numbers of samples. A sampler object that was given is
         returned itself.
         """
-        if self._given is None:
+        order = self._request.order
+        if order is None:
             return EpochSampler(self)
-        of = self._given.sampler
-        return getattr(of, "sampler", of) if isinstance(self._given, GivenBatchOrder) else of
+        of = order.sampler
+        return getattr(of, "sampler", of) if isinstance(order, GivenBatchOrder) else of
 
     @property
     def batch_sampler(self) -> Any:
         """Like ``sampler``, batch by batch."""
-        if isinstance(self._given, GivenBatchOrder):
-            return self._given.sampler
-        if self._given is not None:
-            return GivenBatches(self._given.sampler, self.batch_size, self.drop_last)
+        order = self._request.order
+        if isinstance(order, GivenBatchOrder):
+            return order.sampler
+        if order is not None:
+            return GivenBatches(order.sampler, self.batch_size, self.drop_last)
         return EpochBatchSampler(self)
 
     def state_dict(self) -> dict[str, Any]:
@@ -609,9 +547,9 @@ class Loader:
 
     def _with_progress(self, state: dict[str, Any]) -> dict[str, Any]:
         """The state of the stream, and of a sampler object that was given."""
-        if self._given is None:
+        if self._request.order is None:
             return state
-        return {**self._given.progress(), **state}
+        return {**self._request.order.progress(), **state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Makes the next ``iter()`` continue at the position of ``state``. Numbers of workers and
@@ -666,15 +604,9 @@ class Loader:
 
         Reads headers again, and decodes nothing. ``stats()["memory_bytes"]`` is the memory in use.
         """
-        source, loader = self._said
-        most = self._stream.held()[1]
         # The memory that is available now is less than before the start, and it may limit the
         # number of batches.
-        if most is not None:
-            loader = {**loader, "depth": most}
-        return made_plan(
-            _options.text(source, loader), self._items, rasters=self._rasters, objects=self._objects
-        )
+        return self._request.plan(depth=self._stream.held()[1])
 
     @property
     def recipe(self) -> dict[str, Any]:
@@ -694,21 +626,21 @@ class Loader:
         """
         self._check_process()
         whole("rows", rows, 1)
-        source, loader = self._said
-        if not self._reads_images:
+        if not self._request.reads_images:
             raise ConfigError(
                 "images=False reads no images, so there is nothing to draw: preview a loader with "
                 "images",
                 option="images",
             )
         of_the_run = ("upload", "gpu_memory_limit", "memory_limit", "epochs", "decode_on")
-        here = {name: value for name, value in loader.items() if name not in of_the_run}
+        options = self._request.loader.items()
+        here = {name: value for name, value in options if name not in of_the_run}
         alone = {**here, "num_workers": 1, "depth": 2, "device": "cpu"}
-        stream, _ = self._open(source, alone, has_one_channel=False)
+        stream, _ = self._open(alone, has_one_channel=False)
         try:
             stream.set_epoch(self.epoch)
-            if self._given is not None:
-                self._given.give_to_preview(stream, self.epoch, len(self.dataset))
+            if self._request.order is not None:
+                self._request.order.give_to_preview(stream, self.epoch, len(self.dataset))
             raw = stream.next(stream.begin_epoch())
             if raw is None:
                 return Preview([])
@@ -853,10 +785,10 @@ class Loader:
         labels = pair[1]
         if self._view is not None:
             pair = self._view(*pair, masks, objects)
-        rule = self._captions
-        made = None if rule is None else _captions.BatchCaptions(rule, self._columns)
+        rule = self._request.captions
+        made = None if rule is None else _captions.BatchCaptions(rule, self._request.columns)
         parts = {"view": self._view, "labels": labels, "rasters": rasters, "captions": made}
-        batch = Batch(pair, raw, self._columns, masks, objects, **parts)
+        batch = Batch(pair, raw, self._request.columns, masks, objects, **parts)
         batch._crops = self._crops
         return batch
 

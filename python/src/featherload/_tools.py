@@ -9,23 +9,12 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from . import (
-    _captions,
-    _columns,
-    _items,
-    _object_lists,
-    _options,
-    _rasters,
-    _stored_values,
-    _then,
-)
+from . import _items, _options, _request
 from ._flags import flags
-from ._given_order import GivenOrder
 from ._helper import run_json
-from ._loader import Loader, made_plan
+from ._loader import Loader
 from ._reports import Doctor, IndexReport, Plan, Rss
 from ._values import argument_text, whole
-from .samplers import Sampler
 
 _Path = str | os.PathLike[str]
 
@@ -64,25 +53,7 @@ def plan(
     """
     said = inspect.signature(Loader).bind(src, recipe, batch_size, num_workers, **options)
     said.apply_defaults()
-    _then.check(said.arguments["then"])
-    keywords = {
-        name: value
-        for name, value in said.arguments.items()
-        if name not in ("framework", "targets", "then")
-    }
-    sampler = keywords["sampler"]
-    if sampler is not None and not isinstance(sampler, (str, Sampler)):
-        keywords["sampler"] = GivenOrder(sampler)
-    named = keywords["columns"] = _columns.checked(keywords["columns"])
-    rule = keywords["captions"] = _captions.checked(keywords["captions"])
-    stored = _stored_values.taken(keywords)
-    items = _items.taken(keywords)
-    held = _captions.held_columns(items, named or [], rule, stored)
-    keywords |= _captions.library(named, rule, held, stored)
-    rasters = _rasters.taken(keywords)
-    objects = _object_lists.taken(keywords, items is not None, getattr(items, "_objects", None))
-    text = _options.text(*_options.library(keywords))
-    return made_plan(text, items, rasters=rasters, objects=objects)
+    return _request.checked(said.arguments).plan()
 
 
 def rss(

@@ -429,7 +429,7 @@ def _check_loader(loader: Any) -> None:
     """Raises an error for a loader that a writer cannot lead."""
     if not isinstance(loader, Loader):
         raise _refused(f"loader {shown(loader)} is no featherload.Loader", "loader")
-    if loader._given is not None:
+    if loader._request.order is not None:
         raise _refused(
             "the loader has a sampler object, whose order is unknown after a kill: use one of "
             "featherload.samplers, 'shuffle' or 'sequential'",

@@ -113,9 +113,9 @@ class DataLoader(_torch.DataLoader):
         if running is not None:
             running.supersede()
         state = self._comes_next()
-        if self._given is not None and not state["samples"]:
+        if self._request.order is not None and not state["samples"]:
             epoch = state["epoch"]
-            self._given.begin(self._stream, epoch, self._asked() is not None)
+            self._request.order.begin(self._stream, epoch, self._asked() is not None)
             # It has the hash of the order.
             state = {**json.loads(self._stream.state()), "epoch": epoch}
         return self._with_progress(state)

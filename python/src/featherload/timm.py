@@ -346,7 +346,7 @@ class _Loader(DataLoader):
     def _take(self, raw: Any) -> Batch:
         batch = super()._take(raw)
         if self._mixes is not None:
-            parts = raw.without_pixels(), self._columns
+            parts = raw.without_pixels(), self._request.columns
             return Batch(self._mixed(batch), *parts, captions=batch._captions)
         if self._erasing is not None:
             with self._random_numbers(batch, "cpu"):
