@@ -336,3 +336,22 @@ def test_every_field_reaches_the_library(
     items = featherload.Items(paths, c=several)
     both = [made(items, Captions("c", **fields)) for fields in (base, {**base, **change})]
     assert both[0] != both[1]
+
+
+def test_a_preview_shows_the_captions_of_its_rows(folder: Path) -> None:
+    """Those of the batch, before ``map``, whoever reads the column."""
+    longest = Captions("several", choose="first", prefix="word " * 60, map=len)
+    for src in (folder / "all.jsonl", rows(folder)):
+        with loader(src, RULE) as batches:
+            seen = batches.preview(COUNT)
+            batch = next(iter(batches))
+            want = dict(zip(batch.ids.tolist(), batch.captions, strict=True))
+            assert {row.id: row.text for row in seen} == {row.id: want[row.id] for row in seen}
+            assert any(text and f'"{text}"' in str(seen) for text in want.values())
+            assert "figcaption" in seen._repr_html_()
+        with loader(src, longest) as batches:
+            row = batches.preview(1)[0]
+            assert row.text.startswith("word ") and len(row.text) > 300
+            assert len(row.caption()) < 140 and row.caption().endswith(' ..."')
+    with loader(folder / "all.jsonl", None) as batches:
+        assert batches.preview(1)[0].text is None

@@ -608,6 +608,15 @@ class Loader:
         # number of batches.
         return self._request.plan(depth=self._stream.held()[1])
 
+    def _texts(self, raw: RawBatch) -> list[str] | None:
+        """The captions of a batch, before ``map``. None without captions."""
+        rule, columns = self._request.captions, self._request.columns
+        if rule is None:
+            return None
+        made = _captions.BatchCaptions(replace(rule, map=None), columns)
+        texts: list[str] = made.read(raw)
+        return texts
+
     @property
     def recipe(self) -> dict[str, Any]:
         """The operations on each image, with the changes by keywords."""
@@ -617,7 +626,7 @@ class Loader:
     def preview(self, rows: int = 16) -> Preview:
         """Rows of the first batch of the current epoch as images: as the model gets them, with
         ``normalize`` reverted. Masks, and boxes, keypoints and instance masks of objects, are drawn
-        over them.
+        over them. Captions are below them, before ``map``.
 
         A notebook draws the result, ``print`` lists it, ``.save("rows.png")`` writes it. If the
         recipe makes several crops, those of a row follow each other. A separate worker makes the
@@ -654,6 +663,7 @@ class Loader:
                 masks_of("numpy", raw),
                 _objects.of_batch(raw, "numpy"),
                 form["skeleton"] if form else [],
+                self._texts(raw),
             )
         finally:
             stream.close()

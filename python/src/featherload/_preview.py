@@ -9,6 +9,7 @@ import base64
 import html
 import os
 import struct
+import textwrap
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ Levels = npt.NDArray[np.uint8]
 
 _SHOWN = 256
 """Longer side of an image in a notebook, in pixels."""
+_LETTERS = 120
+"""The most letters of a caption that are shown."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +50,25 @@ class Row:
     """The number of the crop, if the recipe makes several."""
     objects: int | None = None
     """How many objects it has. None without objects."""
+    text: str | None = None
+    """The caption of the sample. None if the loader has no ``captions``."""
 
     def caption(self) -> str:
+        """What stands below the image."""
         if self.status == RowStatus.PADDING:
             return "padding"
         words = [str(self.id), *([] if self.label is None else [str(self.label)])]
         words += [] if self.crop is None else [f"crop {self.crop}"]
         if self.objects is not None:
             words.append(f"{self.objects} object{'' if self.objects == 1 else 's'}")
-        return " ".join(words + ([] if self.status == RowStatus.OK else [self.status.name.lower()]))
+        words += [] if self.status == RowStatus.OK else [self.status.name.lower()]
+        words += [] if self.text is None else [_shortened(self.text)]
+        return " ".join(words)
+
+
+def _shortened(text: str) -> str:
+    """A text in quotes, cut to the first words that fit."""
+    return f'"{textwrap.shorten(text, _LETTERS, placeholder=" ...")}"'
 
 
 class Preview(Sequence[Row]):
@@ -112,7 +125,8 @@ class Preview(Sequence[Row]):
             figures.append(
                 '<figure style="display:inline-block;margin:4px;vertical-align:top">'
                 f'<img title="{title}" src="data:image/png;base64,{data}">'
-                f"<figcaption>{html.escape(printable(row.caption()))}</figcaption></figure>"
+                f'<figcaption style="max-width:{_SHOWN}px">'
+                f"{html.escape(printable(row.caption()))}</figcaption></figure>"
             )
         return "<div>" + "".join(figures) + "</div>"
 
@@ -125,9 +139,10 @@ def of_batch(
     masks: Any,
     objects: Objects | None,
     skeleton: Sequence[Sequence[int]],
+    texts: Sequence[str] | None,
 ) -> Preview:
     """The first ``rows`` of a batch in host memory. ``masks``, ``objects``: arrays of NumPy, or
-    None. ``skeleton``: pairs of keypoints.
+    None. ``skeleton``: pairs of keypoints. ``texts``: the caption of each row.
     """
     images, labels = batch.numpy()
     is_nchw = batch.layout == "nchw"
@@ -166,7 +181,17 @@ def of_batch(
             if objects is not None:
                 levels = _overlay.with_objects(levels, objects, i, skeleton)
         count = None if objects is None else objects.counts[i]
-        return Row(levels, int(ids[i]), label_of(i), paths[i], statuses[i], why.get(i), crop, count)
+        return Row(
+            levels,
+            int(ids[i]),
+            label_of(i),
+            paths[i],
+            statuses[i],
+            why.get(i),
+            crop,
+            count,
+            None if texts is None else texts[i],
+        )
 
     return Preview(
         [
