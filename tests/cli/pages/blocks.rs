@@ -135,11 +135,7 @@ fn rust_blocks_of_pages_are_compiled() {
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).unwrap();
     let mut found = 0;
     for page in pages() {
-        if page
-            .blocks
-            .iter()
-            .any(|block| block.info == "rust,no_run")
-        {
+        if page.blocks.iter().any(|block| block.info == "rust,no_run") {
             let line = format!("include_str!(\"../{}\")", page.path.display());
             assert!(root.contains(&line), "add {line} to src/lib.rs");
             found += 1;
