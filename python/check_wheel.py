@@ -73,8 +73,8 @@ def main(most: str, wheel: str) -> int:
     for line in sorted(wrong):
         print(f"{wheel}: {line}", file=sys.stderr)
     if not wrong:
-        size = Path(wheel).stat().st_size / (1 << 20)
-        print(f"{wheel}: {size:.1f} MiB, glibc {most} and later")
+        size = Path(wheel).stat().st_size / 1_000_000
+        print(f"{wheel}: {size:.1f} MB, glibc {most} and later")
     return int(bool(wrong))
 
 
