@@ -76,7 +76,9 @@ def built_executable() -> Path:
     Raises:
         SystemExit: It did not compile. Cargo has printed why.
     """
-    root = Path(__file__).resolve().parent.parent
+    here = Path(__file__).resolve().parent
+    # In a source distribution this file is in its first folder.
+    root = here if (here / "kernels").is_dir() else here.parent
     command = ["cargo", "build", "--release", "--message-format", "json-render-diagnostics"]
     command += ["--manifest-path", str(root / "Cargo.toml"), "--package", "featherload"]
     command += ["--features", "cli", "--bin", "featherload"]
