@@ -9,6 +9,7 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Flag of a header: the window is the whole content.
 const SINGLE_SEGMENT: u8 = 0x20;
 /// Flag of a header: its content size has 8 bytes.
+#[cfg(feature = "parquet")]
 const WIDE_SIZE: u8 = 0xc0;
 /// Most bytes of a block of Zstandard.
 const ZSTD_BLOCK: u64 = 128 << 10;

@@ -112,6 +112,7 @@ impl PackedPage {
 
     /// Like [`PackedPage::with_header`], with the bytes of the file. A file that cannot be read has
     /// no header: reading the page reports it.
+    #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
     pub(crate) fn with_header_in(self, file: &File) -> Self {
         let mut begin = [0; FRAME_HEADER];
         match self.codec {
