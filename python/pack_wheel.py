@@ -36,6 +36,8 @@ def pack(wheel: str) -> None:
             info.external_attr, info.compress_type = member.external_attr, zipfile.ZIP_DEFLATED
             with new.open(info, "w") as file:
                 # zipfile has no public way to name another compressor.
+                if not hasattr(file, "_compressor"):
+                    sys.exit("pack_wheel: this zipfile has no _compressor: use another Python")
                 file._compressor = ZopfliCompressor()
                 file.write(data)
     os.replace(packed, wheel)

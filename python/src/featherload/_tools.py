@@ -49,7 +49,7 @@ def plan(
     batches, the order of operations. Reads only headers; decodes and starts nothing.
 
     Without ``src``, the plan is for images of 1,920 x 1,080. Raises the errors that ``Loader``
-    would raise.
+    would raise about keywords and the data set.
     """
     said = inspect.signature(Loader).bind(src, recipe, batch_size, num_workers, **options)
     said.apply_defaults()
