@@ -1,6 +1,7 @@
 """Deflates the members of wheels again, with zopfli: `pack_wheel.py WHEEL...`.
 
-They become 3% smaller than with zlib's level 9, and decompress as before. Names, order, modes and dates stay.
+They become 3% smaller than with zlib's level 9, and decompress as before. Names, order, modes and
+dates stay.
 """
 
 from __future__ import annotations
